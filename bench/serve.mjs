@@ -1,0 +1,45 @@
+// Serves one directory over HTTP/1.1 for benchmarks: gzip for text, keep-alive, nothing cached.
+//   node serve.mjs DIR ADDRESS PORT
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import zlib from 'node:zlib';
+
+const [dir, address, port] = process.argv.slice(2);
+const root = fs.realpathSync(dir);
+const types = {
+  html: 'text/html', htm: 'text/html', xhtml: 'application/xhtml+xml', css: 'text/css', js: 'text/javascript',
+  mjs: 'text/javascript', json: 'application/json', webmanifest: 'application/manifest+json', svg: 'image/svg+xml',
+  png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', ico: 'image/x-icon',
+  woff: 'font/woff', woff2: 'font/woff2', ttf: 'font/ttf', md: 'text/plain', txt: 'text/plain', pdf: 'application/pdf',
+  wasm: 'application/wasm', mp4: 'video/mp4', map: 'application/json', xml: 'application/xml',
+};
+const packed = new Map();
+
+function find(url) {
+  const asked = path.join(root, decodeURIComponent(new URL(url, 'http://x').pathname));
+  const file = fs.statSync(asked).isDirectory() ? path.join(asked, 'index.html') : asked;
+  const real = fs.realpathSync(file);
+  if (real !== root && !real.startsWith(root + path.sep)) throw new Error('outside');
+  return real;
+}
+
+http.createServer((request, response) => {
+  let file, body;
+  try {
+    file = find(request.url);
+    body = fs.readFileSync(file);
+  } catch {
+    response.writeHead(404, {'Content-Type': 'text/plain', 'Content-Length': 9});
+    return response.end('not found');
+  }
+  const type = types[path.extname(file).slice(1).toLowerCase()] ?? 'application/octet-stream';
+  const headers = {'Content-Type': type, 'Cache-Control': 'no-cache'};
+  if (/^text\/|json|xml|svg/.test(type) && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
+    if (!packed.has(file)) packed.set(file, zlib.gzipSync(body));
+    body = packed.get(file);
+    headers['Content-Encoding'] = 'gzip';
+  }
+  response.writeHead(200, {...headers, 'Content-Length': body.length});
+  response.end(body);
+}).listen(+port, address, () => console.log(`serving on ${address}:${port}`));

@@ -1,0 +1,17 @@
+//! Does audits where it stands: takes work through a seam, visits, judges, and hands in reports.
+//!
+//! [`Auditor`] makes one audit and knows nothing of queues; [`run`] takes work from a [`Work`] and
+//! keeps leases alive. The seam is implemented by the store in the same process.
+
+mod auditor;
+mod conditions;
+mod cpu;
+
+mod reason;
+mod run;
+mod work;
+
+pub use auditor::{AuditFault, Audited, Auditor, Order};
+pub use cpu::{Calibration, Choice, Cpu, DeviceRate};
+pub use run::{AgentSettings, run};
+pub use work::{Hold, Job, Work, WorkError};

@@ -1,0 +1,118 @@
+//! Why a visit failed. The browser reports every failure behind a proxy alike; the link knows.
+
+use plumbline_browser::VisitError;
+use plumbline_bundle::{Bundle, Failure, FailureCode};
+use plumbline_link::{Link, Outcome, Record};
+use tokio::time::error::Elapsed;
+
+/// What the visit came to, with the link's knowledge of it.
+pub(crate) fn explain(
+    visited: Result<Result<Bundle, VisitError>, Elapsed>,
+    link: &Link,
+) -> Result<Bundle, VisitError> {
+    let visited = visited.unwrap_or_else(|_| {
+        Err(VisitError::Fault(
+            "the visit did not end in time".to_owned(),
+        ))
+    });
+    if link.over_limit() {
+        return Err(VisitError::Page(Failure::new(
+            FailureCode::TooLarge,
+            "The page loads more than a visit may transfer.",
+        )));
+    }
+    match visited {
+        Err(VisitError::Page(failure)) if failure.code == FailureCode::ConnectionFailed => {
+            let better = last_failure(&link.records());
+            Err(VisitError::Page(better.unwrap_or(failure)))
+        }
+        other => other,
+    }
+}
+
+/// The document did not arrive, so what failed last is what kept it.
+fn last_failure(records: &[Record]) -> Option<Failure> {
+    records.iter().rev().find_map(failure_of)
+}
+
+fn failure_of(record: &Record) -> Option<Failure> {
+    let (host, port) = (&record.host, record.port);
+    let (code, message) = match &record.outcome {
+        Outcome::Pending | Outcome::Connected | Outcome::BrowserService | Outcome::OverLimit => {
+            return None;
+        }
+        Outcome::Blocked(refusal) => (FailureCode::BlockedTarget, refusal.to_string()),
+        Outcome::NameNotFound => (
+            FailureCode::DnsFailure,
+            format!("The name {host} could not be found."),
+        ),
+        Outcome::LookupTimedOut => (
+            FailureCode::DnsFailure,
+            format!("The name {host} could not be looked up in time."),
+        ),
+        Outcome::ConnectionRefused => (
+            FailureCode::ConnectionFailed,
+            format!("{host} refused the connection on port {port}."),
+        ),
+        Outcome::ConnectTimedOut => (
+            FailureCode::ConnectionFailed,
+            format!("{host} did not answer on port {port}."),
+        ),
+        Outcome::Unreachable => (
+            FailureCode::ConnectionFailed,
+            format!("No route leads to {host}."),
+        ),
+        Outcome::Failed(_) => (
+            FailureCode::ConnectionFailed,
+            format!("The connection to {host} on port {port} failed."),
+        ),
+    };
+    Some(Failure::new(code, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use plumbline_link::Guard;
+
+    use super::*;
+
+    fn record(host: &str, outcome: Outcome) -> Record {
+        Record {
+            host: host.to_owned(),
+            port: 80,
+            address: None,
+            outcome,
+            bytes_up: 0,
+            bytes_down: 0,
+            asked: Duration::ZERO,
+            decided: None,
+            ended: None,
+        }
+    }
+
+    #[test]
+    fn a_redirect_into_a_private_network_is_named_as_such() {
+        let refusal = Guard::public_only().check_host("10.0.0.1", 80).unwrap_err();
+        let records = [
+            record("example.com", Outcome::Connected),
+            record("10.0.0.1", Outcome::Blocked(refusal)),
+        ];
+        let failure = last_failure(&records).unwrap();
+        assert_eq!(failure.code, FailureCode::BlockedTarget);
+    }
+
+    #[test]
+    fn the_browsers_own_calls_explain_nothing() {
+        let records = [
+            record("nowhere.example", Outcome::NameNotFound),
+            record("update.example", Outcome::BrowserService),
+        ];
+        assert_eq!(
+            last_failure(&records).unwrap().code,
+            FailureCode::DnsFailure
+        );
+        assert_eq!(last_failure(&records[1..]), None);
+    }
+}

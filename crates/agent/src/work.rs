@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{Audited, Order};
+
+/// One audit that this agent holds, for now.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub tracking_id: String,
+    /// The fencing token: results of an older attempt are refused.
+    pub attempt: u32,
+    pub order: Order,
+    /// Tried too often already: it must be ended, not visited.
+    pub exhausted: bool,
+}
+
+/// Whether a job is still ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    Held,
+    Lost,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WorkError(pub String);
+
+/// Where audits come from and reports go to.
+#[async_trait]
+pub trait Work: Send + Sync + 'static {
+    /// The next audit, waiting up to `at_most` for one.
+    async fn next(&self, at_most: Duration) -> Result<Option<Job>, WorkError>;
+
+    /// Says that the job is still being worked on.
+    async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError>;
+
+    /// Hands in what an audit came to: of a measured page, or of one that cannot be.
+    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError>;
+
+    /// Gives the job back because of a fault of ours.
+    async fn fault(&self, job: &Job) -> Result<Hold, WorkError>;
+
+    /// Gives the job back because this agent is being stopped.
+    async fn drained(&self, job: &Job) -> Result<Hold, WorkError>;
+}

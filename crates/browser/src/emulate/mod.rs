@@ -1,0 +1,221 @@
+//! The conditions of a visit as protocol calls: what the page sees of the device, how fast its
+//! processor and network are.
+
+mod brands;
+
+use plumbline_catalog::{ClientHints, Device, Mode, Size};
+use serde_json::{Value, json};
+
+use crate::{NetworkPath, Version};
+
+/// A method and its parameters.
+pub(crate) type Call = (&'static str, Value);
+
+/// As phones report it.
+const TOUCH_POINTS: u32 = 5;
+
+/// Chromium throttles requests, not packets: these factors bring its delay and rate closest to a
+/// packet-level line (Lighthouse's `DEVTOOLS_RTT_ADJUSTMENT_FACTOR` and
+/// `DEVTOOLS_THROUGHPUT_ADJUSTMENT_FACTOR`).
+const REQUEST_DELAY_PER_RTT: f64 = 3.75;
+const REQUEST_RATE_PER_LINE_RATE: f64 = 0.9;
+
+pub(crate) struct Conditions<'a> {
+    pub device: &'a Device,
+    pub version: &'a Version,
+    pub network: &'a NetworkPath,
+    /// How many times slower the processor is made; 1 leaves it alone.
+    pub cpu_rate: f64,
+}
+
+impl Conditions<'_> {
+    pub(crate) fn user_agent(&self) -> String {
+        self.device.user_agent(self.version.major())
+    }
+
+    /// For the page itself.
+    pub(crate) fn for_page(&self) -> Vec<Call> {
+        let mut calls = vec![self.viewport()];
+        calls.extend(self.for_frame());
+        calls
+    }
+
+    /// For a frame in a process of its own, which has the page's viewport to live in.
+    pub(crate) fn for_frame(&self) -> Vec<Call> {
+        let mut calls = self.for_worker();
+        calls.extend(self.touch());
+        if self.cpu_rate > 1.0 {
+            let rate = json!({"rate": self.cpu_rate});
+            calls.push(("Emulation.setCPUThrottlingRate", rate));
+        }
+        calls
+    }
+
+    /// For a worker. Chromium 156 refuses to slow the processor of workers.
+    pub(crate) fn for_worker(&self) -> Vec<Call> {
+        let mut calls = vec![self.identity()];
+        calls.extend(self.throttled_network());
+        calls
+    }
+
+    /// The screen that the browser itself has, in device pixels. The page is told of its screen with
+    /// its viewport, but frames in other processes see this one. From Chromium 144 or so.
+    pub(crate) fn screen_of_browser(&self, screen_id: &str) -> Call {
+        let Size { width, height } = self.device.screen;
+        let in_device_pixels = |css: u32| (f64::from(css) * self.device.scale).round();
+        let screen = json!({
+            "screenId": screen_id,
+            "width": in_device_pixels(width),
+            "height": in_device_pixels(height),
+            "devicePixelRatio": self.device.scale,
+        });
+        ("Emulation.updateScreen", screen)
+    }
+
+    fn viewport(&self) -> Call {
+        let Device {
+            viewport, screen, ..
+        } = self.device;
+        let orientation = match (self.device.mode, screen.height >= screen.width) {
+            (Mode::Mobile, false) => json!({"type": "landscapePrimary", "angle": 90}),
+            (_, true) => json!({"type": "portraitPrimary", "angle": 0}),
+            (Mode::Desktop, false) => json!({"type": "landscapePrimary", "angle": 0}),
+        };
+        let metrics = json!({
+            "width": viewport.width,
+            "height": viewport.height,
+            "screenWidth": screen.width,
+            "screenHeight": screen.height,
+            "deviceScaleFactor": self.device.scale,
+            "mobile": self.device.mode == Mode::Mobile,
+            "screenOrientation": orientation,
+        });
+        ("Emulation.setDeviceMetricsOverride", metrics)
+    }
+
+    /// Only ever turned on: turning it off takes the mouse away too (`hover: none`).
+    fn touch(&self) -> Option<Call> {
+        let touch = json!({"enabled": true, "maxTouchPoints": TOUCH_POINTS});
+        let call = ("Emulation.setTouchEmulationEnabled", touch);
+        self.device.touch.then_some(call)
+    }
+
+    fn identity(&self) -> Call {
+        let mut identity = json!({
+            "userAgent": self.user_agent(),
+            "platform": self.device.navigator_platform,
+        });
+        if let Some(hints) = &self.device.client_hints {
+            identity["userAgentMetadata"] = self.metadata(hints);
+        }
+        ("Emulation.setUserAgentOverride", identity)
+    }
+
+    /// Every field: what is left out would be told as it is on the host.
+    fn metadata(&self, hints: &ClientHints) -> Value {
+        let (major, full) = (self.version.major(), self.version.number());
+        json!({
+            "brands": brands::list(major, major),
+            "fullVersionList": brands::list(major, full),
+            "fullVersion": full,
+            "platform": hints.platform,
+            "platformVersion": hints.platform_version,
+            "architecture": hints.architecture,
+            "bitness": hints.bitness,
+            "wow64": false,
+            "model": hints.model,
+            "mobile": hints.mobile,
+            "formFactors": [hints.form_factor],
+        })
+    }
+
+    fn throttled_network(&self) -> Option<Call> {
+        let NetworkPath::Throttled {
+            down_kbps,
+            up_kbps,
+            rtt_ms,
+        } = *self.network
+        else {
+            return None;
+        };
+        let bytes_per_s = |kbps: f64| kbps * 1000.0 / 8.0 * REQUEST_RATE_PER_LINE_RATE;
+        let conditions = json!({
+            "offline": false,
+            "latency": rtt_ms * REQUEST_DELAY_PER_RTT,
+            "downloadThroughput": bytes_per_s(down_kbps),
+            "uploadThroughput": bytes_per_s(up_kbps),
+        });
+        Some(("Network.emulateNetworkConditions", conditions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumbline_catalog::{BUILT_IN, Catalog};
+
+    fn calls_for(device: &str, network: &NetworkPath) -> Vec<Call> {
+        let catalog = Catalog::load(BUILT_IN).unwrap();
+        let version = serde_json::from_value(json!({"product": "Chrome/156.0.8078.79"})).unwrap();
+        Conditions {
+            device: catalog.device(device).unwrap(),
+            version: &version,
+            network,
+            cpu_rate: 4.0,
+        }
+        .for_page()
+    }
+
+    fn params(calls: &[Call], method: &str) -> Option<Value> {
+        let call = calls.iter().find(|(name, _)| *name == method);
+        call.map(|(_, params)| params.clone())
+    }
+
+    #[test]
+    fn a_phone_gives_every_client_hint() {
+        let calls = calls_for("mobile", &NetworkPath::Direct);
+        let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
+        assert!(
+            identity["userAgent"]
+                .as_str()
+                .unwrap()
+                .contains("Chrome/156.0.0.0 Mobile")
+        );
+        let metadata = identity["userAgentMetadata"].as_object().unwrap();
+        assert_eq!(metadata.len(), 11);
+        assert_eq!(metadata["formFactors"], json!(["Mobile"]));
+        assert_eq!(metadata["bitness"], "");
+    }
+
+    #[test]
+    fn an_iphone_gives_none() {
+        let calls = calls_for("iphone12Pro", &NetworkPath::Direct);
+        let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
+        assert!(identity["userAgentMetadata"].is_null());
+        let screen = params(&calls, "Emulation.setDeviceMetricsOverride").unwrap();
+        assert!(screen["height"].as_u64() < screen["screenHeight"].as_u64());
+    }
+
+    #[test]
+    fn a_desktop_is_wide_and_has_no_touch() {
+        let calls = calls_for("desktop", &NetworkPath::Direct);
+        assert!(params(&calls, "Emulation.setTouchEmulationEnabled").is_none());
+        let screen = params(&calls, "Emulation.setDeviceMetricsOverride").unwrap();
+        assert_eq!(screen["mobile"], false);
+        assert_eq!(screen["screenOrientation"]["type"], "landscapePrimary");
+    }
+
+    #[test]
+    fn only_the_throttled_path_slows_requests() {
+        let throttled = NetworkPath::Throttled {
+            down_kbps: 1600.0,
+            up_kbps: 800.0,
+            rtt_ms: 150.0,
+        };
+        let method = "Network.emulateNetworkConditions";
+        assert!(params(&calls_for("mobile", &NetworkPath::Direct), method).is_none());
+        let conditions = params(&calls_for("mobile", &throttled), method).unwrap();
+        assert_eq!(conditions["latency"], 562.5);
+        assert_eq!(conditions["downloadThroughput"], 180_000.0);
+    }
+}

@@ -1,0 +1,286 @@
+//! What the page wrote, threw and was warned of while it loaded.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::protocol::Event;
+
+const MAX_LINES: usize = 5_000;
+const MAX_CHARS: usize = 10_240;
+const MAX_ISSUES: usize = 2_000;
+
+/// Listens until it is told to stop: what our own scripts cause is not the page's.
+#[derive(Default)]
+pub(crate) struct Console {
+    lines: Vec<Line>,
+    issues: Vec<Box<RawValue>>,
+    stopped: bool,
+}
+
+/// Lines and columns count from 0.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Line {
+    source: String,
+    level: String,
+    text: String,
+    url: Option<String>,
+    line: Option<i64>,
+    column: Option<i64>,
+}
+
+impl Console {
+    pub(crate) fn take(&mut self, event: &Event) {
+        if self.stopped {
+            return;
+        }
+        let line = match event.method.as_str() {
+            "Log.entryAdded" => event.read().map(|Added { entry }| entry.into()),
+            "Runtime.consoleAPICalled" => event.read().and_then(Called::into_line),
+            "Runtime.exceptionThrown" => event.read().and_then(Thrown::into_line),
+            "Audits.issueAdded" => {
+                if let (Some(Issue { issue }), true) =
+                    (event.read(), self.issues.len() < MAX_ISSUES)
+                {
+                    self.issues.push(issue);
+                }
+                None
+            }
+            _ => None,
+        };
+        if let (Some(mut line), true) = (line, self.lines.len() < MAX_LINES) {
+            if let Some((end, _)) = line.text.char_indices().nth(MAX_CHARS) {
+                line.text.truncate(end);
+            }
+            self.lines.push(line);
+        }
+    }
+
+    pub(crate) fn stop(&mut self) -> (Vec<Line>, Vec<Box<RawValue>>) {
+        self.stopped = true;
+        (
+            std::mem::take(&mut self.lines),
+            std::mem::take(&mut self.issues),
+        )
+    }
+}
+
+#[derive(Deserialize)]
+struct Issue {
+    issue: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Added {
+    entry: Entry,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    source: String,
+    level: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    line_number: Option<i64>,
+    #[serde(default)]
+    stack_trace: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stack {
+    #[serde(default)]
+    call_frames: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call {
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    line_number: Option<i64>,
+    #[serde(default)]
+    column_number: Option<i64>,
+}
+
+fn top(stack: Option<Stack>) -> Option<Call> {
+    stack?.call_frames.into_iter().next()
+}
+
+impl From<Entry> for Line {
+    fn from(entry: Entry) -> Self {
+        Self {
+            source: entry.source,
+            level: entry.level,
+            text: entry.text,
+            url: entry.url,
+            line: entry.line_number,
+            column: top(entry.stack_trace).and_then(|call| call.column_number),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Called {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    args: Vec<Argument>,
+    #[serde(default)]
+    stack_trace: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Argument {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    subtype: Option<String>,
+    #[serde(default)]
+    class_name: Option<String>,
+    #[serde(default)]
+    value: Option<Value>,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+impl Argument {
+    fn text(self) -> String {
+        match (self.value, self.description) {
+            (Some(Value::String(text)), _) => text,
+            (Some(value), _) if !value.is_null() => value.to_string(),
+            (_, Some(description)) if self.class_name.as_ref() != Some(&description) => description,
+            _ => {
+                let kind = self.subtype.unwrap_or(self.kind);
+                format!("[{kind} {}]", self.class_name.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Called {
+    fn into_line(self) -> Option<Line> {
+        let source = match self.kind.as_str() {
+            "warning" => "console.warn",
+            "error" => "console.error",
+            _ => return None,
+        };
+        let words: Vec<String> = self.args.into_iter().map(Argument::text).collect();
+        let (text, call) = (words.join(" "), top(self.stack_trace));
+        if text.is_empty() && call.is_none() {
+            return None;
+        }
+        let call = call.as_ref();
+        Some(Line {
+            source: source.to_owned(),
+            level: self.kind,
+            text,
+            url: call.map(|call| call.url.clone()),
+            line: call.and_then(|call| call.line_number),
+            column: call.and_then(|call| call.column_number),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Thrown {
+    exception_details: Exception,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Exception {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    line_number: Option<i64>,
+    #[serde(default)]
+    column_number: Option<i64>,
+    #[serde(default)]
+    exception: Option<Argument>,
+}
+
+impl Thrown {
+    fn into_line(self) -> Option<Line> {
+        let details = self.exception_details;
+        let described = details.exception.and_then(|thrown| thrown.description);
+        let text = described.unwrap_or(details.text);
+        (!text.is_empty()).then(|| Line {
+            source: "exception".to_owned(),
+            level: "error".to_owned(),
+            text,
+            url: details.url,
+            line: details.line_number,
+            column: details.column_number,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(events: &[(&str, Value)]) -> Vec<Line> {
+        let mut console = Console::default();
+        for (method, params) in events {
+            console.take(&Event {
+                session: None,
+                method: (*method).to_owned(),
+                params: RawValue::from_string(params.to_string()).unwrap(),
+            });
+        }
+        console.stop().0
+    }
+
+    #[test]
+    fn warnings_and_errors_are_kept_with_their_place_and_other_calls_are_not() {
+        let call = |kind: &str| {
+            json!({"type": kind, "args": [{"type": "string", "value": "a"}, {"type": "number", "value": 1}],
+                "stackTrace": {"callFrames": [{"url": "u", "lineNumber": 3, "columnNumber": 7}]}})
+        };
+        let found = lines(&[
+            ("Runtime.consoleAPICalled", call("log")),
+            ("Runtime.consoleAPICalled", call("error")),
+        ]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].text.as_str(), found[0].line), ("a 1", Some(3)));
+        assert_eq!(found[0].source, "console.error");
+    }
+
+    #[test]
+    fn an_exception_is_told_by_its_description() {
+        let thrown = json!({"exceptionDetails": {"text": "Uncaught", "url": "u", "lineNumber": 0,
+            "exception": {"type": "object", "description": "Error: no"}}});
+        assert_eq!(
+            lines(&[("Runtime.exceptionThrown", thrown)])[0].text,
+            "Error: no"
+        );
+    }
+
+    #[test]
+    fn what_comes_after_the_stop_is_not_the_pages() {
+        let mut console = Console::default();
+        console.stop();
+        console.take(&Event {
+            session: None,
+            method: "Log.entryAdded".to_owned(),
+            params: RawValue::from_string(
+                json!({"entry": {"source": "network", "level": "error", "text": "x"}}).to_string(),
+            )
+            .unwrap(),
+        });
+        assert!(console.stop().0.is_empty());
+    }
+}

@@ -1,0 +1,42 @@
+// Every <img>. Shape: `Images` in the engine's facts. Asynchronous: natural sizes of images that
+// were chosen among several are asked of the browser's cache, for a bounded time.
+async ({everyElement, describe, rectOf}) => {
+  const LISTED = 2000;
+  const SIZES_ASKED = 200;
+  const PATIENCE_MS = 500;
+
+  // naturalWidth of an image with srcset is corrected by density; a plain load gives the file's own.
+  const fileSize = (src) => new Promise((resolve) => {
+    const image = new Image();
+    image.onload = () => resolve({width: image.naturalWidth, height: image.naturalHeight});
+    image.onerror = () => resolve(null);
+    image.src = src;
+  });
+
+  const isChosen = (img) => Boolean(img.srcset) || img.parentElement?.tagName === 'PICTURE';
+
+  const images = everyElement('img').slice(0, LISTED);
+  const asked = [...new Set(images.filter(isChosen).map((img) => img.currentSrc).filter(Boolean))];
+  const sizes = new Map();
+  const asking = asked.slice(0, SIZES_ASKED).map(async (src) => sizes.set(src, await fileSize(src)));
+  await Promise.race([
+    Promise.allSettled(asking),
+    new Promise((resolve) => setTimeout(resolve, PATIENCE_MS)),
+  ]);
+
+  return images.map((img) => {
+    const style = getComputedStyle(img);
+    return {
+      src: img.currentSrc,
+      srcset: img.srcset.slice(0, 5000),
+      displayed: {width: img.width, height: img.height},
+      natural: isChosen(img) ?
+        sizes.get(img.currentSrc) ?? null :
+        {width: img.naturalWidth, height: img.naturalHeight},
+      rect: rectOf(img),
+      objectFit: style.objectFit,
+      imageRendering: style.imageRendering,
+      node: describe(img),
+    };
+  });
+}

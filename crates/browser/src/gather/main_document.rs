@@ -1,0 +1,33 @@
+//! How the main document begins, as it came.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Gathered, gathered, missing};
+use crate::visit::Page;
+
+/// More than the checks of document type and charset look at.
+const CHARS: usize = 4096;
+const DEADLINE: Duration = Duration::from_secs(5);
+
+pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Body {
+        body: String,
+        #[serde(default)]
+        base64_encoded: bool,
+    }
+    let request = json!({"requestId": page.document_request()});
+    let answer: Body = page
+        .call_within(DEADLINE, "Network.getResponseBody", request)
+        .await
+        .map_err(|error| missing(&error))?;
+    if answer.base64_encoded {
+        return Err("the document is no text".to_owned());
+    }
+    let start: String = answer.body.chars().take(CHARS).collect();
+    gathered(&json!({"start": start}))
+}

@@ -1,0 +1,48 @@
+//! The web app manifest, and what Chromium says about installing the page.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Gathered, gathered, nothing};
+use crate::visit::Page;
+
+const DEADLINE: Duration = Duration::from_secs(3);
+
+pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
+    #[derive(Deserialize)]
+    struct Manifest {
+        #[serde(default)]
+        url: String,
+        #[serde(default)]
+        data: Option<String>,
+    }
+    let answer = page
+        .call_within::<Manifest>(DEADLINE, "Page.getAppManifest", json!({}))
+        .await;
+    match answer {
+        Ok(Manifest {
+            url,
+            data: Some(data),
+        }) if !data.is_empty() => gathered(&json!({"url": url, "data": data})),
+        Ok(_) | Err(_) => nothing(),
+    }
+}
+
+pub(super) async fn installability(page: &mut Page<'_>) -> Gathered {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Errors {
+        installability_errors: Box<RawValue>,
+    }
+    let method = "Page.getInstallabilityErrors";
+    match page
+        .call_within::<Errors>(DEADLINE, method, json!({}))
+        .await
+    {
+        Ok(errors) => Ok(errors.installability_errors),
+        Err(_) => gathered(&json!([{"errorId": "protocol-timeout"}])),
+    }
+}

@@ -1,0 +1,26 @@
+//! What the site says to crawlers.
+
+use std::time::Duration;
+
+use serde_json::json;
+use url::Url;
+
+use super::{Gathered, gathered, network_resource};
+use crate::visit::Page;
+
+const DEADLINE: Duration = Duration::from_secs(2);
+/// What crawlers read at most (RFC 9309, section 2.5).
+const MAX_BYTES: usize = 500 * 1024;
+
+pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
+    let url = Url::parse(page.final_url())
+        .and_then(|page_url| page_url.join("/robots.txt"))
+        .map_err(|error| error.to_string())?;
+    let fetched = network_resource::fetch(page, url.as_str(), DEADLINE, MAX_BYTES).await;
+    gathered(&json!({
+        "url": url.as_str(),
+        "status": fetched.status,
+        "content": fetched.text,
+        "error": fetched.error,
+    }))
+}

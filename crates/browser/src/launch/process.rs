@@ -1,0 +1,157 @@
+//! A browser's process group: ended as a whole, reaped, and its profile removed, whatever happened.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use tokio::sync::watch;
+
+use super::profile::Profile;
+
+/// A killed process ends within milliseconds; one that hangs in the kernel is not waited for.
+const END_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Makes the children of a killed browser ours to reap. Else they would fall to the first process of
+/// the container, which may be a program that reaps nobody.
+pub(super) fn adopt_orphans() {
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        tracing::debug!(%error, "orphans are left to the first process");
+    }
+}
+
+/// A running browser. Dropping it ends the browser and waits until nothing is left of it.
+pub(crate) struct Process {
+    group: Pid,
+    /// Whether the leader was reaped, after which its number may belong to somebody else.
+    reaped: Arc<Mutex<bool>>,
+    gone: watch::Receiver<bool>,
+    /// Behind a lock only so that a browser may be shared between threads.
+    gone_for_drop: Mutex<Receiver<()>>,
+}
+
+impl Process {
+    /// Takes over a child that leads its own process group.
+    pub(super) fn watch(child: Child, profile: Profile) -> Self {
+        let group = Pid::from_child(&child);
+        let reaped = Arc::new(Mutex::new(false));
+        let (tell_gone, gone) = watch::channel(false);
+        let (tell_drop, gone_for_drop) = mpsc::channel();
+        let mark = Arc::clone(&reaped);
+        // A thread, so that it needs no runtime to be alive when the browser ends.
+        std::thread::spawn(move || {
+            reap(child, group, &mark);
+            drop(profile);
+            let _ = tell_gone.send(true);
+            let _ = tell_drop.send(());
+        });
+        Self {
+            group,
+            reaped,
+            gone,
+            gone_for_drop: Mutex::new(gone_for_drop),
+        }
+    }
+
+    /// The id of the browser's main process and of its process group.
+    pub(crate) fn group(&self) -> u32 {
+        self.group.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    pub(crate) fn kill(&self) {
+        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*reaped {
+            let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
+        }
+    }
+
+    /// Ends the browser and waits until it, its children and its files are gone.
+    pub(crate) async fn end(mut self) {
+        self.kill();
+        let _ = tokio::time::timeout(END_DEADLINE, self.gone.wait_for(|gone| *gone)).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !*self.gone.borrow() {
+            self.kill();
+            let gone = self.gone_for_drop.get_mut();
+            let gone = gone.unwrap_or_else(PoisonError::into_inner);
+            let _ = gone.recv_timeout(END_DEADLINE);
+        }
+    }
+}
+
+fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
+    // Left as a zombie until its children are killed too, so that the number stays taken.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::Pid(group), options) {}
+    let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+    *reaped = true;
+    let given_up = Instant::now() + END_DEADLINE;
+    while rustix::process::test_kill_process_group(group).is_ok() && Instant::now() < given_up {
+        let _ = rustix::process::waitpgid(group, WaitOptions::NOHANG);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Kills every process group that is a browser with this home, as its command line says.
+pub(super) fn kill_browsers_of(home: &Path) {
+    let mut argument = b"--user-data-dir=".to_vec();
+    argument.extend_from_slice(home.as_os_str().as_bytes());
+    for pid in all_pids() {
+        let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let names_home = command_line
+            .split(|byte| *byte == 0)
+            .any(|word| word == argument);
+        if let (true, Some(pid)) = (names_home, Pid::from_raw(pid)) {
+            let group = group_of(pid.as_raw_nonzero().get()).and_then(Pid::from_raw);
+            // A browser leads its own group; anything else that names the home is killed alone.
+            let _ = if group == Some(pid) {
+                rustix::process::kill_process_group(pid, Signal::KILL)
+            } else {
+                rustix::process::kill_process(pid, Signal::KILL)
+            };
+        }
+    }
+}
+
+/// The process group, as `/proc/PID/stat` has it. Not by the system call: its answer for processes
+/// of other namespaces is 0, which the library around it takes for impossible.
+fn group_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold anything, so the fields are counted behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// The renderer processes of a browser, to be looked at while it runs (`/proc/PID/task/…`).
+pub fn renderers(browser_group: u32) -> Vec<u32> {
+    let is_renderer = |pid: &i32| {
+        group_of(*pid).is_some_and(|group| group.unsigned_abs() == browser_group)
+            && fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| {
+                // A process that was forked rather than started writes its title as one text.
+                command_line
+                    .split(|byte| *byte == 0 || *byte == b' ')
+                    .any(|word| word == b"--type=renderer")
+            })
+    };
+    all_pids()
+        .filter(is_renderer)
+        .map(i32::unsigned_abs)
+        .collect()
+}
+
+fn all_pids() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}

@@ -1,0 +1,25 @@
+//! Visits a page in a real Chromium and returns the evidence.
+//!
+//! The only crate that knows the DevTools protocol. A [`Launcher`] starts browsers, a [`Pool`] keeps
+//! some ready, [`visit`] uses one up: it emulates a device, records, navigates, waits until the page
+//! is quiet, gathers, and ends the browser. Nothing of a browser is left afterwards; what a killed
+//! process could not tidy up, [`sweep`] does at the next start.
+
+mod emulate;
+mod error;
+mod gather;
+mod gauge;
+mod launch;
+mod pool;
+mod protocol;
+mod schedstat;
+mod scheduler;
+mod visit;
+
+pub use error::BrowserError;
+pub use gauge::{Benchmark, Gauge};
+pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
+pub use pool::Pool;
+pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
+
+pub use plumbline_bundle::Phase;

@@ -1,0 +1,111 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// One page, frame or worker that we are attached to.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SessionId(Arc<str>);
+
+impl SessionId {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for SessionId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Something that happened in the browser.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// `None` when the browser as a whole says it.
+    pub session: Option<SessionId>,
+    pub method: String,
+    pub params: Box<RawValue>,
+}
+
+impl Event {
+    /// Reads the parameters, or `None` when they are not as expected.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.params.get()).ok()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Request<'a, P> {
+    pub id: u64,
+    pub method: &'a str,
+    pub params: P,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<&'a str>,
+}
+
+/// Whatever arrives: an answer has an id, an event a method.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Envelope<'a> {
+    pub id: Option<u64>,
+    #[serde(borrow)]
+    pub method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub result: Option<&'a RawValue>,
+    pub error: Option<Refusal>,
+    #[serde(borrow)]
+    pub session_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Refusal {
+    #[serde(default)]
+    pub message: String,
+    #[serde(default)]
+    pub data: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn reason(self) -> String {
+        match self.data {
+            Some(data) => format!("{} ({data})", self.message),
+            None => self.message,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_event_with_unknown_fields_is_read() {
+        let text =
+            r#"{"method":"Moon.rose","params":{"phase":{"of":"moon"}},"sessionId":"S","tide":3}"#;
+        let envelope: Envelope<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(envelope.method.as_deref(), Some("Moon.rose"));
+        assert_eq!(envelope.session_id.as_deref(), Some("S"));
+        assert_eq!(envelope.params.unwrap().get(), r#"{"phase":{"of":"moon"}}"#);
+    }
+
+    #[test]
+    fn a_refusal_keeps_what_the_browser_said() {
+        let text = r#"{"id":7,"error":{"code":-32000,"message":"No frame","data":"with that id"}}"#;
+        let envelope: Envelope<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(envelope.id, Some(7));
+        assert_eq!(envelope.error.unwrap().reason(), "No frame (with that id)");
+    }
+}

@@ -1,0 +1,204 @@
+//! One visit, from an unused browser to the evidence.
+
+mod events;
+mod failure;
+mod loading;
+mod log;
+mod page;
+mod plan;
+mod trace;
+mod wait;
+
+use std::time::{Duration, Instant};
+
+use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming};
+use serde_json::{Value, json};
+use url::Url;
+
+pub use failure::VisitError;
+pub(crate) use page::{Evaluated, Page, open_target};
+pub use plan::{NetworkPath, VisitPlan};
+
+use crate::gather;
+use crate::launch::Browser;
+use crate::protocol::CallError;
+use crate::scheduler::{self, SchedulerWatch};
+use events::Navigated;
+
+/// For preparing and gathering together; a trace of 60 MB takes Chromium some ten seconds.
+const BESIDES_LOADING: Duration = Duration::from_secs(120);
+const TRACE_DEADLINE: Duration = Duration::from_secs(45);
+
+/// Visits the page of the plan with a browser that nobody has used, and ends the browser.
+pub async fn visit(
+    mut browser: Browser,
+    plan: &VisitPlan,
+    observer: &(dyn Fn(Phase) + Send + Sync),
+) -> Result<Bundle, VisitError> {
+    let allowed = plan.deadline + BESIDES_LOADING;
+    let outcome = tokio::time::timeout(allowed, walk(&mut browser, plan, observer))
+        .await
+        .unwrap_or_else(|_| {
+            Err(VisitError::Fault(
+                "the visit did not end in time".to_owned(),
+            ))
+        });
+    let last_words = browser.stderr.clone();
+    let has_ended = browser.client.has_ended();
+    browser.close().await;
+    outcome.map_err(|error| match error {
+        VisitError::Fault(what) if has_ended => {
+            VisitError::Fault(format!("{what}; it said:\n{}", last_words.text()))
+        }
+        error => error,
+    })
+}
+
+/// The life of a visit.
+async fn walk(
+    browser: &mut Browser,
+    plan: &VisitPlan,
+    observer: &(dyn Fn(Phase) + Send + Sync),
+) -> Result<Bundle, VisitError> {
+    let url = checked(&plan.url)?;
+    let product = browser.version().product.clone();
+    let user_agent = plan.device.user_agent(browser.version().major());
+    let restock = browser.restock.take();
+    let mut clock = Clock::start(observer);
+
+    clock.enter(Phase::Preparing);
+    let scheduler = SchedulerWatch::start(browser.process_id());
+    let mut page = Page::open(browser, plan).await?;
+    page.call::<Value>("Tracing.start", trace::start()).await?;
+
+    clock.enter(Phase::Loading);
+    let deadline = Instant::now() + plan.deadline;
+    navigate(&mut page, &url, deadline).await?;
+    wait::until_quiet(&mut page, plan, deadline).await?;
+
+    let waits = scheduler.finish();
+
+    clock.enter(Phase::Gathering);
+    drop(restock);
+    page.call::<Value>("Tracing.end", json!({})).await?;
+    let screenshot = gather::screenshot(&mut page, &plan.device).await;
+    receive_trace(&mut page).await?;
+    let mut artifacts = gather::artifacts(&mut page).await;
+    artifacts.insert(scheduler::ARTIFACT.to_owned(), waits);
+    clock.stop();
+
+    let document = page.loading.main_document();
+    warn_about_document(&mut page, document.status);
+    Ok(Bundle {
+        format: FORMAT,
+        requested_url: plan.url.clone(),
+        final_url: page.loading.final_url().to_owned(),
+        document,
+        browser: BrowserIdentity {
+            product,
+            user_agent,
+        },
+        screenshot,
+        artifacts,
+        timings: clock.timings,
+        warnings: page.warnings,
+        trace: page.trace.finish(),
+        log: page.log.finish(),
+    })
+}
+
+fn checked(url: &str) -> Result<Url, VisitError> {
+    let refuse =
+        |reason: String| VisitError::Page(Failure::new(FailureCode::BlockedTarget, reason));
+    let parsed = Url::parse(url).map_err(|error| refuse(format!("Not an address: {error}.")))?;
+    match parsed.scheme() {
+        "http" | "https" => Ok(parsed),
+        other => Err(refuse(format!("Addresses of `{other}:` are not visited."))),
+    }
+}
+
+async fn navigate(page: &mut Page<'_>, url: &Url, deadline: Instant) -> Result<(), VisitError> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let answer = page
+        .call_within(left, "Page.navigate", json!({"url": url.as_str()}))
+        .await;
+    let navigated: Navigated = match answer {
+        Err(CallError::Late { .. }) => {
+            return Err(VisitError::Page(Failure::new(
+                FailureCode::Timeout,
+                "The server sent no page in time.",
+            )));
+        }
+        answer => answer?,
+    };
+    let loader = navigated.loader_id.unwrap_or_default();
+    let status = page.loading.status_of(&loader);
+    match navigated.error_text.as_deref() {
+        None => Ok(()),
+        Some(_) if navigated.is_download => Err(failure::not_html("a download").into()),
+        Some("net::ERR_ABORTED") => Err(failure::not_html("").into()),
+        Some(error) => Err(failure::from_net_error(error, status).into()),
+    }
+}
+
+async fn receive_trace(page: &mut Page<'_>) -> Result<(), VisitError> {
+    let given_up = Instant::now() + TRACE_DEADLINE;
+    while !page.trace.is_complete() {
+        if !page.next_event(given_up).await? {
+            return Err(VisitError::Fault(
+                "the trace did not arrive in time".to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn warn_about_document(page: &mut Page<'_>, status: u16) {
+    if status >= 400 {
+        page.warn(format!(
+            "The server answered with status {status}; that page was measured."
+        ));
+    }
+    if page.loading.redirects_by_page() > 0 {
+        page.warn(format!(
+            "The page sent the browser on to {}, which was measured.",
+            page.loading.final_url()
+        ));
+    }
+    if page.trace.lost_events() {
+        page.warn("The page did so much that part of the trace was lost.");
+    }
+    if page.log.is_full() {
+        page.warn("The page loaded so much that part of the request log was lost.");
+    }
+}
+
+/// Tells the observer of each phase, and how long it took.
+struct Clock<'a> {
+    observer: &'a (dyn Fn(Phase) + Send + Sync),
+    present: Option<(Phase, Instant)>,
+    timings: Vec<PhaseTiming>,
+}
+
+impl<'a> Clock<'a> {
+    fn start(observer: &'a (dyn Fn(Phase) + Send + Sync)) -> Self {
+        Self {
+            observer,
+            present: None,
+            timings: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.stop();
+        (self.observer)(phase);
+        self.present = Some((phase, Instant::now()));
+    }
+
+    fn stop(&mut self) {
+        if let Some((phase, since)) = self.present.take() {
+            let ms = since.elapsed().as_secs_f64() * 1000.0;
+            self.timings.push(PhaseTiming { phase, ms });
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What a visit says of pages that load, and of those that do not.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use plumbline_browser::{LaunchOptions, NetworkPath, Phase, VisitError, VisitPlan, visit};
+use plumbline_bundle::FailureCode;
+use serde_json::Value;
+
+use crate::site::Site;
+use crate::socks::Socks;
+use crate::{Bench, device, plan};
+
+#[tokio::test]
+async fn a_page_is_measured_with_trace_log_and_picture() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let phases = Mutex::new(Vec::new());
+    let plan = plan(site.url("plain-text.html"));
+    let note = |phase: Phase| phases.lock().unwrap().push(phase);
+    let bundle = visit(bench.browser().await, &plan, &note).await.unwrap();
+
+    let expected = [Phase::Preparing, Phase::Loading, Phase::Gathering];
+    assert_eq!(*phases.lock().unwrap(), expected);
+    assert_eq!(bundle.timings.len(), 3);
+    assert_eq!(bundle.final_url, site.url("plain-text.html"));
+    assert_eq!(bundle.document.status, 200);
+    assert_eq!(bundle.document.mime_type, "text/html");
+    assert!(bundle.browser.product.starts_with("Chrome/"));
+    assert!(bundle.warnings.is_empty(), "{:?}", bundle.warnings);
+
+    let trace: Value = serde_json::from_slice(&bundle.trace).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    for name in [
+        "navigationStart",
+        "firstContentfulPaint",
+        "Screenshot",
+        "RunTask",
+        "thread_name",
+    ] {
+        assert!(count(name) > 0, "no {name} in the trace");
+    }
+    let log: Value = serde_json::from_slice(&bundle.log).unwrap();
+    let mut log = log.as_array().unwrap().iter();
+    let first = log
+        .find(|event| event["method"] == "Network.requestWillBeSent")
+        .unwrap();
+    assert_eq!(
+        first["params"]["request"]["url"],
+        site.url("plain-text.html")
+    );
+    assert_eq!(first["targetType"], "page");
+}
+
+#[tokio::test]
+async fn the_evidence_says_nothing_about_the_host() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("plain-text.html"))).await;
+    let chromium = bench.launcher.chromium().to_str().unwrap();
+    let run_dir = bench.run_dir.path().to_str().unwrap();
+    for evidence in [bundle.trace, bundle.log] {
+        let text = String::from_utf8(evidence).unwrap();
+        for secret in [chromium, run_dir, "--user-data-dir", "num_cpus", "cpu-"] {
+            assert!(!text.contains(secret), "{secret}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_picture_has_the_size_of_the_device() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let plan = VisitPlan {
+        device: device("desktop"),
+        ..plan(site.url("plain-text.html"))
+    };
+    let picture = bench.measured(&plan).await.screenshot.unwrap();
+    assert_eq!((picture.width_px, picture.height_px), (1350, 940));
+    assert_eq!(picture.mime_type, "image/webp");
+    // `RIFF`, in base64.
+    assert!(picture.data.starts_with("UklGR"));
+}
+
+#[tokio::test]
+async fn redirects_by_the_server_are_followed_silently() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("redirect"))).await;
+    assert_eq!(bundle.requested_url, site.url("redirect"));
+    assert_eq!(bundle.final_url, site.url("plain-text.html"));
+    assert!(bundle.warnings.is_empty());
+}
+
+#[tokio::test]
+async fn redirects_by_the_page_are_followed_with_a_warning() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    for page in ["redirect-by-meta.html", "redirect-by-script.html"] {
+        let plan = VisitPlan {
+            quiet: Duration::from_millis(1500),
+            ..plan(site.url(page))
+        };
+        let bundle = bench.measured(&plan).await;
+        assert_ne!(bundle.final_url, bundle.requested_url);
+        assert!(bundle.warnings[0].contains("sent the browser on"));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_site_is_followed_into_its_process() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let plan = VisitPlan {
+        quiet: Duration::from_millis(1500),
+        ..plan(site.url("redirect-to-other-site.html"))
+    };
+    let bundle = bench.measured(&plan).await;
+    assert!(bundle.final_url.starts_with("http://localhost:"));
+    assert!(bundle.final_url.ends_with("/long-tasks.html"));
+}
+
+#[tokio::test]
+async fn an_error_page_with_a_body_is_measured_with_a_warning() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    for (path, status) in [("missing-page", 404), ("auth", 401)] {
+        let bundle = bench.measured(&plan(site.url(path))).await;
+        assert_eq!(bundle.document.status, status);
+        assert!(bundle.warnings[0].contains(&status.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_no_page_fail_with_their_reason() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let cases = [
+        ("empty-error", FailureCode::NoPaint),
+        ("empty", FailureCode::NoPaint),
+        ("nothing-painted.html", FailureCode::NoPaint),
+        ("no-content", FailureCode::NotHtml),
+        ("download", FailureCode::NotHtml),
+        ("words.txt", FailureCode::NotHtml),
+        ("picture.svg", FailureCode::NotHtml),
+        ("broken", FailureCode::ConnectionFailed),
+        ("redirect-loop", FailureCode::TooManyRedirects),
+        ("redirect-to-file", FailureCode::BlockedTarget),
+        ("reloads-forever.html", FailureCode::TooManyRedirects),
+    ];
+    for (path, code) in cases {
+        let failure = bench.failed(&plan(site.url(path))).await;
+        assert_eq!(failure.code, code, "{path}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_that_do_not_answer_fail_with_their_reason() {
+    let bench = Bench::new();
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let cases = [
+        (format!("http://{closed}/"), FailureCode::ConnectionFailed),
+        (
+            "http://no-such-host.invalid/".to_owned(),
+            FailureCode::DnsFailure,
+        ),
+        ("http://127.0.0.1:1/".to_owned(), FailureCode::BlockedTarget),
+        ("file:///etc/passwd".to_owned(), FailureCode::BlockedTarget),
+        ("chrome://version".to_owned(), FailureCode::BlockedTarget),
+        ("not an address".to_owned(), FailureCode::BlockedTarget),
+    ];
+    for (url, code) in cases {
+        let failure = bench.failed(&plan(url.clone())).await;
+        assert_eq!(failure.code, code, "{url}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_a_tls_failure() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let url = site.url("plain-text.html").replace("http:", "https:");
+    let failure = bench.failed(&plan(url)).await;
+    assert_eq!(failure.code, FailureCode::TlsFailure, "{failure}");
+}
+
+#[tokio::test]
+async fn time_that_runs_out_is_told_apart() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let cases = [
+        ("hang", FailureCode::Timeout),
+        ("runs-forever.html", FailureCode::PageHung),
+        ("runs-forever-at-once.html", FailureCode::PageHung),
+    ];
+    for (path, code) in cases {
+        let plan = VisitPlan {
+            deadline: Duration::from_secs(3),
+            ..plan(site.url(path))
+        };
+        let failure = bench.failed(&plan).await;
+        assert_eq!(failure.code, code, "{path}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_never_quiet_is_measured_at_the_deadline() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    for page in ["never-rests.html", "three-requests-never-end.html"] {
+        let plan = VisitPlan {
+            deadline: Duration::from_secs(3),
+            ..plan(site.url(page))
+        };
+        let bundle = bench.measured(&plan).await;
+        assert!(
+            bundle.warnings.iter().any(|w| w.contains("not quiet")),
+            "{page}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_loads_without_end_is_too_large() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let plan = VisitPlan {
+        max_bytes: 20_000_000,
+        ..plan(site.url("loads-without-end.html"))
+    };
+    assert_eq!(bench.failed(&plan).await.code, FailureCode::TooLarge);
+}
+
+#[tokio::test]
+async fn dialogs_do_not_hold_a_visit_up() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("opens-dialogs.html"))).await;
+    assert!(bundle.warnings[0].contains("dialog"));
+    let report = &site.reports()["dialogs"];
+    assert_eq!(report["agreed"], false);
+    assert!(report["said"].is_null());
+}
+
+#[tokio::test]
+async fn windows_printing_and_permissions_do_not_hold_a_visit_up() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let plan = VisitPlan {
+        quiet: Duration::from_millis(2500),
+        ..plan(site.url("asks-for-everything.html"))
+    };
+    let bundle = bench.measured(&plan).await;
+    assert_eq!(bundle.final_url, site.url("asks-for-everything.html"));
+    let report = &site.reports()["permissions"];
+    assert_eq!(report["notified"], "denied");
+    assert_eq!(report["position"], "denied 1");
+}
+
+#[tokio::test]
+async fn a_page_cannot_leave_the_web_and_a_download_leaves_it_as_it_is() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let pages = [
+        "goes-to-download.html",
+        "goes-to-forbidden-place.html?file:///etc/passwd",
+        "goes-to-forbidden-place.html?chrome://version",
+        "goes-to-forbidden-place.html?view-source:http://127.0.0.1/",
+    ];
+    for page in pages {
+        let bundle = bench.measured(&plan(site.url(page))).await;
+        assert_eq!(bundle.final_url, site.url(page));
+        assert_eq!(bundle.document.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn frames_workers_and_service_workers_are_in_the_log() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let cases = [
+        ("frames.html", "iframe", "frame-inside.html?other"),
+        ("works-in-worker.html", "worker", "picture.svg"),
+        (
+            "installs-service-worker.html",
+            "service_worker",
+            "picture.svg?kept",
+        ),
+    ];
+    for (page, kind, request) in cases {
+        let plan = VisitPlan {
+            quiet: Duration::from_millis(1000),
+            ..plan(site.url(page))
+        };
+        let bundle = bench.measured(&plan).await;
+        let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
+        let of_kind = log
+            .iter()
+            .filter(|event| event["targetType"] == kind)
+            .count();
+        let asked = log.iter().any(|event| {
+            let url = event["params"]["request"]["url"].as_str();
+            url.is_some_and(|url| url.contains(request))
+        });
+        assert!(of_kind > 0 && asked, "{page}: {of_kind} events of {kind}");
+    }
+    assert!(site.reports().contains_key("service worker"));
+    let agents = site.user_agents_for("picture.svg");
+    assert!(
+        agents.iter().all(|agent| agent.contains("moto g power")),
+        "{agents:?}"
+    );
+}
+
+#[tokio::test]
+async fn chromiums_own_throttling_slows_requests() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let plan = VisitPlan {
+        network: NetworkPath::Throttled {
+            down_kbps: 1600.0,
+            up_kbps: 750.0,
+            rtt_ms: 200.0,
+        },
+        ..plan(site.url("plain-text.html"))
+    };
+    let bundle = bench.measured(&plan).await;
+    let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
+    let time_of = |method: &str| {
+        let event = log.iter().find(|event| event["method"] == method).unwrap();
+        event["params"]["timestamp"].as_f64().unwrap()
+    };
+    let waited_s = time_of("Network.responseReceived") - time_of("Network.requestWillBeSent");
+    // 3.75 round trips; what the host adds only makes it longer.
+    assert!(waited_s > 0.7, "{waited_s}");
+}
+
+#[tokio::test]
+async fn through_a_proxy_nothing_is_connected_to_directly() {
+    let site = Site::start().await;
+    let bench = Bench::new();
+    let nobody: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    let plan = VisitPlan {
+        network: NetworkPath::Proxy(nobody),
+        ..plan(site.url("plain-text.html"))
+    };
+    let failure = bench.failed(&plan).await;
+    assert_eq!(failure.code, FailureCode::ConnectionFailed, "{failure}");
+    assert!(site.paths().is_empty());
+}
+
+#[tokio::test]
+async fn names_are_resolved_by_the_proxy_and_chromium_asks_for_nothing_of_its_own() {
+    let site = Site::start().await;
+    let socks = Socks::leading_to(site.address()).await;
+    let bench = Bench::with(LaunchOptions {
+        only_through_proxy: true,
+        ..LaunchOptions::default()
+    });
+    let pages = [
+        "plain-text.html",
+        "works-in-worker.html",
+        "reaches-out-in-every-way.html",
+    ];
+    for page in pages {
+        let plan = VisitPlan {
+            network: NetworkPath::Proxy(socks.address),
+            quiet: Duration::from_millis(2000),
+            ..plan(format!("http://some-name.test/{page}"))
+        };
+        let bundle = bench.measured(&plan).await;
+        assert_eq!(bundle.document.status, 200);
+    }
+    let expected = [
+        "127.0.0.1",
+        "preconnected.test",
+        "some-name.test",
+        "websocket.test",
+    ];
+    assert_eq!(socks.asked(), expected);
+    let direct = bench
+        .visit(&plan("http://some-name.test/".to_owned()))
+        .await;
+    assert!(matches!(direct, Err(VisitError::Fault(_))), "{direct:?}");
+}

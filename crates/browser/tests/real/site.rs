@@ -1,0 +1,217 @@
+//! A small web server on loopback: our fixture pages and answers that go wrong.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+pub struct Site {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    reports: Mutex<Vec<Value>>,
+    paths: Mutex<Vec<String>>,
+    user_agents: Mutex<Vec<(String, String)>>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Site {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let shared = Arc::clone(&seen);
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let seen = Arc::clone(&shared);
+                // A browser that goes away in the middle is no failure of the server.
+                tokio::spawn(async move { serve(stream, &seen).await.ok() });
+            }
+        });
+        Self {
+            address,
+            seen,
+            server,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+
+    /// What pages have told, by where they told it from.
+    pub fn reports(&self) -> BTreeMap<String, Value> {
+        let reports = self.seen.reports.lock().unwrap();
+        let here = |report: &Value| report["here"].as_str().unwrap_or_default().to_owned();
+        reports.iter().map(|r| (here(r), r.clone())).collect()
+    }
+
+    pub fn user_agents_for(&self, path: &str) -> Vec<String> {
+        let seen = self.seen.user_agents.lock().unwrap();
+        let agents = seen.iter().filter(|(of, _)| of == path);
+        agents.map(|(_, agent)| agent.clone()).collect()
+    }
+
+    pub fn paths(&self) -> Vec<String> {
+        self.seen.paths.lock().unwrap().clone()
+    }
+}
+
+struct Request {
+    path: String,
+    query: String,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Request> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await?;
+    let target = line.split(' ').nth(1).unwrap_or("/").to_owned();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        match line.trim().split_once(':') {
+            Some((name, value)) => {
+                headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+            }
+            None => break,
+        }
+    }
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(Request {
+        path: path.trim_start_matches('/').to_owned(),
+        query: query.to_owned(),
+        headers,
+        body,
+    })
+}
+
+async fn serve(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let Ok(request) = read(&mut stream).await else {
+        // Somebody speaks TLS, and is answered without.
+        stream.write_all(b"HTTP/1.1 400 Said\r\n\r\n").await?;
+        return stream.flush().await;
+    };
+    seen.paths.lock().unwrap().push(request.path.clone());
+    let agent = request
+        .headers
+        .get("user-agent")
+        .cloned()
+        .unwrap_or_default();
+    seen.user_agents
+        .lock()
+        .unwrap()
+        .push((request.path.clone(), agent));
+    if let Some(ms) = request
+        .query
+        .split('&')
+        .find_map(|p| p.strip_prefix("delay="))
+    {
+        tokio::time::sleep(Duration::from_millis(ms.parse().unwrap_or(0))).await;
+    }
+    match request.path.as_str() {
+        "hang" => std::future::pending().await,
+        "broken" => Ok(()),
+        "endless" => endless(&mut stream).await,
+        path => {
+            let (status, headers, body) = answer(path, &request, seen);
+            let head = format!(
+                "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(&body).await?;
+            stream.flush().await
+        }
+    }
+}
+
+async fn endless(stream: &mut BufReader<TcpStream>) -> std::io::Result<()> {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await?;
+    let some = vec![b'x'; 64 << 10];
+    loop {
+        stream.write_all(&some).await?;
+    }
+}
+
+fn answer(path: &str, request: &Request, seen: &Seen) -> (u16, String, Vec<u8>) {
+    let html = "content-type: text/html\r\n".to_owned();
+    let text = |status: u16, headers: &str, body: &str| {
+        (status, format!("{headers}\r\n"), body.as_bytes().to_vec())
+    };
+    match path {
+        "report" => {
+            let report = serde_json::from_slice(&request.body).unwrap();
+            seen.reports.lock().unwrap().push(report);
+            text(200, "content-type: text/plain", "")
+        }
+        "headers" => {
+            let body = json!(request.headers).to_string();
+            text(200, "content-type: application/json", &body)
+        }
+        "redirect" => text(302, "location: /plain-text.html", ""),
+        "redirect-loop" => text(302, "location: /redirect-loop", ""),
+        "redirect-to-file" => text(302, "location: file:///etc/passwd", ""),
+        "missing-page" => (404, html, b"<h1>Not found</h1>".to_vec()),
+        "empty-error" => (500, html, Vec::new()),
+        "empty" => (200, html, Vec::new()),
+        "no-content" => (204, String::new(), Vec::new()),
+        "auth" => {
+            let headers = "content-type: text/html\r\nwww-authenticate: Basic realm=\"x\"";
+            text(401, headers, "<h1>Who are you?</h1>")
+        }
+        "download" => {
+            let headers = "content-type: application/zip\r\ncontent-disposition: attachment";
+            text(200, headers, "PK")
+        }
+        "words.txt" => text(200, "content-type: text/plain", "words"),
+        _ => file(path),
+    }
+}
+
+fn file(path: &str) -> (u16, String, Vec<u8>) {
+    let pages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pages");
+    let kind = match path.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    };
+    match std::fs::read(pages.join(path)) {
+        Ok(body) => (200, format!("content-type: {kind}\r\n"), body),
+        Err(_) => (
+            404,
+            "content-type: text/plain\r\n".to_owned(),
+            b"none".to_vec(),
+        ),
+    }
+}

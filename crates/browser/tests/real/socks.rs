@@ -1,0 +1,81 @@
+//! A SOCKS5 proxy that leads every name to one server and remembers what it was asked for.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+pub struct Socks {
+    pub address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Socks {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Socks {
+    pub async fn leading_to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&asked);
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let asked = Arc::clone(&shared);
+                tokio::spawn(async move { serve(stream, server, &asked).await.ok() });
+            }
+        });
+        Self {
+            address,
+            asked,
+            server: accepting,
+        }
+    }
+
+    /// Names and addresses, each once.
+    pub fn asked(&self) -> Vec<String> {
+        let mut asked = self.asked.lock().unwrap().clone();
+        asked.sort();
+        asked.dedup();
+        asked
+    }
+}
+
+/// RFC 1928, as far as a browser needs it.
+async fn serve(
+    mut browser: TcpStream,
+    server: SocketAddr,
+    asked: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let [_, methods] = read(&mut browser).await?;
+    browser.read_exact(&mut vec![0; methods.into()]).await?;
+    browser.write_all(&[5, 0]).await?;
+    let [_, _, _, kind] = read(&mut browser).await?;
+    let host = match kind {
+        1 => std::net::Ipv4Addr::from(read::<4>(&mut browser).await?).to_string(),
+        3 => {
+            let [length] = read(&mut browser).await?;
+            let mut name = vec![0; length.into()];
+            browser.read_exact(&mut name).await?;
+            String::from_utf8_lossy(&name).into_owned()
+        }
+        _ => std::net::Ipv6Addr::from(read::<16>(&mut browser).await?).to_string(),
+    };
+    let [_, _] = read(&mut browser).await?;
+    asked.lock().unwrap().push(host);
+    let mut upstream = TcpStream::connect(server).await?;
+    browser.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    copy_bidirectional(&mut browser, &mut upstream).await?;
+    Ok(())
+}
+
+async fn read<const N: usize>(stream: &mut TcpStream) -> std::io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}

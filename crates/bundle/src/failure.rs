@@ -1,0 +1,91 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a page could not be measured: what a client reads in `error`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Failure {
+    pub code: FailureCode,
+    /// A sentence for a person, with no detail of our inside.
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// The closed list of reasons that the API promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FailureCode {
+    DnsFailure,
+    ConnectionFailed,
+    TlsFailure,
+    BlockedTarget,
+    NotHtml,
+    NoPaint,
+    PageCrashed,
+    PageHung,
+    TooManyRedirects,
+    TooLarge,
+    Timeout,
+    Internal,
+}
+
+impl FailureCode {
+    pub const ALL: [Self; 12] = [
+        Self::DnsFailure,
+        Self::ConnectionFailed,
+        Self::TlsFailure,
+        Self::BlockedTarget,
+        Self::NotHtml,
+        Self::NoPaint,
+        Self::PageCrashed,
+        Self::PageHung,
+        Self::TooManyRedirects,
+        Self::TooLarge,
+        Self::Timeout,
+        Self::Internal,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DnsFailure => "DNS_FAILURE",
+            Self::ConnectionFailed => "CONNECTION_FAILED",
+            Self::TlsFailure => "TLS_FAILURE",
+            Self::BlockedTarget => "BLOCKED_TARGET",
+            Self::NotHtml => "NOT_HTML",
+            Self::NoPaint => "NO_PAINT",
+            Self::PageCrashed => "PAGE_CRASHED",
+            Self::PageHung => "PAGE_HUNG",
+            Self::TooManyRedirects => "TOO_MANY_REDIRECTS",
+            Self::TooLarge => "TOO_LARGE",
+            Self::Timeout => "TIMEOUT",
+            Self::Internal => "INTERNAL",
+        }
+    }
+}
+
+impl fmt::Display for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_written_the_same_in_json_and_in_text() {
+        for code in FailureCode::ALL {
+            assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{code}\""));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A bundle as bytes: JSON, gzip around it, so that any tool can look inside.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::Deserialize;
+
+use crate::{Bundle, FORMAT};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    #[error("not a bundle: {0}")]
+    Unreadable(String),
+    #[error("the bundle has format {found}; this version reads up to {FORMAT}")]
+    Newer { found: u32 },
+    #[error("the bundle unpacks to more than {MAX_BYTES} bytes")]
+    TooLarge,
+}
+
+/// Unpacked; far above what a visit may gather, far below what would hurt.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Read first, so that a newer format is named rather than misread.
+#[derive(Deserialize)]
+struct Stamp {
+    format: u32,
+}
+
+impl Bundle {
+    pub fn pack(&self) -> Result<Vec<u8>, BundleError> {
+        let unreadable = |error: std::io::Error| BundleError::Unreadable(error.to_string());
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let text =
+            serde_json::to_vec(self).map_err(|error| BundleError::Unreadable(error.to_string()))?;
+        packed.write_all(&text).map_err(unreadable)?;
+        packed.finish().map_err(unreadable)
+    }
+
+    pub fn unpack(bytes: &[u8]) -> Result<Self, BundleError> {
+        let mut text = Vec::new();
+        GzDecoder::new(bytes)
+            .take(MAX_BYTES + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| BundleError::Unreadable(error.to_string()))?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(BundleError::TooLarge);
+        }
+        let unreadable = |error: serde_json::Error| BundleError::Unreadable(error.to_string());
+        let stamp: Stamp = serde_json::from_slice(&text).map_err(unreadable)?;
+        if stamp.format > FORMAT {
+            return Err(BundleError::Newer {
+                found: stamp.format,
+            });
+        }
+        serde_json::from_slice(&text).map_err(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BrowserIdentity, MainDocument};
+
+    fn bundle() -> Bundle {
+        Bundle {
+            format: FORMAT,
+            requested_url: "https://example.com/".to_owned(),
+            final_url: "https://example.com/".to_owned(),
+            document: MainDocument::default(),
+            browser: BrowserIdentity::default(),
+            trace: b"{\"traceEvents\":[]}".to_vec(),
+            log: b"[]".to_vec(),
+            screenshot: None,
+            artifacts: Default::default(),
+            warnings: Vec::new(),
+            timings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_packed_is_unpacked() {
+        let packed = bundle().pack().unwrap();
+        let unpacked = Bundle::unpack(&packed).unwrap();
+        assert_eq!(unpacked.trace, bundle().trace);
+        assert_eq!(unpacked.pack().unwrap(), packed);
+    }
+
+    #[test]
+    fn a_newer_format_is_named() {
+        let newer = Bundle {
+            format: FORMAT + 1,
+            ..bundle()
+        };
+        let error = Bundle::unpack(&newer.pack().unwrap()).unwrap_err();
+        assert!(matches!(error, BundleError::Newer { found } if found == FORMAT + 1));
+    }
+
+    #[test]
+    fn anything_else_is_no_bundle() {
+        for bytes in [&b""[..], b"{}", &bundle().pack().unwrap()[..40]] {
+            assert!(matches!(
+                Bundle::unpack(bytes),
+                Err(BundleError::Unreadable(_))
+            ));
+        }
+    }
+}

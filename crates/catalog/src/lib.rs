@@ -1,0 +1,107 @@
+//! Devices, networks and locations: data files that a person can edit, checked when loaded.
+//!
+//! The files in `data/` are built in; an operator may load others of the same form. Pure: the
+//! caller reads files, this crate reads text.
+
+mod check;
+mod device;
+mod location;
+mod network;
+
+use serde::Deserialize;
+
+pub use check::CatalogError;
+pub use device::{ClientHints, Device, Mode, Size};
+pub use location::Location;
+pub use network::Network;
+
+/// Everything that an audit can be ordered with, in the order of the files.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    devices: Vec<Device>,
+    networks: Vec<Network>,
+    locations: Vec<Location>,
+    round_trips_ms: Vec<Vec<f64>>,
+}
+
+/// The texts of the three data files.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogFiles<'a> {
+    pub devices: &'a str,
+    pub networks: &'a str,
+    pub locations: &'a str,
+}
+
+/// What is built in.
+pub const BUILT_IN: CatalogFiles<'static> = CatalogFiles {
+    devices: include_str!("../data/devices.toml"),
+    networks: include_str!("../data/networks.toml"),
+    locations: include_str!("../data/locations.toml"),
+};
+
+impl Catalog {
+    /// Reads and checks the three files; the error names the file, the entry and what is wrong.
+    pub fn load(files: CatalogFiles<'_>) -> Result<Self, CatalogError> {
+        let devices: DeviceFile = check::parse("devices", files.devices)?;
+        let networks: NetworkFile = check::parse("networks", files.networks)?;
+        let locations: LocationFile = check::parse("locations", files.locations)?;
+        let catalog = Self {
+            devices: devices.device,
+            networks: networks.network,
+            locations: locations.location,
+            round_trips_ms: locations.round_trips,
+        };
+        check::check(&catalog)?;
+        Ok(catalog)
+    }
+
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    pub fn networks(&self) -> &[Network] {
+        &self.networks
+    }
+
+    pub fn locations(&self) -> &[Location] {
+        &self.locations
+    }
+
+    /// Ids are exact and case-sensitive.
+    pub fn device(&self, id: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.id == id)
+    }
+
+    pub fn network(&self, id: &str) -> Option<&Network> {
+        self.networks.iter().find(|network| network.id == id)
+    }
+
+    pub fn location(&self, id: &str) -> Option<&Location> {
+        self.locations.iter().find(|location| location.id == id)
+    }
+
+    /// Typical round trip between two places; `None` when either is unknown.
+    pub fn round_trip_ms(&self, from: &str, to: &str) -> Option<f64> {
+        let place = |id| self.locations.iter().position(|location| location.id == id);
+        Some(self.round_trips_ms[place(from)?][place(to)?])
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceFile {
+    device: Vec<Device>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkFile {
+    network: Vec<Network>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LocationFile {
+    round_trips: Vec<Vec<f64>>,
+    location: Vec<Location>,
+}

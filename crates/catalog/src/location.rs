@@ -1,0 +1,12 @@
+use serde::Deserialize;
+
+/// A place that an audit is made from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Location {
+    pub id: String,
+    /// City and country.
+    pub name: String,
+    pub latitude: f64,
+    pub longitude: f64,
+}

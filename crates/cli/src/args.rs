@@ -1,0 +1,231 @@
+//! The command line as data. What a flag means is said once, here; what it resolves to, in
+//! `settings`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Audits web pages in a real Chromium under a chosen device, network and place.
+#[derive(Debug, Parser)]
+#[command(name = "plumbline", version, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the API, with a store and an agent inside
+    Serve(ServeArgs),
+    /// Audit one page and print the result; needs no server
+    Audit(AuditArgs),
+    /// Judge the kept evidence of an audit again, and print the report as JSON
+    Judge(JudgeArgs),
+    /// Print the metrics of a trace file as JSON
+    Metrics(MetricsArgs),
+    /// Say whether this machine is fit, and what to do if not
+    Doctor(DoctorArgs),
+    /// Create, list and revoke access keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Change what an account may spend
+    #[command(subcommand)]
+    Credits(CreditsCommand),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "PLUMBLINE_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+    #[command(flatten)]
+    pub targets: TargetArgs,
+    /// The location at which this machine stands [default: us-tx]
+    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    pub location: Option<String>,
+    /// How many audits run at a time; 0 serves without an agent [default: cores - 1, at least 1]
+    #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
+    pub slots: Option<usize>,
+    /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
+    #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
+    pub starts_per_minute: Option<u32>,
+    /// When stopped, how long running audits may go on before they are handed back [default: 10]
+    #[arg(long, env = "PLUMBLINE_DRAIN_SECONDS", value_name = "SECONDS")]
+    pub drain_seconds: Option<u64>,
+    /// How long the evidence of an audit is kept beside its report [default: 30]
+    #[arg(long, env = "PLUMBLINE_KEEP_BUNDLES_DAYS", value_name = "DAYS")]
+    pub keep_bundles_days: Option<u32>,
+    /// How log lines are written to standard error [default: pretty]
+    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// What is logged, as `level` or `crate=level,…` [default: info]
+    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+    /// Create a key with this many credits, and print it with a request to try
+    #[arg(long, value_name = "CREDITS")]
+    pub create_key: Option<u32>,
+    /// TOML file with the same names as the flags; flags and environment win over it
+    #[arg(long, env = "PLUMBLINE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct DataArgs {
+    /// Where everything is kept [default: plumbline in the user's data directory]
+    #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct TargetArgs {
+    /// A host, address or network beyond the public internet that may be visited; repeatable
+    #[arg(
+        long,
+        env = "PLUMBLINE_ALLOW_TARGET",
+        value_name = "HOST[:PORT]|CIDR",
+        value_delimiter = ','
+    )]
+    pub allow_target: Vec<String>,
+    /// Directory with devices.toml, networks.toml, locations.toml in place of the built-in ones
+    #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct BrowserArgs {
+    /// The Chromium to run [default: the first that is found]
+    #[arg(long, env = "PLUMBLINE_CHROMIUM", value_name = "PATH")]
+    pub chromium: Option<PathBuf>,
+    /// Run Chromium without its sandbox: pages then run with this process' rights
+    #[arg(long, env = "PLUMBLINE_NO_SANDBOX")]
+    pub no_sandbox: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Pretty,
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AuditArgs {
+    /// The page
+    pub url: String,
+    #[arg(long, default_value = "mobile", value_name = "ID")]
+    pub device: String,
+    #[arg(long, default_value = "mobileSlow4g", value_name = "ID")]
+    pub network: String,
+    /// The place to audit from [default: where this machine stands]
+    #[arg(long, value_name = "ID")]
+    pub location: Option<String>,
+    /// The location at which this machine stands [default: us-tx]
+    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    pub stands_at: Option<String>,
+    /// Print the whole report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Keep the evidence in this file, for `plumbline judge`
+    #[arg(long, value_name = "FILE")]
+    pub bundle: Option<PathBuf>,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+    #[command(flatten)]
+    pub targets: TargetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct JudgeArgs {
+    /// A bundle, as `audit --bundle` or a server's data directory has it
+    pub bundle: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MetricsArgs {
+    /// Chromium's trace: array or object form, gzip or not
+    pub trace: PathBuf,
+    /// Protocol log with the requests; without one they are taken from the trace
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Whose curves give the score
+    #[arg(long, default_value = "mobile")]
+    pub form_factor: FormFactor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormFactor {
+    Mobile,
+    Desktop,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Measure this host anew, and print the throttling rate of every device
+    #[arg(long)]
+    pub calibrate: bool,
+    /// Directory with the catalog's files in place of the built-in ones
+    #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Create a key and print it, once, alone on the last line
+    Create(KeysCreateArgs),
+    /// List keys with their accounts and balances
+    List(DataArgs),
+    /// End a key's validity
+    Revoke(KeysRevokeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct KeysCreateArgs {
+    /// Credits of the new account, or added to the account named
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub credits: u32,
+    /// Name of the new account
+    #[arg(long, default_value = "default", conflicts_with = "account")]
+    pub name: String,
+    /// Make the key for this existing account
+    #[arg(long, value_name = "ACCOUNT_ID")]
+    pub account: Option<String>,
+    /// End the key's validity after so many days
+    #[arg(long, value_name = "DAYS")]
+    pub expires_in_days: Option<u32>,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct KeysRevokeArgs {
+    /// The key's id, as `keys list` shows it, or the key itself
+    pub key: String,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CreditsCommand {
+    /// Add credits to an account (a negative number takes away, never below zero)
+    Add(CreditsAddArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CreditsAddArgs {
+    /// An account's id, or the id of one of its keys
+    #[arg(value_name = "ACCOUNT_ID|KEY_ID")]
+    pub whose: String,
+    #[arg(allow_negative_numbers = true)]
+    pub credits: i64,
+    #[command(flatten)]
+    pub data: DataArgs,
+}

@@ -1,0 +1,161 @@
+//! `doctor`: is this machine fit, and what to do if not.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plumbline_agent::Cpu;
+use plumbline_browser::{LaunchOptions, Launcher};
+use plumbline_store::{SqliteStore, Store};
+
+use crate::args::{BrowserArgs, DoctorArgs};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::settings::{calibration_file, data_dir, launch_options, load_catalog};
+
+/// A clock before this (2026-01-01) is wrong: certificates and times in reports would be too.
+const CLOCK_FLOOR_MS: i64 = 1_767_225_600_000;
+
+pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
+    if args.calibrate {
+        return calibrate(args.browser, args.catalog.as_deref()).await;
+    }
+    let data = data_dir(args.data)?;
+    let findings = [
+        chromium(launch_options(args.browser)).await,
+        data_directory(&data).await,
+        clock(),
+    ];
+    let mut fit = true;
+    for finding in findings.into_iter().flatten() {
+        match finding {
+            Finding::Fit(what) => println!("ok    {what}"),
+            Finding::Unfit { what, mend } => {
+                fit = false;
+                println!("FAIL  {what}\n      {mend}");
+            }
+        }
+    }
+    Ok(if fit { Exit::Done } else { Exit::Failed(None) })
+}
+
+async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit, Exit> {
+    let catalog = load_catalog(catalog)?;
+    let launcher = Launcher::find(launch_options(browser)).map_err(Exit::failed)?;
+    let cpu = Cpu::new(launcher, calibration_file());
+    let calibration = cpu.calibrate().await.map_err(Exit::failed)?;
+    println!("host        {}", calibration.processor);
+    println!("browser     {}", calibration.browser);
+    println!("host index  {:.0}", calibration.host_index);
+    for step in &calibration.steps {
+        println!(
+            "rate {:>5.2}  {:>5.2} times slower",
+            step.rate, step.slowdown
+        );
+    }
+    println!(
+        "\n{:<24}{:>8}{:>8}{:>10}",
+        "DEVICE", "INDEX", "RATE", "REACHED"
+    );
+    for device in catalog.devices() {
+        let tried = cpu
+            .try_device(device.cpu_index)
+            .await
+            .map_err(Exit::failed)?;
+        let index = device
+            .cpu_index
+            .map_or("–".to_owned(), |index| index.to_string());
+        let reached = tried
+            .read_index
+            .map_or("–".to_owned(), |index| format!("{index:.0}"));
+        let limited = match tried.choice.limited_by_host {
+            true => "  limited by the host",
+            false => "",
+        };
+        let (id, rate) = (&device.id, tried.choice.rate);
+        println!("{id:<24}{index:>8}{rate:>8.2}{reached:>10}{limited}");
+    }
+    Ok(Exit::Done)
+}
+
+enum Finding {
+    Fit(String),
+    Unfit { what: String, mend: String },
+}
+
+fn unfit(what: impl Into<String>, mend: impl Into<String>) -> Finding {
+    Finding::Unfit {
+        what: what.into(),
+        mend: mend.into(),
+    }
+}
+
+async fn chromium(options: LaunchOptions) -> Vec<Finding> {
+    let sandboxed = options.sandbox;
+    let launcher = match Launcher::find(options) {
+        Ok(launcher) => launcher,
+        Err(error) => {
+            return vec![unfit(
+                format!("Chromium: {error}"),
+                "install it (`apt-get install chromium`) or name one with --chromium PATH",
+            )];
+        }
+    };
+    let path = launcher.chromium().display().to_string();
+    let started = std::time::Instant::now();
+    match launcher.version().await {
+        Ok(version) => vec![
+            Finding::Fit(format!(
+                "Chromium: {} at {path}, started in {} ms",
+                version.product,
+                started.elapsed().as_millis()
+            )),
+            if sandboxed {
+                Finding::Fit("Sandbox: on".to_owned())
+            } else {
+                unfit(
+                    "Sandbox: switched off by --no-sandbox",
+                    "leave it on: every page is a stranger's program",
+                )
+            },
+        ],
+        Err(error) => vec![unfit(
+            format!("Chromium at {path} does not start: {error}"),
+            "its sandbox needs unprivileged user namespaces: allow them with \
+             `sysctl kernel.unprivileged_userns_clone=1` or, on Ubuntu, \
+             `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, \
+             use a seccomp profile that permits them",
+        )],
+    }
+}
+
+async fn data_directory(data: &Path) -> Vec<Finding> {
+    let shown = data.display();
+    let opened = async {
+        let store = SqliteStore::open(&super::serve::database(data))?;
+        store.ping().await
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(10), opened).await;
+    vec![match answer {
+        Ok(Ok(())) => Finding::Fit(format!("Data directory: {shown} can be written")),
+        Ok(Err(error)) => unfit(
+            format!("Data directory: {shown}: {error}"),
+            "make it writable for this user, or name another with --data DIR",
+        ),
+        Err(_) => unfit(
+            format!("Data directory: {shown} does not answer"),
+            "it needs a local disk that supports file locks, not a network share",
+        ),
+    }]
+}
+
+fn clock() -> Vec<Finding> {
+    let time = plumbline_report::contract::iso8601_ms(now().0);
+    vec![if now().0 < CLOCK_FLOOR_MS {
+        unfit(
+            format!("Clock: it shows {time}"),
+            "set it (`timedatectl set-ntp true`): TLS and report times depend on it",
+        )
+    } else {
+        Finding::Fit(format!("Clock: {time}"))
+    }]
+}

@@ -1,0 +1,99 @@
+//! `keys` and `credits`: they open the store themselves, also while a server runs on it.
+
+use std::time::Duration;
+
+use plumbline_report::contract::iso8601_ms;
+use plumbline_store::{Key, SqliteStore, Store, StoreError};
+
+use crate::args::{CreditsAddArgs, DataArgs, KeysCreateArgs, KeysRevokeArgs};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::settings::data_dir;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
+    let store = open(args.data)?;
+    let account = match args.account {
+        Some(account) => {
+            store
+                .add_credits(&account, args.credits.into(), now())
+                .await
+                .map_err(Exit::failed)?;
+            account
+        }
+        None => {
+            store
+                .create_account(&args.name, args.credits, now())
+                .await
+                .map_err(Exit::failed)?
+                .id
+        }
+    };
+    let expires_at = args.expires_in_days.map(|days| now().plus(DAY * days));
+    let key = Key::generate().map_err(Exit::failed)?;
+    store
+        .add_key(&account, key.id(), key.digest(), expires_at, now())
+        .await
+        .map_err(Exit::failed)?;
+    println!("account {account}");
+    println!("key id  {}", key.id());
+    println!("The key is shown this once:");
+    println!("{}", key.reveal());
+    Ok(Exit::Done)
+}
+
+pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
+    let keys = open(args)?.keys().await.map_err(Exit::failed)?;
+    println!(
+        "{:<14}{:<26}{:<20}{:>10}  {:<26}STATE",
+        "KEY", "ACCOUNT", "NAME", "CREDITS", "CREATED"
+    );
+    for key in keys {
+        let state = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => format!("revoked {}", iso8601_ms(at.0)),
+            (None, Some(at)) if at <= now() => format!("expired {}", iso8601_ms(at.0)),
+            (None, Some(at)) => format!("valid until {}", iso8601_ms(at.0)),
+            (None, None) => "valid".to_owned(),
+        };
+        println!(
+            "{:<14}{:<26}{:<20}{:>10}  {:<26}{state}",
+            key.id,
+            key.account_id,
+            key.account_name,
+            key.credits,
+            iso8601_ms(key.created_at.0),
+        );
+    }
+    Ok(Exit::Done)
+}
+
+pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
+    let id = Key::parse(&args.key).map_or(args.key, |key| key.id().to_owned());
+    open(args.data)?
+        .revoke_key(&id, now())
+        .await
+        .map_err(Exit::failed)?;
+    println!("revoked {id}");
+    Ok(Exit::Done)
+}
+
+pub async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
+    let store = open(args.data)?;
+    let account = match store.key(&args.whose).await.map_err(Exit::failed)? {
+        Some(key) => key.account_id,
+        None => args.whose,
+    };
+    match store.add_credits(&account, args.credits, now()).await {
+        Ok(balance) => {
+            println!("{account} has {balance} credits");
+            Ok(Exit::Done)
+        }
+        Err(StoreError::NotFound(_)) => Err(Exit::failed(format!("no account or key `{account}`"))),
+        Err(error) => Err(Exit::failed(error)),
+    }
+}
+
+fn open(args: DataArgs) -> Result<SqliteStore, Exit> {
+    SqliteStore::open(&super::serve::database(&data_dir(args)?)).map_err(Exit::failed)
+}

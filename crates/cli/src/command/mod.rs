@@ -1,0 +1,8 @@
+//! One file per command.
+
+pub mod audit;
+pub mod doctor;
+pub mod judge;
+pub mod keys;
+pub mod metrics;
+pub mod serve;

@@ -1,0 +1,216 @@
+//! `serve`: the API, a store, and an agent, in one process.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plumbline_agent::{AgentSettings, Auditor, Cpu};
+use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
+use plumbline_link::Guard;
+use plumbline_server::{App, Limits};
+use plumbline_store::{FileBlobs, Key, SqliteStore, Store};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{LogFormat, ServeArgs};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::settings::{ServeSettings, TargetSettings, calibration_file};
+use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
+
+pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
+    let settings = ServeSettings::resolve(args)?;
+    start_log(&settings)?;
+    create_private_dir(&settings.data)?;
+    // Held until the process ends: whoever has it may take over all leases of embedded agents.
+    let _only_server = lock(&settings.data)?;
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?);
+    let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
+    if recovered > 0 {
+        tracing::info!(recovered, "audits of a stopped server are queued again");
+    }
+    let TargetSettings {
+        allow,
+        stands_at,
+        catalog,
+    } = settings.targets;
+    let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
+
+    let (stop, stopped) = watch::channel(false);
+    let agent = match settings.slots {
+        0 => None,
+        slots => {
+            let launcher = find_browser(settings.launch)?;
+            let auditor = Auditor {
+                cpu: Cpu::new(launcher.clone(), calibration_file()),
+                browsers: Pool::start(launcher, 1),
+                catalog: Arc::clone(&catalog),
+                guard: Arc::clone(&guard),
+                stands_at,
+            };
+            let bundles = bundles(&settings.data)?;
+            tokio::spawn(forget_old(bundles.clone(), settings.keep_bundles));
+            let work = StoreWork::new(Arc::clone(&store), bundles).map_err(Exit::failed)?;
+            Some(tokio::spawn(plumbline_agent::run(
+                Arc::new(work),
+                Arc::new(auditor),
+                AgentSettings {
+                    slots,
+                    heartbeat_every: HEARTBEAT_EVERY,
+                    drain_grace: settings.drain_grace,
+                },
+                stopped.clone(),
+            )))
+        }
+    };
+
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
+    let address = listener.local_addr().map_err(Exit::failed)?;
+    println!("listening on http://{address}");
+    if let Some(credits) = settings.create_key {
+        print_key_to_try(&store, credits, &address.to_string()).await?;
+    }
+    let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
+    let app = App {
+        limits: Limits {
+            starts_per_minute: settings.starts_per_minute,
+            ..Limits::default()
+        },
+        ..App::new(Arc::clone(&store), catalog, may_visit)
+    };
+    tokio::spawn(async move {
+        asked_to_stop().await;
+        // Fails only when nobody listens any more.
+        let _ = stop.send(true);
+    });
+    let mut stop_serving = stopped.clone();
+    plumbline_server::serve(listener, plumbline_server::router(app), async move {
+        let _ = stop_serving.wait_for(|stop| *stop).await;
+    })
+    .await
+    .map_err(Exit::failed)?;
+    if let Some(agent) = agent {
+        agent.await.map_err(Exit::failed)?;
+    }
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
+
+/// The database's place in a data directory.
+pub fn database(data: &Path) -> PathBuf {
+    data.join("plumbline.db")
+}
+
+/// Finds the browser, and removes what browsers of dead processes left.
+pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
+    let launcher = Launcher::find(options).map_err(Exit::failed)?;
+    let swept = sweep(launcher.run_dir()).map_err(Exit::failed)?;
+    if swept > 0 {
+        tracing::info!(swept, "profiles of dead processes are removed");
+    }
+    Ok(launcher)
+}
+
+/// The evidence of audits, by audit id.
+fn bundles(data: &Path) -> Result<FileBlobs, Exit> {
+    FileBlobs::open(&data.join("bundles"))
+        .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
+}
+
+/// Removes bundles that have been kept long enough, now and every hour.
+async fn forget_old(bundles: FileBlobs, age: Duration) {
+    let mut hour = tokio::time::interval(Duration::from_secs(60 * 60));
+    loop {
+        hour.tick().await;
+        let bundles = bundles.clone();
+        let removed = spawn_blocking(move || bundles.remove_older(age, SystemTime::now())).await;
+        match removed {
+            Ok(Ok(0)) => {}
+            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
+            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
+            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+        }
+    }
+}
+
+fn lock(data: &Path) -> Result<File, Exit> {
+    let path = data.join("serve.lock");
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Exit::failed(format!(
+            "another server runs on {}",
+            data.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(Exit::failed(error)),
+    }
+}
+
+fn create_private_dir(dir: &Path) -> Result<(), Exit> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| Exit::failed(format!("{}: {error}", dir.display())))
+}
+
+async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -> Result<(), Exit> {
+    let account = store
+        .create_account("serve --create-key", credits, now())
+        .await
+        .map_err(Exit::failed)?;
+    let key = Key::generate().map_err(Exit::failed)?;
+    store
+        .add_key(&account.id, key.id(), key.digest(), None, now())
+        .await
+        .map_err(Exit::failed)?;
+    let key = key.reveal();
+    println!("key {key}");
+    println!(
+        "try:\n  curl -s http://{address}/v1/audit/start -H 'Content-Type: application/json' \
+         -H 'X-SVC-KEY: {key}' -d '{{\"url\":\"https://example.com/\",\"device\":\"mobile\",\
+         \"network\":\"mobileSlow4g\",\"location\":\"us-tx\"}}'"
+    );
+    Ok(())
+}
+
+async fn asked_to_stop() {
+    match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        // Without handlers the default action ends the process; the queue survives that too.
+        _ => std::future::pending().await,
+    }
+}
+
+fn start_log(settings: &ServeSettings) -> Result<(), Exit> {
+    let filter = EnvFilter::try_new(&settings.log)
+        .map_err(|error| Exit::usage(format!("--log: {error}")))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Pretty => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The binary: reads what it is asked for, wires the rooms together, and owns no logic of theirs.
+
+mod args;
+mod clock;
+mod command;
+mod exit;
+mod settings;
+mod store_work;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command, CreditsCommand, KeysCommand};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return Exit::failed(format!("cannot start: {error}")).report(),
+    };
+    let exit = runtime.block_on(run(args.command));
+    // A blocking call that never returns must not hold the process.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    exit.report()
+}
+
+async fn run(command: Command) -> Exit {
+    let result = match command {
+        Command::Serve(args) => command::serve::run(args).await,
+        Command::Audit(args) => command::audit::run(args).await,
+        Command::Judge(args) => command::judge::run(&args),
+        Command::Metrics(args) => command::metrics::run(&args),
+        Command::Doctor(args) => command::doctor::run(args).await,
+        Command::Keys(KeysCommand::Create(args)) => command::keys::create(args).await,
+        Command::Keys(KeysCommand::List(args)) => command::keys::list(args).await,
+        Command::Keys(KeysCommand::Revoke(args)) => command::keys::revoke(args).await,
+        Command::Credits(CreditsCommand::Add(args)) => command::keys::add_credits(args).await,
+    };
+    result.unwrap_or_else(|exit| exit)
+}

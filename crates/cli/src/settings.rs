@@ -1,0 +1,201 @@
+//! Flags over environment over configuration file over defaults, resolved once.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use plumbline_browser::LaunchOptions;
+use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
+use plumbline_link::AllowTarget;
+use serde::Deserialize;
+
+use crate::args::{BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
+use crate::exit::Exit;
+
+/// Where a machine stands unless it is told: the first agent's place in the contract's examples.
+const DEFAULT_LOCATION: &str = "us-tx";
+const DEFAULT_PORT: u16 = 8080;
+const DEFAULT_STARTS_PER_MINUTE: u32 = 600;
+/// Below the 30 s that supervisors commonly wait between SIGTERM and SIGKILL.
+const DEFAULT_DRAIN_SECONDS: u64 = 10;
+/// Long enough to judge last month's audits again after an upgrade.
+const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Everything that `serve` runs by.
+#[derive(Debug)]
+pub struct ServeSettings {
+    pub listen: SocketAddr,
+    pub data: PathBuf,
+    pub launch: LaunchOptions,
+    pub targets: TargetSettings,
+    pub slots: usize,
+    pub starts_per_minute: u32,
+    pub drain_grace: Duration,
+    pub keep_bundles: Duration,
+    pub log_format: LogFormat,
+    pub log: String,
+    pub create_key: Option<u32>,
+}
+
+/// Who may be visited, from where, as which device.
+#[derive(Debug)]
+pub struct TargetSettings {
+    pub allow: Vec<AllowTarget>,
+    pub stands_at: String,
+    pub catalog: Catalog,
+}
+
+/// The configuration file: the flags' names, all optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    listen: Option<SocketAddr>,
+    data: Option<PathBuf>,
+    #[serde(default)]
+    allow_target: Vec<String>,
+    location: Option<String>,
+    catalog: Option<PathBuf>,
+    chromium: Option<PathBuf>,
+    no_sandbox: Option<bool>,
+    slots: Option<usize>,
+    starts_per_minute: Option<u32>,
+    drain_seconds: Option<u64>,
+    keep_bundles_days: Option<u32>,
+    log_format: Option<LogFormat>,
+    log: Option<String>,
+}
+
+impl ServeSettings {
+    pub fn resolve(args: ServeArgs) -> Result<Self, Exit> {
+        let file = match &args.config {
+            Some(path) => toml::from_str(&read(path)?)
+                .map_err(|error| Exit::usage(format!("{}: {error}", path.display())))?,
+            None => File::default(),
+        };
+        let targets = TargetArgs {
+            allow_target: if args.targets.allow_target.is_empty() {
+                file.allow_target
+            } else {
+                args.targets.allow_target
+            },
+            catalog: args.targets.catalog.or(file.catalog),
+        };
+        let browser = BrowserArgs {
+            chromium: args.browser.chromium.or(file.chromium),
+            no_sandbox: args.browser.no_sandbox || file.no_sandbox.unwrap_or(false),
+        };
+        Ok(Self {
+            listen: args
+                .listen
+                .or(file.listen)
+                .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
+            data: data_dir(DataArgs {
+                data: args.data.data.or(file.data),
+            })?,
+            launch: launch_options(browser),
+            targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
+            slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
+            starts_per_minute: args
+                .starts_per_minute
+                .or(file.starts_per_minute)
+                .unwrap_or(DEFAULT_STARTS_PER_MINUTE),
+            drain_grace: Duration::from_secs(
+                args.drain_seconds
+                    .or(file.drain_seconds)
+                    .unwrap_or(DEFAULT_DRAIN_SECONDS),
+            ),
+            keep_bundles: DAY
+                * args
+                    .keep_bundles_days
+                    .or(file.keep_bundles_days)
+                    .unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS),
+            log_format: args
+                .log_format
+                .or(file.log_format)
+                .unwrap_or(LogFormat::Pretty),
+            log: args.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
+            create_key: args.create_key,
+        })
+    }
+}
+
+impl TargetSettings {
+    pub fn resolve(args: TargetArgs, stands_at: Option<String>) -> Result<Self, Exit> {
+        let allow = args
+            .allow_target
+            .iter()
+            .map(|text| AllowTarget::from_str(text.trim()))
+            .collect::<Result<_, _>>()
+            .map_err(|error| Exit::usage(format!("--allow-target: {error}")))?;
+        let catalog = load_catalog(args.catalog.as_deref())?;
+        let stands_at = stands_at.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
+        if catalog.location(&stands_at).is_none() {
+            let known: Vec<_> = catalog.locations().iter().map(|l| l.id.as_str()).collect();
+            return Err(Exit::usage(format!(
+                "no location `{stands_at}` to stand at; there are {}",
+                known.join(", ")
+            )));
+        }
+        Ok(Self {
+            allow,
+            stands_at,
+            catalog,
+        })
+    }
+}
+
+pub fn launch_options(args: BrowserArgs) -> LaunchOptions {
+    LaunchOptions {
+        chromium: args.chromium,
+        sandbox: !args.no_sandbox,
+        only_through_proxy: true,
+        ..LaunchOptions::default()
+    }
+}
+
+/// The data directory: as told, else where the platform keeps a user's data.
+pub fn data_dir(args: DataArgs) -> Result<PathBuf, Exit> {
+    args.data
+        .or_else(|| from_env("XDG_DATA_HOME").map(|dir| dir.join("plumbline")))
+        .or_else(|| from_env("HOME").map(|dir| dir.join(".local/share/plumbline")))
+        .ok_or_else(|| Exit::usage("no data directory: name one with --data DIR"))
+}
+
+/// What was measured of this host is worth keeping, and cheap to lose.
+pub fn calibration_file() -> Option<PathBuf> {
+    from_env("XDG_CACHE_HOME")
+        .or_else(|| from_env("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("plumbline/calibration.json"))
+}
+
+fn from_env(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+pub fn load_catalog(dir: Option<&Path>) -> Result<Catalog, Exit> {
+    let Some(dir) = dir else {
+        return Catalog::load(BUILT_IN).map_err(Exit::failed);
+    };
+    let text = |name| read(&dir.join(name));
+    Catalog::load(CatalogFiles {
+        devices: &text("devices.toml")?,
+        networks: &text("networks.toml")?,
+        locations: &text("locations.toml")?,
+    })
+    .map_err(Exit::usage)
+}
+
+fn read(path: &Path) -> Result<String, Exit> {
+    fs::read_to_string(path).map_err(|error| Exit::usage(format!("{}: {error}", path.display())))
+}
+
+/// One core is left for everything that is not a page under measurement.
+fn default_slots() -> usize {
+    available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
+}

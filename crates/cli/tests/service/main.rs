@@ -1,0 +1,9 @@
+//! The binary as its users meet it: started as a process, asked over HTTP, killed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod audit_command;
+mod client;
+mod pages;
+mod restarts;
+mod server;
+mod whole_way;

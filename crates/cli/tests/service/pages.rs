@@ -1,0 +1,43 @@
+//! A loopback site with a few small pages.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+const PAGE: &str = "<!doctype html><html lang=en><title>A page</title>\
+    <style>body{font:20px sans-serif}</style><h1>Hello</h1><p>Some words to paint.</p>";
+
+/// Serves until the test process ends.
+pub fn serve() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer(stream));
+        }
+    });
+    address
+}
+
+fn answer(mut stream: TcpStream) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+    let request = lines.next()?.ok()?;
+    while !lines.next()?.ok()?.is_empty() {}
+    let (status, body) = match request.split(' ').nth(1)? {
+        "/" => ("200 OK", PAGE),
+        _ => ("404 Not Found", ""),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()
+}
+
+/// An address at which nobody listens: it was free a moment ago.
+pub fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}

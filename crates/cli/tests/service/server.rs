@@ -1,0 +1,116 @@
+//! `plumbline serve` as a child process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::Client;
+
+pub fn plumbline() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_plumbline"))
+}
+
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    pub fn start(data: &Path, more: &[&str]) -> Self {
+        let mut child = plumbline()
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--log",
+                "warn",
+                "--data",
+            ])
+            .arg(data)
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first_line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut first_line)
+            .unwrap();
+        let address = first_line
+            .trim()
+            .strip_prefix("listening on http://")
+            .unwrap_or_else(|| panic!("unexpected first line {first_line:?}"))
+            .parse()
+            .unwrap();
+        Self { child, address }
+    }
+
+    /// SIGKILL: nothing of the process runs any more.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and the exit code once it has drained.
+    pub fn stop(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already gone after `kill` and `stop`; a failed test leaves no server behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A key as `keys create` prints it: alone on the last line.
+pub fn create_key(data: &Path, credits: u32) -> String {
+    let output = plumbline()
+        .args([
+            "keys",
+            "create",
+            "--credits",
+            &credits.to_string(),
+            "--data",
+        ])
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().last().unwrap().to_owned()
+}
+
+/// The balance in the one line of `keys list` that names the key.
+pub fn credits(data: &Path, key: &str) -> i64 {
+    let id = key.split('_').nth(1).unwrap();
+    let output = plumbline()
+        .args(["keys", "list", "--data"])
+        .arg(data)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with(id)).unwrap();
+    line.split_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+/// Polls, as the contract has it, until the audit is completed.
+pub fn completed(client: &Client, tracking_id: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    loop {
+        let answer = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        if answer.json["data"]["status"] == "completed" {
+            return answer.json["data"].clone();
+        }
+        assert!(Instant::now() < deadline, "not completed: {answer:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

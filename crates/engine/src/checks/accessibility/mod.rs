@@ -1,0 +1,140 @@
+//! Whether people can use the page whatever senses and hands they use it with: axe-core's rules.
+//!
+//! axe-core judges in the page; here its answers become outcomes, each rule a row of [`RULES`].
+
+mod rules;
+
+pub use rules::RULES;
+
+use super::{Check, Details, ElementFound, Outcome, count};
+use crate::category::Group;
+use crate::facts::{Axe, AxeRule, Facts, Missing};
+
+/// A rule of axe-core, its place in the category and its weight there.
+pub struct Rule {
+    pub check: Check,
+    pub weight: f64,
+    pub group: Group,
+}
+
+/// What a finding of axe-core means for the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Scored,
+    /// A person has to decide: what axe-core is unsure of is listed too, and nothing counts.
+    Informs,
+}
+
+/// The rule with this id. Asking for one that is not there does not compile in a constant.
+pub const fn rule(id: &str) -> &'static Check {
+    let mut at = 0;
+    while at < RULES.len() {
+        if is_same(RULES[at].check.id.as_bytes(), id.as_bytes()) {
+            return &RULES[at].check;
+        }
+        at += 1;
+    }
+    panic!("there is no such axe rule");
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    one.len() == other.len()
+}
+
+fn judge(facts: &Facts, id: &str, mode: Mode) -> Result<Outcome, Missing> {
+    let axe = facts.get::<Axe>()?;
+    let of = |rules: &'_ [AxeRule]| rules.iter().find(|rule| rule.id == id).cloned();
+    if axe.not_applicable.iter().any(|rule| rule == id) {
+        return Ok(Outcome::not_applicable());
+    }
+    let undecided = of(&axe.incomplete);
+    if let Some(error) = undecided.as_ref().and_then(|rule| rule.error.as_deref()) {
+        return Err(Missing(format!("axe-core's rule `{id}` broke: {error}")));
+    }
+    let violation = of(&axe.violations);
+    Ok(match mode {
+        Mode::Scored => violation.map_or_else(Outcome::pass, |rule| {
+            Outcome::fail(amount(&rule)).with(elements(&rule))
+        }),
+        Mode::Informs => violation
+            .or(undecided)
+            .map_or_else(Outcome::not_applicable, |rule| {
+                Outcome::informative(amount(&rule)).with(elements(&rule))
+            }),
+    })
+}
+
+fn amount(rule: &AxeRule) -> String {
+    let nodes = rule.node_count.unwrap_or(rule.nodes.len());
+    count(nodes, "element", "elements")
+}
+
+fn elements(rule: &AxeRule) -> Details {
+    Details::elements(rule.nodes.iter().map(|found| ElementFound {
+        node: found.node.clone(),
+        note: Some(found.failure_summary.clone()).filter(|summary| !summary.is_empty()),
+        related: found.related_nodes.clone(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Verdict;
+    use crate::checks::testing::Visit;
+
+    const SCORED: &Check = rule("image-alt");
+    const INFORMS: &Check = rule("video-caption");
+
+    fn outcome(check: &Check, axe: &str) -> Outcome {
+        Visit::new().with("axe", axe).judge(*check)
+    }
+
+    #[test]
+    fn a_violation_fails_with_its_elements() {
+        let axe = r#"{"violations": [{"id": "image-alt", "nodeCount": 30, "nodes": [
+            {"node": {"selector": "img"}, "failureSummary": "Fix this", "relatedNodes": []}]}]}"#;
+        let outcome = outcome(SCORED, axe);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.summary.as_deref(), Some("30 elements"));
+        assert_eq!(outcome.details.map(|details| details.len()), Some(1));
+    }
+
+    #[test]
+    fn a_rule_without_violations_passes() {
+        assert_eq!(
+            outcome(SCORED, r#"{"passes": ["image-alt"]}"#).verdict,
+            Verdict::Pass
+        );
+        let unsure = r#"{"incomplete": [{"id": "image-alt", "nodes": []}]}"#;
+        assert_eq!(outcome(SCORED, unsure).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_rule_that_found_nothing_to_look_at_is_not_applicable() {
+        let axe = r#"{"notApplicable": ["image-alt", "video-caption"]}"#;
+        assert_eq!(outcome(SCORED, axe).verdict, Verdict::NotApplicable);
+        assert_eq!(outcome(INFORMS, axe).verdict, Verdict::NotApplicable);
+    }
+
+    #[test]
+    fn a_rule_that_broke_cannot_be_measured() {
+        let axe = r#"{"incomplete": [{"id": "image-alt", "error": "boom"}]}"#;
+        assert_eq!(outcome(SCORED, axe).verdict, Verdict::CouldNotMeasure);
+        assert_eq!(Visit::new().verdict(*SCORED), Verdict::CouldNotMeasure);
+    }
+
+    #[test]
+    fn an_informative_rule_lists_what_axe_is_unsure_of() {
+        let unsure = r#"{"incomplete": [{"id": "video-caption", "nodes": [{}]}]}"#;
+        assert_eq!(outcome(INFORMS, unsure).verdict, Verdict::Informative);
+        assert_eq!(outcome(INFORMS, "{}").verdict, Verdict::NotApplicable);
+    }
+}

@@ -1,0 +1,72 @@
+use crate::checks::{ConsoleLine, Details, Outcome, check, count};
+use crate::facts::{Facts, Issues, Missing};
+
+check! {
+    /// # What
+    /// The page uses no feature that Chromium is about to remove.
+    ///
+    /// # Why
+    /// One day the browser updates itself and the page breaks.
+    ///
+    /// # Scored
+    /// Fails when Chromium reports the use of a deprecated feature.
+    ///
+    /// # Fix
+    /// Look up the listed feature on chromestatus.com and use what replaces it. Where a library is
+    /// the culprit, update it.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `deprecations`.
+    id: "deprecations",
+    pass: "No deprecated features are used",
+    fail: "Deprecated features are used",
+    needs: [Issues::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let issues = facts.get::<Issues>()?;
+    let items: Vec<ConsoleLine> = issues
+        .deprecations
+        .iter()
+        .map(|issue| ConsoleLine {
+            text: issue.kind.clone(),
+            source: "deprecation".to_owned(),
+            url: issue.source_code_location.url.clone(),
+            line: issue.source_code_location.line_number,
+            column: issue.source_code_location.column_number,
+        })
+        .collect();
+    if items.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    let summary = count(items.len(), "use", "uses");
+    Ok(Outcome::fail(summary).with(Details::Console { items }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn a_deprecated_feature_fails() {
+        let issue = r#"[{"code": "DeprecationIssue", "details": {"deprecationIssueDetails": {
+            "type": "UnloadHandler", "sourceCodeLocation":
+                {"url": "https://example.test/a.js", "lineNumber": 1, "columnNumber": 2}}}}]"#;
+        assert_eq!(
+            Visit::new().with("issues", issue).verdict(CHECK),
+            Verdict::Fail
+        );
+        assert_eq!(
+            Visit::new().with("issues", "[]").verdict(CHECK),
+            Verdict::Pass
+        );
+    }
+
+    #[test]
+    fn without_issues_gathered_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,84 @@
+use crate::checks::{ConsoleLine, Details, Outcome, check, count};
+use crate::facts::{Artifact, Console, Facts, Missing};
+
+check! {
+    /// # What
+    /// Nothing went wrong that the browser or a script reported as an error.
+    ///
+    /// # Why
+    /// Errors in the console are failed requests, broken scripts, refused content: faults that visitors meet.
+    ///
+    /// # Scored
+    /// Fails when the console holds an error. Requests blocked by the tool itself do not count.
+    ///
+    /// # Fix
+    /// Go through the listed errors; each says where it comes from.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `errors-in-console`.
+    id: "errors-in-console",
+    pass: "The console holds no errors",
+    fail: "The console holds errors",
+    needs: [Console::NAME],
+    run: run,
+}
+
+/// As many as are worth storing.
+const KEPT_LINES: usize = 1000;
+const KEPT_CHARS: usize = 10 * 1024;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let console = facts.get::<Console>()?;
+    let mut items: Vec<ConsoleLine> = console
+        .0
+        .iter()
+        .filter(|entry| entry.level == "error")
+        .take(KEPT_LINES)
+        .filter(|entry| !entry.text.contains("ERR_BLOCKED_BY_CLIENT.Inspector"))
+        .map(|entry| ConsoleLine {
+            text: entry.text.chars().take(KEPT_CHARS).collect(),
+            source: entry.source.clone(),
+            url: entry.url.clone(),
+            line: entry.line,
+            column: entry.column,
+        })
+        .collect();
+    if items.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    items.sort_by(|a, b| a.text.cmp(&b.text));
+    let summary = count(items.len(), "error", "errors");
+    Ok(Outcome::fail(summary).with(Details::Console { items }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn verdict(level: &str, text: &str) -> Verdict {
+        let console = format!(r#"[{{"source": "network", "level": "{level}", "text": "{text}"}}]"#);
+        Visit::new().with("console", &console).verdict(CHECK)
+    }
+
+    #[test]
+    fn an_error_fails_and_a_warning_does_not() {
+        assert_eq!(verdict("error", "404"), Verdict::Fail);
+        assert_eq!(verdict("error", ""), Verdict::Fail);
+        assert_eq!(verdict("warning", "404"), Verdict::Pass);
+        assert_eq!(
+            verdict("error", "net::ERR_BLOCKED_BY_CLIENT.Inspector"),
+            Verdict::Pass
+        );
+        assert_eq!(
+            Visit::new().with("console", "[]").verdict(CHECK),
+            Verdict::Pass
+        );
+    }
+
+    #[test]
+    fn without_a_console_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,127 @@
+use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::facts::{Artifact, Facts, Image, Images, Missing, Size, guess_image_type};
+
+check! {
+    /// # What
+    /// Images are shown with the proportions of their file.
+    ///
+    /// # Why
+    /// Squeezed faces and stretched logos look broken.
+    ///
+    /// # Scored
+    /// Fails when an `<img>` with `object-fit: fill` is two pixels or more off its proportions.
+    /// Backgrounds, SVG and images of five pixels or less are left alone.
+    ///
+    /// # Fix
+    /// Set only width or height and leave the other to `auto`, or use `object-fit: cover`.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `image-aspect-ratio`.
+    id: "image-aspect-ratio",
+    pass: "Images keep their proportions",
+    fail: "Some images are distorted",
+    needs: [Images::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let images = facts.get::<Images>()?;
+    let distorted: Vec<ElementFound> = images
+        .0
+        .iter()
+        .filter_map(|image| {
+            let natural = natural_size(image)?;
+            let shown = image.displayed;
+            is_distorted(shown, natural).then(|| {
+                let note = format!(
+                    "shown {}×{}, file {}×{}",
+                    shown.width, shown.height, natural.width, natural.height
+                );
+                ElementFound::noting(&image.node, note)
+            })
+        })
+        .collect();
+    if distorted.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    let summary = count(distorted.len(), "image", "images");
+    Ok(Outcome::fail(summary).with(Details::elements(distorted)))
+}
+
+/// Of an image that can be judged.
+fn natural_size(image: &Image) -> Option<Size> {
+    let natural = image.natural?;
+    let is_candidate = guess_image_type(&image.src) != Some("image/svg+xml")
+        && natural.width > 5.0
+        && natural.height > 5.0
+        && image.displayed.width > 0.0
+        && image.displayed.height > 0.0
+        && image.object_fit == "fill";
+    is_candidate.then_some(natural)
+}
+
+/// A fault in the smaller dimension is what rounding affects least.
+fn is_distorted(shown: Size, natural: Size) -> bool {
+    const TOLERATED_PX: f64 = 2.0;
+    let ratio = natural.width / natural.height;
+    let fitting = Size {
+        width: shown.height * ratio,
+        height: shown.width / ratio,
+    };
+    let fault_px = if fitting.height < fitting.width {
+        fitting.height - shown.height
+    } else {
+        fitting.width - shown.width
+    };
+    fault_px.abs() >= TOLERATED_PX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn verdict(shown: (u32, u32)) -> Verdict {
+        let image = format!(
+            r#"[{{"src": "https://a.test/x.png", "natural": {{"width": 200, "height": 100}},
+                "displayed": {{"width": {}, "height": {}}}, "objectFit": "fill"}}]"#,
+            shown.0, shown.1
+        );
+        Visit::new().with("images", &image).verdict(CHECK)
+    }
+
+    #[test]
+    fn proportions_within_two_pixels_pass() {
+        assert_eq!(verdict((100, 50)), Verdict::Pass);
+        assert_eq!(verdict((100, 51)), Verdict::Pass);
+        assert_eq!(verdict((100, 52)), Verdict::Fail);
+        assert_eq!(verdict((100, 100)), Verdict::Fail);
+    }
+
+    #[test]
+    fn what_has_no_proportions_to_keep_is_left_alone() {
+        assert_eq!(verdict((0, 100)), Verdict::Pass);
+        for image in [
+            r#"[{"src": "https://a.test/x.svg", "natural": {"width": 200, "height": 100},
+                "displayed": {"width": 9, "height": 9}, "objectFit": "fill"}]"#,
+            r#"[{"src": "https://a.test/x.png", "natural": {"width": 200, "height": 100},
+                "displayed": {"width": 9, "height": 9}, "objectFit": "cover"}]"#,
+            r#"[{"src": "https://a.test/x.png", "natural": {"width": 1, "height": 1},
+                "displayed": {"width": 9, "height": 99}, "objectFit": "fill"}]"#,
+            r#"[{"displayed": {"width": 9, "height": 99}, "objectFit": "fill"}]"#,
+            "[]",
+        ] {
+            assert_eq!(
+                Visit::new().with("images", image).verdict(CHECK),
+                Verdict::Pass,
+                "{image}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_images_looked_at_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,118 @@
+use std::collections::BTreeSet;
+
+use crate::checks::{Details, Outcome, check, count};
+use crate::facts::{Facts, Issues, Missing};
+
+check! {
+    /// # What
+    /// The Issues panel of DevTools stays empty of faults that visitors meet.
+    ///
+    /// # Why
+    /// It lists cookies that are not stored and content that is not shown, which the page itself never notices.
+    ///
+    /// # Scored
+    /// Fails on mixed content, cookie faults, responses blocked by a cross-origin policy, ads that
+    /// use too much, and content that the Content-Security-Policy refused.
+    ///
+    /// # Fix
+    /// Open the Issues panel in DevTools: it explains each issue and names the code behind it.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `dobetterweb/inspector-issues`.
+    id: "inspector-issues",
+    pass: "The Issues panel is empty",
+    fail: "The Issues panel lists problems",
+    needs: [Issues::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let issues = facts.get::<Issues>()?;
+    let mixed_content = issues.mixed_content.iter().map(|issue| {
+        let request = issue.request.as_ref().map(|request| request.url.as_str());
+        request
+            .filter(|url| !url.is_empty())
+            .unwrap_or(&issue.main_resource_url)
+    });
+    let cookies = issues.cookies.iter().map(|issue| {
+        let request = issue.request.as_ref().map(|request| request.url.as_str());
+        request
+            .filter(|url| !url.is_empty())
+            .or(issue.cookie_url.as_deref())
+            .unwrap_or_default()
+    });
+    let mut rows = Vec::new();
+    rows.extend(kind("Mixed content", mixed_content));
+    rows.extend(kind("Cookie", cookies));
+    let blocked = issues.blocked_by_response.iter().map(String::as_str);
+    rows.extend(kind("Blocked by a cross-origin policy", blocked));
+    rows.extend(kind(
+        "An ad uses too much",
+        (0..issues.heavy_ads).map(|_| ""),
+    ));
+    let refused = issues.content_security_policy.iter().map(String::as_str);
+    rows.extend(kind("Content Security Policy", refused));
+    if rows.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    let summary = count(rows.len(), "issue", "issues");
+    Ok(Outcome::fail(summary).with(Details::table(["Issue", "Address"], rows)))
+}
+
+/// One row for each address of a kind of issue, or one without where none is known.
+fn kind<'a>(name: &str, urls: impl Iterator<Item = &'a str>) -> Vec<[String; 2]> {
+    let mut urls: BTreeSet<&str> = urls.collect();
+    if urls.len() > 1 {
+        urls.remove("");
+    }
+    urls.into_iter()
+        .map(|url| [name.to_owned(), url.to_owned()])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn verdict(issue: &str) -> Verdict {
+        Visit::new()
+            .with("issues", &format!(r#"[{{"details": {issue}}}]"#))
+            .verdict(CHECK)
+    }
+
+    #[test]
+    fn issues_that_visitors_meet_fail() {
+        for issue in [
+            r#"{"mixedContentIssueDetails": {"insecureURL": "http://a.test/"}}"#,
+            r#"{"cookieIssueDetails": {"cookieUrl": "https://a.test/"}}"#,
+            r#"{"blockedByResponseIssueDetails": {"request": {"requestId": "main", "url": "https://a.test/"}}}"#,
+            r#"{"heavyAdIssueDetails": {}}"#,
+            r#"{"contentSecurityPolicyIssueDetails": {"blockedURL": "https://a.test/"}}"#,
+            r#"{"contentSecurityPolicyIssueDetails": {}}"#,
+        ] {
+            assert_eq!(verdict(issue), Verdict::Fail, "{issue}");
+        }
+    }
+
+    #[test]
+    fn other_issues_and_those_of_requests_never_made_pass() {
+        for issue in [
+            "{}",
+            r#"{"quirksModeIssueDetails": {}}"#,
+            r#"{"cookieIssueDetails": {"request": {"requestId": "unheard-of"}}}"#,
+        ] {
+            assert_eq!(verdict(issue), Verdict::Pass, "{issue}");
+        }
+        assert_eq!(
+            Visit::new().with("issues", "[]").verdict(CHECK),
+            Verdict::Pass
+        );
+    }
+
+    #[test]
+    fn without_issues_gathered_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,106 @@
+use crate::checks::{Details, Outcome, UrlFound, check, count};
+use crate::facts::{Facts, Issues, Missing, Requests, shorten_data_url};
+
+check! {
+    /// # What
+    /// The page and everything it loads comes over HTTPS.
+    ///
+    /// # Why
+    /// Without it, anybody on the way can read and change what is sent, and browsers withhold many features.
+    ///
+    /// # Scored
+    /// Fails when a request went to an insecure address that is not on the visitor's own machine,
+    /// or when the browser blocked, upgraded or warned of mixed content.
+    ///
+    /// # Fix
+    /// Serve the site over HTTPS and change the listed addresses to `https://`.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `is-on-https`.
+    id: "is-on-https",
+    pass: "Everything comes over HTTPS",
+    fail: "Not everything comes over HTTPS",
+    needs: [Requests::NAME, Issues::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let requests = facts.get::<Requests>()?;
+    let issues = facts.get::<Issues>()?;
+    let mut insecure: Vec<UrlFound> = Vec::new();
+    for request in requests
+        .all
+        .iter()
+        .filter(|request| !requests.is_secure(request))
+    {
+        let url = shorten_data_url(request.url.as_str());
+        if !insecure.iter().any(|found| found.url == url) {
+            insecure.push(UrlFound::noting(url, "loaded"));
+        }
+    }
+    for issue in &issues.mixed_content {
+        let note = match issue.resolution_status.as_str() {
+            "MixedContentAutomaticallyUpgraded" => "the browser used HTTPS instead",
+            "MixedContentBlocked" => "the browser blocked it",
+            "MixedContentWarning" => "loaded with a warning",
+            other => other,
+        };
+        let known = insecure
+            .iter_mut()
+            .find(|found| found.url == issue.insecure_url);
+        match known {
+            Some(found) => found.note = Some(note.to_owned()),
+            None => insecure.push(UrlFound::noting(&issue.insecure_url, note)),
+        }
+    }
+    if insecure.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    let summary = count(insecure.len(), "insecure address", "insecure addresses");
+    Ok(Outcome::fail(summary).with(Details::urls(insecure)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn a_page_over_https_passes_and_so_does_one_on_this_machine() {
+        assert_eq!(
+            Visit::new().with("issues", "[]").verdict(CHECK),
+            Verdict::Pass
+        );
+        let local = Visit::to("http://localhost:8000/").with("issues", "[]");
+        assert_eq!(local.verdict(CHECK), Verdict::Pass);
+    }
+
+    #[test]
+    fn one_insecure_request_fails() {
+        let outcome = Visit::new()
+            .with("issues", "[]")
+            .requests("http://cdn.test/a.js", "Script", "text/javascript")
+            .requests("http://cdn.test/a.js", "Script", "text/javascript")
+            .judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.details.map(|details| details.len()), Some(1));
+    }
+
+    #[test]
+    fn mixed_content_fails_even_when_the_browser_helped() {
+        let issues = r#"[{"code": "MixedContentIssue", "details": {"mixedContentIssueDetails": {
+            "insecureURL": "http://a.test/x.png", "mainResourceURL": "https://example.test/page",
+            "resolutionStatus": "MixedContentAutomaticallyUpgraded"}}}]"#;
+        assert_eq!(
+            Visit::new().with("issues", issues).verdict(CHECK),
+            Verdict::Fail
+        );
+    }
+
+    #[test]
+    fn without_evidence_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+        assert_eq!(Visit::new().verdict(CHECK), Verdict::CouldNotMeasure);
+    }
+}

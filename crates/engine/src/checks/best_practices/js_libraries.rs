@@ -1,0 +1,61 @@
+use crate::checks::{Details, Outcome, check, count};
+use crate::facts::{Artifact, Facts, Libraries, Missing};
+
+check! {
+    /// # What
+    /// Which well-known front-end libraries the page uses, and in which versions.
+    ///
+    /// # Why
+    /// Old versions have known holes, and two libraries for one task cost twice.
+    ///
+    /// # Scored
+    /// Never: it only informs. Not applicable when none is found.
+    ///
+    /// # Fix
+    /// Keep what you use up to date, and remove what you do not use.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `dobetterweb/js-libraries`; the list of libraries is our own.
+    id: "js-libraries",
+    pass: "JavaScript libraries in use",
+    fail: "JavaScript libraries in use",
+    needs: [Libraries::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let libraries = facts.get::<Libraries>()?;
+    if libraries.0.is_empty() {
+        return Ok(Outcome::not_applicable());
+    }
+    let summary = count(libraries.0.len(), "library", "libraries");
+    let rows = libraries.0.iter().map(|library| {
+        [
+            library.name.clone(),
+            library.version.clone().unwrap_or_default(),
+        ]
+    });
+    Ok(Outcome::informative(summary).with(Details::table(["Library", "Version"], rows)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn libraries_are_listed_and_never_judged() {
+        let visit = |libraries| Visit::new().with("libraries", libraries).verdict(CHECK);
+        assert_eq!(
+            visit(r#"[{"name": "jQuery", "version": "3.7.1"}]"#),
+            Verdict::Informative
+        );
+        assert_eq!(visit("[]"), Verdict::NotApplicable);
+    }
+
+    #[test]
+    fn without_evidence_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

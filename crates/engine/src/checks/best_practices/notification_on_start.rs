@@ -1,0 +1,81 @@
+use super::permission::asked_on_start;
+use crate::checks::check;
+use crate::facts::{Artifact, Console};
+
+check! {
+    /// # What
+    /// The page does not ask for permission to notify while it loads.
+    ///
+    /// # Why
+    /// A question out of nowhere is refused, and browsers remember the refusal.
+    ///
+    /// # Scored
+    /// Fails when Chromium reports that a script asked without a gesture of the visitor.
+    ///
+    /// # Fix
+    /// Ask when the visitor does something that a notification will follow, and say what it will be.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `dobetterweb/notification-on-start`.
+    id: "notification-on-start",
+    pass: "The page does not ask to send notifications at load",
+    fail: "The page asks to send notifications at load",
+    needs: [Console::NAME],
+    run: |facts| asked_on_start(facts, "notification permission"),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn entry(source: &str, text: &str, url: &str) -> String {
+        format!(
+            r#"{{"source": "{source}", "level": "verbose", "text": "{text}", "url": "{url}", "line": 3}}"#
+        )
+    }
+
+    #[test]
+    fn asking_at_load_fails_and_is_listed_once() {
+        let asked = entry(
+            "violation",
+            "Only request notification permission in response to a user gesture.",
+            "https://example.test/a.js",
+        );
+        let outcome = Visit::new()
+            .with("console", &format!("[{asked},{asked}]"))
+            .judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.details.map(|details| details.len()), Some(1));
+    }
+
+    #[test]
+    fn other_messages_pass() {
+        for other in [
+            entry(
+                "other",
+                "Only request notification permission in response to a user gesture.",
+                "https://example.test/a.js",
+            ),
+            entry(
+                "violation",
+                "Only request notification permission in response to a user gesture.",
+                "",
+            ),
+            entry(
+                "violation",
+                "Forced reflow while executing JavaScript took 60ms",
+                "https://example.test/a.js",
+            ),
+        ] {
+            let visit = Visit::new().with("console", &format!("[{other}]"));
+            assert_eq!(visit.verdict(CHECK), Verdict::Pass, "{other}");
+        }
+    }
+
+    #[test]
+    fn without_a_console_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,76 @@
+use crate::checks::{Details, Outcome, check};
+use crate::facts::{Facts, MainResource, Missing, Requests};
+
+check! {
+    /// # What
+    /// Whether the page keeps its window apart from other sites' windows.
+    ///
+    /// # Why
+    /// A site that opens this page in a new window can otherwise reach into it.
+    ///
+    /// # Scored
+    /// Never: it only informs. Not applicable where the header is sent and valid.
+    ///
+    /// # Fix
+    /// Send `Cross-Origin-Opener-Policy: same-origin`, or `same-origin-allow-popups` if you open windows for others.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `origin-isolation`.
+    id: "origin-isolation",
+    pass: "Isolation from other sites' windows",
+    fail: "Isolation from other sites' windows",
+    needs: [Requests::NAME],
+    run: run,
+}
+
+const POLICIES: [&str; 4] = [
+    "unsafe-none",
+    "same-origin-allow-popups",
+    "same-origin",
+    "noopener-allow-popups",
+];
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let main = facts.get::<MainResource>()?;
+    let given: Vec<String> = main
+        .header("cross-origin-opener-policy")
+        .map(|value| value.to_lowercase().split_whitespace().collect())
+        .collect();
+    if given.is_empty() {
+        return Ok(Outcome::informative(
+            "No Cross-Origin-Opener-Policy is sent.",
+        ));
+    }
+    let unknown = given
+        .iter()
+        .find(|value| !POLICIES.contains(&value.as_str()));
+    Ok(match unknown {
+        None => Outcome::not_applicable(),
+        Some(value) => Outcome::informative("The Cross-Origin-Opener-Policy is not understood.")
+            .with(Details::values([("Cross-Origin-Opener-Policy", value)])),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn a_valid_header_needs_no_remark() {
+        let visit = |value| {
+            Visit::new()
+                .header("Cross-Origin-Opener-Policy", value)
+                .verdict(CHECK)
+        };
+        assert_eq!(visit("Same-Origin"), Verdict::NotApplicable);
+        assert_eq!(visit("same-site"), Verdict::Informative);
+        assert_eq!(Visit::new().verdict(CHECK), Verdict::Informative);
+    }
+
+    #[test]
+    fn without_a_log_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

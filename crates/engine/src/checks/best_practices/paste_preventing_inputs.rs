@@ -1,0 +1,72 @@
+use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::facts::{Artifact, Facts, Inputs, Missing};
+
+check! {
+    /// # What
+    /// Visitors can paste into every input field.
+    ///
+    /// # Why
+    /// Password managers paste. Whoever must type chooses shorter passwords and makes mistakes.
+    ///
+    /// # Scored
+    /// A paste event is sent to every field that is not read-only; fails when the page cancels one.
+    ///
+    /// # Fix
+    /// Remove the handlers that cancel `paste`.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `dobetterweb/paste-preventing-inputs`.
+    id: "paste-preventing-inputs",
+    pass: "Input fields accept pasting",
+    fail: "Some input fields refuse pasting",
+    needs: [Inputs::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let inputs = facts.get::<Inputs>()?;
+    let refusing: Vec<ElementFound> = inputs
+        .0
+        .iter()
+        .filter(|input| input.prevents_paste)
+        .map(|input| ElementFound::from(&input.node))
+        .collect();
+    if refusing.is_empty() {
+        return Ok(Outcome::pass());
+    }
+    let summary = count(refusing.len(), "field", "fields");
+    Ok(Outcome::fail(summary).with(Details::elements(refusing)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn a_field_that_refuses_fails() {
+        for (inputs, verdict) in [
+            ("[]", Verdict::Pass),
+            (
+                r#"[{"type": "text", "preventsPaste": false}, {"type": "text"}]"#,
+                Verdict::Pass,
+            ),
+            (
+                r#"[{"type": "password", "preventsPaste": true}]"#,
+                Verdict::Fail,
+            ),
+        ] {
+            assert_eq!(
+                Visit::new().with("inputs", inputs).verdict(CHECK),
+                verdict,
+                "{inputs}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_fields_looked_at_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,138 @@
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Node;
+
+/// What a verdict stands on, in a shape that a page can show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Details {
+    Elements { items: Vec<ElementFound> },
+    Urls { items: Vec<UrlFound> },
+    Console { items: Vec<ConsoleLine> },
+    Values { items: Vec<Value> },
+    Table(Table),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElementFound {
+    pub node: Node,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Node>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UrlFound {
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConsoleLine {
+    pub text: String,
+    /// Who wrote it: `network`, `exception`, `console.error` …
+    pub source: String,
+    pub url: String,
+    /// From 0, as the browser counts.
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    pub name: String,
+    pub value: String,
+}
+
+/// Every row has as many cells as there are columns.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Details {
+    pub fn elements(items: impl IntoIterator<Item = ElementFound>) -> Self {
+        Self::Elements {
+            items: items.into_iter().collect(),
+        }
+    }
+
+    pub fn urls(items: impl IntoIterator<Item = UrlFound>) -> Self {
+        Self::Urls {
+            items: items.into_iter().collect(),
+        }
+    }
+
+    pub fn values<const N: usize>(items: [(&str, &str); N]) -> Self {
+        Self::Values {
+            items: items
+                .into_iter()
+                .map(|(name, value)| Value {
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    pub fn table<const N: usize>(
+        columns: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) -> Self {
+        Self::Table(Table {
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: rows.into_iter().map(Vec::from).collect(),
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Elements { items } => items.len(),
+            Self::Urls { items } => items.len(),
+            Self::Console { items } => items.len(),
+            Self::Values { items } => items.len(),
+            Self::Table(table) => table.rows.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<&Node> for ElementFound {
+    fn from(node: &Node) -> Self {
+        Self {
+            node: node.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl ElementFound {
+    pub fn noting(node: &Node, note: impl Into<String>) -> Self {
+        Self {
+            note: Some(note.into()),
+            ..Self::from(node)
+        }
+    }
+}
+
+impl UrlFound {
+    pub fn noting(url: impl Into<String>, note: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            note: Some(note.into()),
+        }
+    }
+}
+
+impl From<String> for UrlFound {
+    fn from(url: String) -> Self {
+        Self { url, note: None }
+    }
+}

@@ -1,0 +1,64 @@
+use crate::checks::{Outcome, check};
+use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Missing};
+
+check! {
+    /// # What
+    /// The manifest has an icon that may be cut to any shape.
+    ///
+    /// # Why
+    /// Phones cut icons to circles or drops. One that is not made for it is shrunk into a white frame.
+    ///
+    /// # Scored
+    /// Fails unless an icon's `purpose` includes `maskable`.
+    ///
+    /// # Fix
+    /// Add an icon with `"purpose": "maskable"` whose picture stays within the inner 80 %.
+    ///
+    /// # Source
+    /// Lighthouse 11.7.1, `maskable-icon`.
+    id: "maskable-icon",
+    pass: "The app has a maskable icon",
+    fail: "The app has no maskable icon",
+    needs: [ManifestArtifact::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let state = facts.get::<ManifestState>()?;
+    Ok(match state.read() {
+        Err(reason) => Outcome::fail(reason),
+        Ok(manifest) if manifest.has_maskable_icon() => Outcome::pass(),
+        Ok(_) => Outcome::fail("No icon of the manifest is maskable."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn one_maskable_icon_is_enough() {
+        let manifest = |purpose: &str| {
+            let data = format!(
+                r#"{{"icons": [{{"src": "a.png"}}, {{"src": "b.png", "purpose": "{purpose}"}}]}}"#
+            );
+            let artifact = serde_json::json!({"url": "https://a.test/m", "data": data});
+            Visit::new()
+                .with("manifest", &artifact.to_string())
+                .verdict(CHECK)
+        };
+        assert_eq!(manifest("any maskable"), Verdict::Pass);
+        assert_eq!(manifest("monochrome"), Verdict::Fail);
+        assert_eq!(
+            Visit::new().with("manifest", "null").verdict(CHECK),
+            Verdict::Fail
+        );
+    }
+
+    #[test]
+    fn without_evidence_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

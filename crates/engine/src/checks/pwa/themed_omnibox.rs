@@ -1,0 +1,85 @@
+use crate::checks::{Outcome, check};
+use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Metas, Missing};
+
+check! {
+    /// # What
+    /// The page gives the browser's address bar a colour.
+    ///
+    /// # Why
+    /// The bar then belongs to the page, in the browser and in the installed app.
+    ///
+    /// # Scored
+    /// Fails unless there is a `<meta name="theme-color">` with a value and a `theme_color` in the manifest.
+    ///
+    /// # Fix
+    /// Set both to the same colour.
+    ///
+    /// # Source
+    /// Lighthouse 11.7.1, `themed-omnibox`.
+    id: "themed-omnibox",
+    pass: "The address bar takes the page's colour",
+    fail: "The address bar has no colour of the page's",
+    needs: [ManifestArtifact::NAME, Metas::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let state = facts.get::<ManifestState>()?;
+    let metas = facts.get::<Metas>()?;
+    let mut faults = Vec::new();
+    match state.read() {
+        Err(reason) => faults.push(reason),
+        Ok(manifest)
+            if manifest
+                .theme_color
+                .as_deref()
+                .unwrap_or_default()
+                .is_empty() =>
+        {
+            faults.push("The manifest has no theme_color.");
+        }
+        Ok(_) => {}
+    }
+    match metas.named("theme-color") {
+        None => faults.push("There is no theme-color meta element."),
+        Some(meta) if meta.content.is_empty() => {
+            faults.push("The theme-color meta element is empty.");
+        }
+        Some(_) => {}
+    }
+    Ok(if faults.is_empty() {
+        Outcome::pass()
+    } else {
+        Outcome::fail(faults.join(" "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn both_places_need_the_colour() {
+        let themed = r#"{"url": "https://a.test/m", "data": "{\"theme_color\": \"red\"}"}"#;
+        let plain = r#"{"url": "https://a.test/m", "data": "{}"}"#;
+        let meta = r#"[{"name": "theme-color", "content": "red"}]"#;
+        let empty = r#"[{"name": "theme-color", "content": ""}]"#;
+        for (manifest, metas, verdict) in [
+            (themed, meta, Verdict::Pass),
+            (themed, "[]", Verdict::Fail),
+            (themed, empty, Verdict::Fail),
+            (plain, meta, Verdict::Fail),
+            ("null", meta, Verdict::Fail),
+        ] {
+            let visit = Visit::new().with("manifest", manifest).with("metas", metas);
+            assert_eq!(visit.verdict(CHECK), verdict, "{manifest} {metas}");
+        }
+    }
+
+    #[test]
+    fn without_evidence_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,70 @@
+use crate::checks::{Outcome, check};
+use crate::facts::{Artifact, Facts, Metas, Missing};
+
+check! {
+    /// # What
+    /// The head holds a `<meta name="description">` with text.
+    ///
+    /// # Why
+    /// Search engines often show this text under the page's title. Without it they cut some out of the page.
+    ///
+    /// # Scored
+    /// Fails when the first such element is missing or blank.
+    ///
+    /// # Fix
+    /// Write one or two sentences, different for every page, that say what a visitor will find there.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `seo/meta-description`.
+    id: "meta-description",
+    pass: "The page describes itself",
+    fail: "The page has no meta description",
+    needs: [Metas::NAME],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let metas = facts.get::<Metas>()?;
+    Ok(match metas.named("description") {
+        None => Outcome::fail("There is no meta description."),
+        Some(meta) if meta.content.trim().is_empty() => {
+            Outcome::fail("The meta description is empty.")
+        }
+        Some(_) => Outcome::pass(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    #[test]
+    fn a_description_with_text_passes() {
+        for (metas, verdict) in [
+            (
+                r#"[{"name": "description", "content": "Bread."}]"#,
+                Verdict::Pass,
+            ),
+            (
+                r#"[{"name": "description", "content": " \n"}]"#,
+                Verdict::Fail,
+            ),
+            (r#"[{"name": "description"}]"#, Verdict::Fail),
+            (r#"[{"name": "author", "content": "me"}]"#, Verdict::Fail),
+            ("[]", Verdict::Fail),
+        ] {
+            assert_eq!(
+                Visit::new().with("metas", metas).verdict(CHECK),
+                verdict,
+                "{metas}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_meta_elements_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,172 @@
+//! From evidence to report.
+
+use plumbline_bundle::{Artifact, Bundle, Failure, FailureCode};
+use plumbline_trace::{ProtocolLog, Trace};
+use serde_json::value::to_raw_value;
+
+use crate::category::CategoryId;
+use crate::metrics::contention::{self, Waits};
+use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
+use crate::registry;
+use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
+use crate::scoring::{self, Metric as Curve};
+
+/// The artifact that says what the visit was made under.
+const CONDITIONS: &str = "conditions";
+
+/// Writes into a bundle what it was gathered under, so that it can be judged again later.
+pub fn remember_conditions(
+    bundle: &mut Bundle,
+    conditions: &Conditions,
+) -> Result<(), serde_json::Error> {
+    let raw = to_raw_value(conditions)?;
+    let artifact = Artifact::Gathered(raw);
+    bundle.artifacts.insert(CONDITIONS.to_owned(), artifact);
+    Ok(())
+}
+
+/// What [`remember_conditions`] wrote; none in a bundle that never had it, or has it spoiled.
+pub fn remembered_conditions(bundle: &Bundle) -> Option<Conditions> {
+    match bundle.artifacts.get(CONDITIONS)? {
+        Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
+        Artifact::Missing(_) => None,
+    }
+}
+
+/// Judges a visit. Never fails: a page that cannot be measured is a report that says so.
+pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
+    let mut report = Report {
+        final_url: Some(bundle.final_url.clone()),
+        warnings: bundle.warnings.clone(),
+        document: Some(bundle.document.clone()),
+        browser: Some(bundle.browser.clone()),
+        timings: bundle.timings.clone(),
+        ..unmeasured(&bundle.requested_url, conditions)
+    };
+    match measure(bundle, &mut report.warnings) {
+        Ok(Judged {
+            measured,
+            as_traced,
+            contention,
+        }) => {
+            report.conditions.cpu.contention = contention;
+            let mode = report.conditions.device.mode;
+            report.categories = registry::judge(bundle, mode);
+            for category in &report.categories {
+                *score_of(&mut report.scores, category.id) = category.score;
+            }
+            report.scores.performance = scoring::performance_score(mode, &measured)
+                .map(|score| (score * 100.0).round() as u8);
+            let scored = |metric: Curve, value: Result<f64, MetricError>| {
+                value.ok().map(|value| Metric {
+                    value,
+                    score: metric.score(mode, value),
+                })
+            };
+            report.metrics = Some(Metrics {
+                fcp: scored(Curve::Fcp, measured.fcp),
+                lcp: scored(Curve::Lcp, measured.lcp),
+                tbt: scored(Curve::Tbt, measured.tbt),
+                cls: scored(Curve::Cls, measured.cls),
+                si: scored(Curve::Si, measured.si),
+                tti: scored(Curve::Tti, measured.tti),
+                as_traced,
+            });
+        }
+        Err(failure) => report.error = Some(failure),
+    }
+    report
+}
+
+fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
+    match category {
+        CategoryId::Accessibility => &mut scores.accessibility,
+        CategoryId::BestPractices => &mut scores.best_practices,
+        CategoryId::Seo => &mut scores.seo,
+        CategoryId::Pwa => &mut scores.pwa,
+    }
+}
+
+/// The report of a page that could not be measured.
+pub fn not_measured(requested_url: &str, conditions: Conditions, failure: Failure) -> Report {
+    Report {
+        error: Some(failure),
+        ..unmeasured(requested_url, conditions)
+    }
+}
+
+fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
+    Report {
+        format: FORMAT,
+        requested_url: requested_url.to_owned(),
+        final_url: None,
+        conditions,
+        scores: Scores::default(),
+        metrics: None,
+        error: None,
+        categories: Vec::new(),
+        warnings: Vec::new(),
+        document: None,
+        browser: None,
+        timings: Vec::new(),
+    }
+}
+
+/// What was measured, with the host's share in it taken out and told apart.
+struct Judged {
+    measured: Measured,
+    as_traced: AsTraced,
+    contention: Option<Contention>,
+}
+
+fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
+    let broken =
+        |what: &str| Failure::new(FailureCode::Internal, format!("the {what} is unreadable"));
+    let trace = Trace::read(&bundle.trace).map_err(|_| broken("trace"))?;
+    let log = ProtocolLog::read(&bundle.log).map_err(|_| broken("protocol log"))?;
+    let waits = waits(bundle, &trace);
+    let traced_tasks = main_tasks(&trace);
+    let tasks = waits.taken_out_of(&traced_tasks);
+    let mut measured = metrics::measure_tasks(&trace, Some(&log), &tasks);
+    let Ok(fcp_ms) = measured.fcp else {
+        return Err(Failure::new(
+            FailureCode::NoPaint,
+            "The page painted nothing that a visitor could see.",
+        ));
+    };
+    let mut traced = metrics::measure_tasks(&trace, Some(&log), &traced_tasks);
+    // Lighthouse gives no blocking time to a page that never becomes quiet. It is known all the
+    // same, as far as the visit went; the report says how far that was.
+    if let Err(MetricError::NoCpuIdlePeriod | MetricError::NoNetworkIdlePeriod) = measured.tti {
+        let end_ms = measured.trace_end_ms;
+        measured.tbt = Ok(tbt::total_blocking_time(&tasks, fcp_ms, end_ms));
+        traced.tbt = Ok(tbt::total_blocking_time(&traced_tasks, fcp_ms, end_ms));
+        warnings.push(format!(
+            "The page never became quiet, so it has no Time to Interactive; its blocking time is \
+             counted up to the end of the visit ({:.1} s).",
+            end_ms / 1000.0
+        ));
+    }
+    let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);
+    Ok(Judged {
+        contention: waits.share(0.0, until_ms).map(|share| Contention {
+            waited_ms: waits.waited_ms(0.0, until_ms),
+            share,
+            until_ms,
+        }),
+        as_traced: AsTraced {
+            tbt_ms: traced.tbt.ok(),
+            tti_ms: traced.tti.ok(),
+        },
+        measured,
+    })
+}
+
+fn waits(bundle: &Bundle, trace: &Trace) -> Waits {
+    let Some(Artifact::Gathered(raw)) = bundle.artifacts.get(contention::ARTIFACT) else {
+        return Waits::default();
+    };
+    serde_json::from_str(raw.get())
+        .map(|samples| Waits::of(&samples, trace))
+        .unwrap_or_default()
+}

@@ -1,0 +1,43 @@
+use serde::Deserialize;
+
+use super::node::or_default;
+use super::{Artifact, Node};
+
+/// Every `<a>` of the main document, shadow trees included.
+#[derive(Debug, Default, Deserialize)]
+pub struct Anchors(pub Vec<Anchor>);
+
+impl Artifact for Anchors {
+    const NAME: &'static str = "anchors";
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Anchor {
+    /// Resolved; empty where there is no href or it cannot be resolved.
+    #[serde(deserialize_with = "or_default")]
+    pub href: String,
+    /// The attribute as written.
+    #[serde(deserialize_with = "or_default")]
+    pub raw_href: String,
+    #[serde(deserialize_with = "or_default")]
+    pub role: String,
+    #[serde(deserialize_with = "or_default")]
+    pub name: String,
+    #[serde(deserialize_with = "or_default")]
+    pub id: String,
+    /// What can be seen of its text.
+    #[serde(deserialize_with = "or_default")]
+    pub text: String,
+    /// The language of that text where the page says one and only one.
+    pub text_lang: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub rel: String,
+    #[serde(deserialize_with = "or_default")]
+    pub attribute_names: Vec<String>,
+    /// Whether a script listens to it, by attribute or by `addEventListener`. Known only of those
+    /// without any attribute of a link.
+    #[serde(deserialize_with = "or_default")]
+    pub has_listener: bool,
+    pub node: Node,
+}

@@ -1,0 +1,31 @@
+use serde::Deserialize;
+
+use super::Artifact;
+use super::node::or_default;
+
+/// What the browser and the page wrote to the console, in order.
+#[derive(Debug, Default, Deserialize)]
+pub struct Console(pub Vec<ConsoleEntry>);
+
+impl Artifact for Console {
+    const NAME: &'static str = "console";
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConsoleEntry {
+    /// `network`, `security`, `violation`, `exception`, `console.error` …
+    #[serde(deserialize_with = "or_default")]
+    pub source: String,
+    /// `error`, `warning` …
+    #[serde(deserialize_with = "or_default")]
+    pub level: String,
+    #[serde(deserialize_with = "or_default")]
+    pub text: String,
+    #[serde(deserialize_with = "or_default")]
+    pub url: String,
+    /// From 0.
+    pub line: Option<u32>,
+    /// From 0.
+    pub column: Option<u32>,
+}

@@ -1,0 +1,23 @@
+use serde::Deserialize;
+
+use super::node::or_default;
+use super::{Artifact, Node};
+
+/// Every `<input>`, `<textarea>` and `<select>` of the main document.
+#[derive(Debug, Default, Deserialize)]
+pub struct Inputs(pub Vec<Input>);
+
+impl Artifact for Inputs {
+    const NAME: &'static str = "inputs";
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Input {
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub kind: String,
+    /// Whether the page cancelled a paste event sent to it.
+    #[serde(deserialize_with = "or_default")]
+    pub prevents_paste: bool,
+    pub node: Node,
+}

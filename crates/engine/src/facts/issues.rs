@@ -1,0 +1,159 @@
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::node::or_default;
+use super::{Artifact, Fact, Facts, Missing, Requests};
+
+/// What Chromium's Issues panel would show, by kind: `Audits.issueAdded`, its details as they came.
+#[derive(Debug, Default)]
+pub struct Issues {
+    pub mixed_content: Vec<MixedContentIssue>,
+    pub cookies: Vec<CookieIssue>,
+    pub deprecations: Vec<DeprecationIssue>,
+    pub quirks_mode: Vec<QuirksModeIssue>,
+    /// URLs that a cross-origin policy refused; empty where the issue named none.
+    pub blocked_by_response: Vec<String>,
+    /// URLs that the Content-Security-Policy refused; empty where the issue named none.
+    pub content_security_policy: Vec<String>,
+    pub heavy_ads: usize,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MixedContentIssue {
+    #[serde(rename = "insecureURL", deserialize_with = "or_default")]
+    pub insecure_url: String,
+    #[serde(rename = "mainResourceURL", deserialize_with = "or_default")]
+    pub main_resource_url: String,
+    /// `MixedContentBlocked`, `MixedContentAutomaticallyUpgraded`, `MixedContentWarning`.
+    #[serde(deserialize_with = "or_default")]
+    pub resolution_status: String,
+    pub request: Option<AffectedRequest>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CookieIssue {
+    pub cookie: Option<AffectedCookie>,
+    pub raw_cookie_line: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub cookie_warning_reasons: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub cookie_exclusion_reasons: Vec<String>,
+    pub cookie_url: Option<String>,
+    pub request: Option<AffectedRequest>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeprecationIssue {
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub kind: String,
+    pub source_code_location: SourceCodeLocation,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QuirksModeIssue {
+    #[serde(deserialize_with = "or_default")]
+    pub is_limited_quirks_mode: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub frame_id: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceCodeLocation {
+    #[serde(deserialize_with = "or_default")]
+    pub url: String,
+    pub line_number: Option<u32>,
+    pub column_number: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AffectedCookie {
+    pub name: String,
+    pub path: String,
+    pub domain: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AffectedRequest {
+    pub request_id: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub url: String,
+}
+
+/// The artifact: the `issue` of every event, in order.
+#[derive(Debug, Default, Deserialize)]
+struct Gathered(Vec<Issue>);
+
+impl Artifact for Gathered {
+    const NAME: &'static str = "issues";
+}
+
+/// `{code, details: {<kind>Details: {…}}}`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Issue {
+    details: serde_json::Map<String, Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Refusal {
+    #[serde(rename = "blockedURL")]
+    blocked_url: Option<String>,
+    request: Option<AffectedRequest>,
+}
+
+impl Issues {
+    pub const NAME: &'static str = Gathered::NAME;
+
+    fn add(&mut self, kind: &str, details: Value) {
+        match kind {
+            "mixedContentIssueDetails" => self.mixed_content.extend(read(details)),
+            "cookieIssueDetails" => self.cookies.extend(read(details)),
+            "deprecationIssueDetails" => self.deprecations.extend(read(details)),
+            "quirksModeIssueDetails" => self.quirks_mode.extend(read(details)),
+            "blockedByResponseIssueDetails" => {
+                let refusal: Option<Refusal> = read(details);
+                let url = refusal.and_then(|refusal| Some(refusal.request?.url));
+                self.blocked_by_response.push(url.unwrap_or_default());
+            }
+            "contentSecurityPolicyIssueDetails" => {
+                let refusal: Option<Refusal> = read(details);
+                let url = refusal.and_then(|refusal| refusal.blocked_url);
+                self.content_security_policy.push(url.unwrap_or_default());
+            }
+            "heavyAdIssueDetails" => self.heavy_ads += 1,
+            _ => {}
+        }
+    }
+}
+
+impl Fact for Issues {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        let gathered = facts.get::<Gathered>()?;
+        let requests = facts.get::<Requests>();
+        let mut issues = Self::default();
+        for issue in &gathered.0 {
+            let Some((kind, details)) = issue.details.iter().next() else {
+                continue;
+            };
+            // Chromium repeats an issue for requests that it never made; those have no record.
+            let request_id = details["request"]["requestId"].as_str();
+            let is_known = |id: &str| requests.as_ref().is_ok_and(|all| all.knows(id));
+            if request_id.is_none_or(|id| id.is_empty() || is_known(id)) {
+                issues.add(kind, details.clone());
+            }
+        }
+        Ok(issues)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(details: Value) -> Option<T> {
+    serde_json::from_value(details).ok()
+}

@@ -1,0 +1,20 @@
+use serde::Deserialize;
+
+use super::Artifact;
+use super::node::or_default;
+
+/// Front-end libraries that left their mark in the page.
+#[derive(Debug, Default, Deserialize)]
+pub struct Libraries(pub Vec<Library>);
+
+impl Artifact for Libraries {
+    const NAME: &'static str = "libraries";
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Library {
+    #[serde(deserialize_with = "or_default")]
+    pub name: String,
+    pub version: Option<String>,
+}

@@ -1,0 +1,141 @@
+//! `<link>` elements and `Link` headers: the page may say the same thing in either place.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::node::or_default;
+use super::{Artifact, Fact, Facts, MainResource, Missing, Node};
+
+#[derive(Debug, Default)]
+pub struct Links(pub Vec<Link>);
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Link {
+    /// Lower case.
+    #[serde(deserialize_with = "or_default")]
+    pub rel: String,
+    /// Resolved; empty where it cannot be.
+    #[serde(deserialize_with = "or_default")]
+    pub href: String,
+    /// As written.
+    #[serde(deserialize_with = "or_default")]
+    pub raw_href: String,
+    #[serde(deserialize_with = "or_default")]
+    pub hreflang: String,
+    pub source: LinkSource,
+    /// None for a header.
+    pub node: Option<Node>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkSource {
+    #[default]
+    Head,
+    Body,
+    #[serde(skip)]
+    Header,
+}
+
+/// The artifact: `<link>` elements of the main document.
+#[derive(Debug, Default, Deserialize)]
+struct Gathered(Vec<Link>);
+
+impl Artifact for Gathered {
+    const NAME: &'static str = "links";
+}
+
+impl Links {
+    pub const NAME: &'static str = Gathered::NAME;
+}
+
+impl Fact for Links {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        let mut links = facts.get::<Gathered>()?.0.clone();
+        for link in &mut links {
+            link.rel.make_ascii_lowercase();
+        }
+        let base = Url::parse(&facts.bundle.final_url).ok();
+        if let Ok(main) = facts.get::<MainResource>() {
+            links.extend(
+                main.header("link")
+                    .flat_map(|value| parse(value, base.as_ref())),
+            );
+        }
+        Ok(Self(links))
+    }
+}
+
+/// The links of a `Link` header (RFC 8288). What cannot be understood is left out.
+fn parse(header: &str, base: Option<&Url>) -> Vec<Link> {
+    let mut links = Vec::new();
+    let mut rest = header;
+    while let Some((_, after)) = rest.split_once('<') {
+        let Some((target, parameters)) = after.split_once('>') else {
+            break;
+        };
+        let end = end_of_link(parameters);
+        let mut link = Link {
+            raw_href: target.to_owned(),
+            href: base
+                .and_then(|base| base.join(target).ok())
+                .map(String::from)
+                .unwrap_or_default(),
+            source: LinkSource::Header,
+            ..Link::default()
+        };
+        for parameter in split_outside_quotes(&parameters[..end], ';') {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let value = value.trim().trim_matches('"');
+            match name.trim().to_ascii_lowercase().as_str() {
+                "rel" if link.rel.is_empty() => link.rel = value.to_ascii_lowercase(),
+                "hreflang" if link.hreflang.is_empty() => link.hreflang = value.to_owned(),
+                _ => {}
+            }
+        }
+        links.push(link);
+        rest = &parameters[end..];
+    }
+    links
+}
+
+/// Where the comma stands that begins the next link, quoted commas aside.
+fn end_of_link(parameters: &str) -> usize {
+    split_outside_quotes(parameters, ',')
+        .next()
+        .map_or(0, str::len)
+}
+
+fn split_outside_quotes(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |c| {
+        is_quoted ^= c == '"';
+        c == separator && !is_quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_holds_many_links() {
+        let base = Url::parse("https://a.test/dir/").unwrap();
+        let links = parse(
+            r#"<x.css>; rel=preload; title="a, b; c", <https://b.test/>; REL="Alternate"; hreflang=de"#,
+            Some(&base),
+        );
+        assert_eq!(links.len(), 2);
+        assert_eq!(links[0].href, "https://a.test/dir/x.css");
+        assert_eq!((&*links[0].rel, &*links[0].hreflang), ("preload", ""));
+        assert_eq!((&*links[1].rel, &*links[1].hreflang), ("alternate", "de"));
+    }
+
+    #[test]
+    fn a_broken_header_gives_what_can_be_understood() {
+        for header in ["", "nonsense", "<unclosed", ">;rel=x", "<a>;;=;rel"] {
+            assert!(parse(header, None).len() <= 1, "{header}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+use serde::Deserialize;
+
+use super::node::or_default;
+use super::{Artifact, Node};
+
+/// Every `<meta>` in the head of the main document.
+#[derive(Debug, Default, Deserialize)]
+pub struct Metas(pub Vec<Meta>);
+
+impl Artifact for Metas {
+    const NAME: &'static str = "metas";
+}
+
+impl Metas {
+    /// The first with this name, which is lower case.
+    pub fn named(&self, name: &str) -> Option<&Meta> {
+        self.0.iter().find(|meta| meta.name == name)
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// Lower case.
+    #[serde(deserialize_with = "or_default")]
+    pub name: String,
+    #[serde(deserialize_with = "or_default")]
+    pub content: String,
+    #[serde(deserialize_with = "or_default")]
+    pub property: String,
+    /// Lower case.
+    #[serde(deserialize_with = "or_default")]
+    pub http_equiv: String,
+    #[serde(deserialize_with = "or_default")]
+    pub charset: String,
+    pub node: Node,
+}

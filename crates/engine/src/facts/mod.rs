@@ -1,0 +1,150 @@
+//! What is known about a visit. Each artifact is read once, and whatever is computed from artifacts
+//! is computed once; checks ask by type.
+//!
+//! An artifact's JSON shape is the struct of the same name here. Every field is optional when read:
+//! an older or poorer artifact gives a poorer fact, never an error.
+
+mod anchors;
+mod axe;
+mod console;
+mod images;
+mod inputs;
+mod issues;
+mod libraries;
+mod links;
+mod main_resource;
+mod manifest;
+mod metas;
+mod node;
+mod page;
+mod requests;
+mod robots_txt;
+mod scripts;
+mod web_address;
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use plumbline_bundle::{self as bundle, Bundle};
+use plumbline_catalog::Mode;
+use serde::de::DeserializeOwned;
+
+pub use anchors::{Anchor, Anchors};
+pub use axe::{Axe, AxeNode, AxeRule};
+pub use console::{Console, ConsoleEntry};
+pub use images::{Image, Images, Size};
+pub use inputs::{Input, Inputs};
+pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
+pub use libraries::{Libraries, Library};
+pub use links::{Link, LinkSource, Links};
+pub use main_resource::{MainDocument, MainResource};
+pub use manifest::{
+    Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
+};
+pub use metas::{Meta, Metas};
+pub use node::{Node, Rect};
+pub use page::{Doctype, Page};
+pub use requests::{Request, Requests};
+pub use robots_txt::RobotsTxt;
+pub use scripts::{Script, Scripts, SourceMap};
+pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
+
+/// Why something cannot be known: a sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// Something known about a visit, found at most once.
+pub trait Fact: Sized + 'static {
+    fn find(facts: &Facts) -> Result<Self, Missing>;
+}
+
+/// A fact that is an artifact as it was gathered.
+pub trait Artifact: DeserializeOwned + 'static {
+    /// Its name in the bundle.
+    const NAME: &'static str;
+}
+
+impl<T: Artifact> Fact for T {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        facts.read(T::NAME)
+    }
+}
+
+/// All that is known about one visit.
+pub struct Facts<'a> {
+    pub bundle: &'a Bundle,
+    pub mode: Mode,
+    found: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn new(bundle: &'a Bundle, mode: Mode) -> Self {
+        Self {
+            bundle,
+            mode,
+            found: RefCell::default(),
+        }
+    }
+
+    pub fn get<T: Fact>(&self) -> Result<Rc<T>, Missing> {
+        type Found<T> = Result<Rc<T>, Missing>;
+        let known = self.found.borrow().get(&TypeId::of::<T>()).cloned();
+        if let Some(known) = known.and_then(|known| known.downcast::<Found<T>>().ok()) {
+            return known.as_ref().clone();
+        }
+        let found: Found<T> = T::find(self).map(Rc::new);
+        let kept: Rc<dyn Any> = Rc::new(found.clone());
+        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
+        found
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {
+        match self.bundle.artifacts.get(name) {
+            Some(bundle::Artifact::Gathered(json)) => serde_json::from_str(json.get())
+                .map_err(|e| Missing(format!("the artifact `{name}` is unreadable: {e}"))),
+            Some(bundle::Artifact::Missing(reason)) => {
+                Err(Missing(format!("`{name}` was not gathered: {reason}")))
+            }
+            None => Err(Missing(format!("`{name}` was not gathered"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::testing::Visit;
+
+    #[test]
+    fn an_artifact_is_read_once() {
+        let bundle = Visit::new()
+            .with("metas", r#"[{"name": "robots", "content": "none"}]"#)
+            .bundle();
+        let facts = Facts::new(&bundle, Mode::Mobile);
+        let first = facts.get::<Metas>().unwrap();
+        let second = facts.get::<Metas>().unwrap();
+        assert!(Rc::ptr_eq(&first, &second));
+        assert_eq!(first.0[0].content, "none");
+    }
+
+    #[test]
+    fn a_missing_artifact_says_why() {
+        let bundle = Visit::new().without("metas", "the page hung").bundle();
+        let facts = Facts::new(&bundle, Mode::Mobile);
+        let reason = facts.get::<Metas>().unwrap_err().to_string();
+        assert_eq!(reason, "`metas` was not gathered: the page hung");
+        assert!(facts.get::<Links>().is_err());
+    }
+
+    #[test]
+    fn unknown_and_absent_fields_are_no_error() {
+        let bundle = Visit::new()
+            .with("metas", r#"[{"colour": 3}, {"name": null}]"#)
+            .bundle();
+        let facts = Facts::new(&bundle, Mode::Mobile);
+        assert_eq!(facts.get::<Metas>().unwrap().0.len(), 2);
+    }
+}

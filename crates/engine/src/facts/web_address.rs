@@ -1,0 +1,90 @@
+use url::Url;
+
+/// Hosts that only ever mean the machine itself, as Lighthouse counts them
+/// (core/lib/url-utils.js); other loopback addresses are not among them.
+pub fn is_like_localhost(host: &str) -> bool {
+    host == "localhost" || host == "127.0.0.1" || host.ends_with(".localhost")
+}
+
+/// Whether two addresses lead to the same document.
+pub fn same_but_fragment(one: &str, other: &str) -> bool {
+    let without_fragment = |address: &str| {
+        let mut url = Url::parse(address).ok()?;
+        url.set_fragment(None);
+        Some(url)
+    };
+    let one = without_fragment(one);
+    one.is_some() && one == without_fragment(other)
+}
+
+/// The kind of image that an address promises by its extension or, for `data:`, by its type.
+pub fn guess_image_type(address: &str) -> Option<&'static str> {
+    const TYPES: [(&str, &str); 7] = [
+        ("png", "image/png"),
+        ("jpeg", "image/jpeg"),
+        ("jpg", "image/jpeg"),
+        ("svg", "image/svg+xml"),
+        ("webp", "image/webp"),
+        ("gif", "image/gif"),
+        ("avif", "image/avif"),
+    ];
+    let url = Url::parse(address).ok()?;
+    if url.scheme() == "data" {
+        let (given, _) = url.path().split_once([';', ','])?;
+        return TYPES
+            .iter()
+            .map(|(_, kind)| *kind)
+            .find(|kind| *kind == given);
+    }
+    let path = url.path().to_ascii_lowercase();
+    let (_, extension) = path.rsplit_once('.')?;
+    let known = TYPES.iter().find(|(name, _)| *name == extension)?;
+    Some(known.1)
+}
+
+/// `data:` addresses carry their whole content; a report needs their beginning.
+pub fn shorten_data_url(address: &str) -> String {
+    const KEPT_CHARS: usize = 100;
+    if address.starts_with("data:") && address.chars().count() > KEPT_CHARS {
+        let kept: String = address.chars().take(KEPT_CHARS - 1).collect();
+        return format!("{kept}…");
+    }
+    address.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fragment_makes_no_other_document() {
+        assert!(same_but_fragment(
+            "https://a.test/x#top",
+            "https://a.test/x"
+        ));
+        assert!(!same_but_fragment("https://a.test/x", "https://a.test/y"));
+        assert!(!same_but_fragment("nonsense", "nonsense"));
+    }
+
+    #[test]
+    fn an_address_promises_an_image_type() {
+        assert_eq!(
+            guess_image_type("https://a.test/x.JPG?v=1"),
+            Some("image/jpeg")
+        );
+        assert_eq!(
+            guess_image_type("data:image/svg+xml;utf8,<svg/>"),
+            Some("image/svg+xml")
+        );
+        assert_eq!(guess_image_type("https://a.test/x.php"), None);
+        assert_eq!(guess_image_type("x.png"), None);
+    }
+
+    #[test]
+    fn only_data_addresses_are_shortened() {
+        let data = format!("data:text/plain,{}", "é".repeat(200));
+        assert_eq!(shorten_data_url(&data).chars().count(), 100);
+        let long = format!("https://a.test/{}", "x".repeat(200));
+        assert_eq!(shorten_data_url(&long), long);
+    }
+}

@@ -1,0 +1,13 @@
+//! The judge: evidence in, report out. Pure, synchronous, deterministic: the same bundle gives the
+//! same bytes.
+
+pub mod category;
+pub mod checks;
+mod evaluate;
+pub mod facts;
+pub mod metrics;
+pub mod registry;
+pub mod report;
+pub mod scoring;
+
+pub use evaluate::{evaluate, not_measured, remember_conditions, remembered_conditions};

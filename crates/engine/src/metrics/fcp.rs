@@ -1,0 +1,28 @@
+//! First Contentful Paint: when the first text or picture of the main frame was painted.
+
+use plumbline_catalog::Mode;
+use plumbline_trace::{Milestone, Trace};
+
+use super::MetricError;
+use crate::scoring::Curve;
+
+/// Lighthouse 13.5.0, core/audits/metrics/first-contentful-paint.js.
+pub fn curve(mode: Mode) -> Curve {
+    match mode {
+        Mode::Mobile => Curve {
+            p10: 1800.0,
+            median: 3000.0,
+        },
+        Mode::Desktop => Curve {
+            p10: 934.0,
+            median: 1600.0,
+        },
+    }
+}
+
+pub fn first_contentful_paint(trace: &Trace) -> Result<f64, MetricError> {
+    trace
+        .first_us(Milestone::FirstContentfulPaint)
+        .map(|ts_us| trace.since_origin_ms(ts_us))
+        .ok_or(MetricError::NoFirstContentfulPaint)
+}

@@ -1,0 +1,37 @@
+//! Largest Contentful Paint: when the main frame's last candidate for its largest element was painted.
+
+use plumbline_catalog::Mode;
+use plumbline_trace::Trace;
+
+use super::MetricError;
+use crate::scoring::Curve;
+
+/// Lighthouse 13.5.0, core/audits/metrics/largest-contentful-paint.js.
+pub fn curve(mode: Mode) -> Curve {
+    match mode {
+        Mode::Mobile => Curve {
+            p10: 2500.0,
+            median: 4000.0,
+        },
+        Mode::Desktop => Curve {
+            p10: 1200.0,
+            median: 2400.0,
+        },
+    }
+}
+
+/// The frame's last word after the time origin counts: a candidate is the answer. Where the last word is an
+/// invalidation, or there is none, the browser process's own last invalidation stands in, one paint early, as
+/// Lighthouse has it (trace-processor.js, `computeValidLCPAllFrames`).
+pub fn largest_contentful_paint(trace: &Trace) -> Result<f64, MetricError> {
+    let last = trace.paints.largest.iter().rfind(|paint| {
+        paint.frame == trace.frames.main_id && paint.ts_us > trace.navigation.time_origin_us
+    });
+    let candidate_us = last
+        .filter(|paint| paint.size_px2.is_some())
+        .map(|paint| paint.ts_us);
+    candidate_us
+        .or_else(|| trace.paints.largest_dropped_us.last().copied())
+        .map(|ts_us| trace.since_origin_ms(ts_us))
+        .ok_or(MetricError::NoLargestContentfulPaint)
+}

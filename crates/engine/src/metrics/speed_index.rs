@@ -1,0 +1,99 @@
+//! Speed Index: how long, on average, what can be seen was still missing.
+
+use plumbline_catalog::Mode;
+use plumbline_trace::Trace;
+
+use super::MetricError;
+use super::visual_progress::{Frame, visual_progress};
+use crate::scoring::Curve;
+
+/// Lighthouse 13.5.0, core/audits/metrics/speed-index.js.
+pub fn curve(mode: Mode) -> Curve {
+    match mode {
+        Mode::Mobile => Curve {
+            p10: 3387.0,
+            median: 5800.0,
+        },
+        Mode::Desktop => Curve {
+            p10: 1311.0,
+            median: 2300.0,
+        },
+    }
+}
+
+/// From the trace's screenshots, as speedline-core does in its fast mode, which Lighthouse uses.
+pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
+    let frames: Vec<Frame> = trace
+        .screenshots
+        .iter()
+        .map(|shot| Frame::new(shot.ts_us / 1000.0, shot))
+        .collect();
+    if frames.is_empty() {
+        return Err(MetricError::NoScreenshots);
+    }
+    let start_ms = trace.navigation.time_origin_us / 1000.0;
+    let progress = visual_progress(start_ms, &frames)?;
+    let si_ms = area_above(start_ms, &progress);
+    if si_ms == 0.0 {
+        return Err(MetricError::NoVisualChange);
+    }
+    Ok(si_ms)
+}
+
+/// The area above the curve of progress: everything until the first change, then each step's missing part.
+/// Each point is a time in milliseconds and the percentage seen from then on.
+fn area_above(start_ms: f64, progress: &[(f64, f64)]) -> f64 {
+    let changed = progress.iter().find(|(_, percent)| *percent > 0.0);
+    let first_change_ms = changed.map_or(start_ms, |(at_ms, _)| *at_ms);
+    progress
+        .windows(2)
+        .map(|step| (step[0], step[1].0))
+        .filter(|(_, until_ms)| *until_ms > first_change_ms)
+        .fold(
+            first_change_ms - start_ms,
+            |area_ms, ((at_ms, percent), until_ms)| {
+                area_ms + (until_ms - at_ms) * (1.0 - percent / 100.0)
+            },
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(progress: &[(f64, f64)], expected_ms: f64) {
+        let si_ms = area_above(1000.0, progress);
+        assert!(
+            (si_ms - expected_ms).abs() < 1e-9,
+            "{si_ms} is not {expected_ms}"
+        );
+    }
+
+    #[test]
+    fn a_page_that_appears_at_once_has_the_speed_index_of_that_moment() {
+        check(&[(1000.0, 0.0), (1800.0, 100.0)], 800.0);
+    }
+
+    #[test]
+    fn half_a_page_half_a_second_earlier_saves_a_quarter() {
+        check(&[(1000.0, 0.0), (1500.0, 50.0), (2000.0, 100.0)], 750.0);
+    }
+
+    #[test]
+    fn progress_that_falls_back_costs_again() {
+        check(
+            &[
+                (1000.0, 0.0),
+                (1100.0, 100.0),
+                (1200.0, 60.0),
+                (1300.0, 100.0),
+            ],
+            140.0,
+        );
+    }
+
+    #[test]
+    fn a_page_that_never_changes_has_none() {
+        check(&[(1000.0, 100.0), (1800.0, 100.0)], 0.0);
+    }
+}

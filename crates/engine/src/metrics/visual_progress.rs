@@ -1,0 +1,123 @@
+//! How much of the final picture each screenshot already shows, by comparing colour histograms.
+//!
+//! The measure and its short cut are speedline-core 1.4's (lib/frame.js, lib/speed-index.js): the page begins
+//! white, near-white pixels count as not painted, and between two screenshots that differ little the ones in
+//! between are not looked at.
+
+use std::cell::OnceCell;
+
+use plumbline_trace::Screenshot;
+
+use super::MetricError;
+use super::picture::Picture;
+
+/// A pixel with all three channels at least this bright is background.
+const WHITE: u8 = 249;
+
+/// How many of a picture's pixels have each value of each channel.
+type Histogram = [[u32; 256]; 3];
+
+/// A screenshot that is decoded only when its progress is asked for, and once.
+pub(crate) struct Frame<'a> {
+    at_ms: f64,
+    shot: &'a Screenshot,
+    histogram: OnceCell<Box<Histogram>>,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn new(at_ms: f64, shot: &'a Screenshot) -> Self {
+        Self {
+            at_ms,
+            shot,
+            histogram: OnceCell::new(),
+        }
+    }
+
+    fn histogram(&self) -> Result<&Histogram, MetricError> {
+        if let Some(histogram) = self.histogram.get() {
+            return Ok(histogram);
+        }
+        let jpeg = self.shot.jpeg().ok_or(MetricError::UnreadableScreenshot)?;
+        let picture = Picture::decode(&jpeg).ok_or(MetricError::UnreadableScreenshot)?;
+        Ok(self.histogram.get_or_init(|| histogram_of(&picture)))
+    }
+}
+
+fn histogram_of(picture: &Picture) -> Box<Histogram> {
+    let mut histogram = Box::new([[0; 256]; 3]);
+    picture.for_each_pixel(|pixel| {
+        if pixel.iter().all(|value| *value >= WHITE) {
+            return;
+        }
+        for (channel, value) in histogram.iter_mut().zip(pixel) {
+            channel[usize::from(value)] += 1;
+        }
+    });
+    histogram
+}
+
+/// Time and percentage for a white start and then each frame.
+pub(crate) fn visual_progress(
+    start_ms: f64,
+    frames: &[Frame],
+) -> Result<Vec<(f64, f64)>, MetricError> {
+    let Some(last) = frames.last() else {
+        return Err(MetricError::NoScreenshots);
+    };
+    let target = last.histogram()?;
+    let mut times_ms = vec![start_ms];
+    times_ms.extend(frames.iter().map(|frame| frame.at_ms));
+    let of = |index: usize| match index.checked_sub(1) {
+        None => Ok(percent_of(&[[0; 256]; 3], target)),
+        Some(frame) => Ok(percent_of(frames[frame].histogram()?, target)),
+    };
+    let mut percent = vec![0.0; times_ms.len()];
+    let end = times_ms.len() - 1;
+    percent[0] = of(0)?;
+    percent[end] = of(end)?;
+    fill(&mut percent, &times_ms, (0, end), &of)?;
+    Ok(times_ms.into_iter().zip(percent).collect())
+}
+
+/// Between two known frames: all in between take the earlier one's progress when the two differ little,
+/// otherwise the middle one is looked at and both halves are filled alike.
+fn fill(
+    percent: &mut [f64],
+    times_ms: &[f64],
+    (from, to): (usize, usize),
+    of: &impl Fn(usize) -> Result<f64, MetricError>,
+) -> Result<(), MetricError> {
+    let change = (percent[from] - percent[to]).abs();
+    if change < negligible_change(times_ms[to] - times_ms[from]) {
+        let same = percent[from];
+        percent[from + 1..to].fill(same);
+    } else if to - from > 1 {
+        let middle = usize::midpoint(from, to);
+        percent[middle] = of(middle)?;
+        fill(percent, times_ms, (from, middle), of)?;
+        fill(percent, times_ms, (middle, to), of)?;
+    }
+    Ok(())
+}
+
+/// Percentage points that may be passed over: 5 between frames at the same time, 3 a second apart, falling
+/// below zero when far apart.
+fn negligible_change(elapsed_ms: f64) -> f64 {
+    const AT_ONCE: f64 = 5.0;
+    const AFTER_A_SECOND: f64 = 3.0;
+    const IN_THE_END: f64 = -1.0;
+    let span = AT_ONCE - IN_THE_END;
+    let decay_per_second = ((AFTER_A_SECOND - IN_THE_END) / span).ln();
+    span * (decay_per_second * elapsed_ms / 1000.0).exp() + IN_THE_END
+}
+
+/// The share of the final picture's pixels that are there already, by value and channel, in whole percent.
+fn percent_of(now: &Histogram, target: &Histogram) -> f64 {
+    let pairs = now.iter().flatten().zip(target.iter().flatten());
+    let there: u64 = pairs.map(|(now, target)| u64::from(*now.min(target))).sum();
+    let all: u64 = target.iter().flatten().map(|count| u64::from(*count)).sum();
+    if all == 0 {
+        return 100.0;
+    }
+    (there as f64 / all as f64 * 100.0).floor()
+}

@@ -1,0 +1,329 @@
+//! THE list: which checks count how much in which category. And the judge that goes through it.
+
+use plumbline_bundle::Bundle;
+use plumbline_catalog::Mode;
+
+use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
+use crate::checks::{
+    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, pwa, seo,
+};
+use crate::facts::Facts;
+
+/// A category: its checks in the order of the report.
+pub struct Category {
+    pub id: CategoryId,
+    pub entries: Vec<Entry>,
+}
+
+/// A check's place in a category.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub check: &'static Check,
+    pub weight: f64,
+    pub group: Group,
+}
+
+/// All categories. Weights are Lighthouse 13.5's, those of PWA Lighthouse 11.7.1's
+/// (core/config/default-config.js).
+pub fn categories() -> [Category; 4] {
+    let category = |id, entries: &[(&'static Check, f64, Group)]| Category {
+        id,
+        entries: entries
+            .iter()
+            .map(|&(check, weight, group)| Entry {
+                check,
+                weight,
+                group,
+            })
+            .collect(),
+    };
+    [
+        Category {
+            id: CategoryId::Accessibility,
+            entries: accessibility::RULES
+                .iter()
+                .map(|rule| Entry {
+                    check: &rule.check,
+                    weight: rule.weight,
+                    group: rule.group,
+                })
+                .collect(),
+        },
+        category(CategoryId::BestPractices, BEST_PRACTICES),
+        category(CategoryId::Seo, SEO),
+        category(CategoryId::Pwa, PWA),
+    ]
+}
+
+const BEST_PRACTICES: &[(&Check, f64, Group)] = &[
+    (&bp::is_on_https::CHECK, 5.0, Group::TrustAndSafety),
+    (&bp::redirects_http::CHECK, 1.0, Group::TrustAndSafety),
+    (&bp::geolocation_on_start::CHECK, 1.0, Group::TrustAndSafety),
+    (
+        &bp::notification_on_start::CHECK,
+        1.0,
+        Group::TrustAndSafety,
+    ),
+    (&bp::csp_xss::CHECK, 0.0, Group::TrustAndSafety),
+    (&bp::has_hsts::CHECK, 0.0, Group::TrustAndSafety),
+    (&bp::origin_isolation::CHECK, 0.0, Group::TrustAndSafety),
+    (
+        &bp::clickjacking_mitigation::CHECK,
+        0.0,
+        Group::TrustAndSafety,
+    ),
+    (&bp::trusted_types_xss::CHECK, 0.0, Group::TrustAndSafety),
+    (
+        &bp::paste_preventing_inputs::CHECK,
+        3.0,
+        Group::UserExperience,
+    ),
+    (&bp::image_aspect_ratio::CHECK, 1.0, Group::UserExperience),
+    (
+        &bp::image_size_responsive::CHECK,
+        1.0,
+        Group::UserExperience,
+    ),
+    (&bp::doctype::CHECK, 1.0, Group::Compatibility),
+    (&bp::charset::CHECK, 1.0, Group::Compatibility),
+    (&bp::js_libraries::CHECK, 0.0, Group::General),
+    (&bp::deprecations::CHECK, 5.0, Group::General),
+    (&bp::third_party_cookies::CHECK, 5.0, Group::General),
+    (&bp::errors_in_console::CHECK, 1.0, Group::General),
+    (&bp::valid_source_maps::CHECK, 0.0, Group::General),
+    (&bp::inspector_issues::CHECK, 1.0, Group::General),
+];
+
+const SEO: &[(&Check, f64, Group)] = &[
+    (&seo::is_crawlable::CHECK, 93.0 / 23.0, Group::Crawling),
+    (accessibility::rule("document-title"), 1.0, Group::Content),
+    (&seo::meta_description::CHECK, 1.0, Group::Content),
+    (&seo::http_status_code::CHECK, 1.0, Group::Crawling),
+    (&seo::link_text::CHECK, 1.0, Group::Content),
+    (&seo::crawlable_anchors::CHECK, 1.0, Group::Crawling),
+    (&seo::robots_txt::CHECK, 1.0, Group::Crawling),
+    (accessibility::rule("image-alt"), 1.0, Group::Content),
+    (&seo::hreflang::CHECK, 1.0, Group::Content),
+    (&seo::canonical::CHECK, 1.0, Group::Content),
+];
+
+const PWA: &[(&Check, f64, Group)] = &[
+    (&pwa::installable_manifest::CHECK, 2.0, Group::Installable),
+    (&pwa::splash_screen::CHECK, 1.0, Group::Optimized),
+    (&pwa::themed_omnibox::CHECK, 1.0, Group::Optimized),
+    (&pwa::content_width::CHECK, 1.0, Group::Optimized),
+    (&pwa::viewport::CHECK, 2.0, Group::Optimized),
+    (&pwa::maskable_icon::CHECK, 1.0, Group::Optimized),
+];
+
+/// Judges a visit by every check. Never fails: what cannot be measured says so.
+pub fn judge(bundle: &Bundle, mode: Mode) -> Vec<CategoryResult> {
+    let facts = Facts::new(bundle, mode);
+    categories()
+        .into_iter()
+        .map(|category| {
+            let checks: Vec<CheckResult> = category
+                .entries
+                .iter()
+                .map(|entry| entry.result(&facts))
+                .collect();
+            CategoryResult {
+                id: category.id,
+                title: category.id.title().to_owned(),
+                score: score(&checks),
+                checks,
+            }
+        })
+        .collect()
+}
+
+impl Entry {
+    fn result(&self, facts: &Facts) -> CheckResult {
+        let check = self.check;
+        let outcome = (check.run)(facts)
+            .unwrap_or_else(|missing| Outcome::could_not_measure(missing.to_string()));
+        let counts = match outcome.verdict {
+            Verdict::Pass | Verdict::Fail | Verdict::CouldNotMeasure => true,
+            Verdict::NotApplicable | Verdict::Informative => false,
+        };
+        let title = match outcome.verdict {
+            Verdict::Fail => check.title_fail,
+            _ => check.title_pass,
+        };
+        CheckResult {
+            id: check.id.to_owned(),
+            title: title.to_owned(),
+            verdict: outcome.verdict,
+            score: outcome.verdict.score(),
+            weight: if counts { self.weight } else { 0.0 },
+            group: self.group,
+            summary: outcome.summary,
+            why: check.why(),
+            fix: check.fix(),
+            details: outcome.details,
+            warnings: outcome.warnings,
+        }
+    }
+}
+
+/// The weighted mean of what counts, rounded twice as Lighthouse does (core/scoring.js): to two
+/// decimals, which is to whole points.
+fn score(checks: &[CheckResult]) -> Option<u8> {
+    let mut sum = 0.0;
+    let mut weight = 0.0;
+    for check in checks.iter().filter(|check| check.weight > 0.0) {
+        sum += check.score? * check.weight;
+        weight += check.weight;
+    }
+    (weight > 0.0).then(|| (sum / weight * 100.0).round() as u8)
+}
+
+/// The reference documentation of all checks, from their doc comments.
+pub fn reference_markdown() -> String {
+    let mut text = String::from(
+        "# Checks\n\n\
+         Generated from the doc comments in `crates/engine/src/checks`; do not edit.\n\n\
+         Ids and weights are those of Lighthouse 13.5 (PWA: 11.7.1). A check passes, fails, is not\n\
+         applicable, only informs, or could not be measured. A category's score is the mean of the\n\
+         checks that pass or fail, by weight; a check that counts and could not be measured leaves\n\
+         the category without a score.\n",
+    );
+    for category in categories() {
+        text.push_str(&format!("\n## {}\n", category.id.title()));
+        for entry in &category.entries {
+            let weight = (entry.weight * 100.0).round() / 100.0;
+            text.push_str(&format!(
+                "\n### {}\n\n{} · weight {weight} · {}\n\n",
+                entry.check.id,
+                entry.check.title_pass,
+                entry.group.title(),
+            ));
+            for heading in HEADINGS {
+                let section = entry.check.section(heading);
+                text.push_str(&format!("- **{heading}:** {section}\n"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn entries() -> Vec<Entry> {
+        categories()
+            .into_iter()
+            .flat_map(|category| category.entries)
+            .collect()
+    }
+
+    #[test]
+    fn every_check_is_documented_under_all_headings() {
+        for Entry { check, .. } in entries() {
+            for heading in HEADINGS {
+                assert!(!check.section(heading).is_empty(), "{} {heading}", check.id);
+            }
+            assert!(check.title_pass.chars().count() <= 80, "{}", check.id);
+            assert!(check.title_fail.chars().count() <= 80, "{}", check.id);
+        }
+    }
+
+    #[test]
+    fn no_check_is_listed_twice_in_a_category() {
+        for category in categories() {
+            let ids: BTreeSet<_> = category
+                .entries
+                .iter()
+                .map(|entry| entry.check.id)
+                .collect();
+            assert_eq!(
+                ids.len(),
+                category.entries.len(),
+                "{}",
+                category.id.as_str()
+            );
+        }
+    }
+
+    #[test]
+    fn weights_sum_up_to_those_of_lighthouse() {
+        let sums = categories().map(|category| {
+            let sum: f64 = category.entries.iter().map(|entry| entry.weight).sum();
+            (category.id.as_str(), sum.round())
+        });
+        let expected = [
+            ("accessibility", 416.0),
+            ("best-practices", 27.0),
+            ("seo", 13.0),
+            ("pwa", 8.0),
+        ];
+        assert_eq!(sums, expected);
+    }
+
+    #[test]
+    fn a_check_that_needs_evidence_does_not_judge_without_it() {
+        for Entry { check, .. } in entries() {
+            let verdict = verdict_without_evidence(*check);
+            assert_eq!(
+                verdict == Verdict::CouldNotMeasure,
+                !check.needs.is_empty(),
+                "{} says {verdict:?}",
+                check.id
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_artifact_spoils_its_checks_and_the_score_of_their_category_only() {
+        let bundle = Visit::new()
+            .with("axe", "{}")
+            .without("metas", "the page hung")
+            .bundle();
+        let results = judge(&bundle, Mode::Mobile);
+        let [accessibility, _, seo, _] = &results[..] else {
+            panic!("four categories");
+        };
+        assert_eq!(accessibility.score, Some(100));
+        assert_eq!(seo.score, None);
+        let of = |id: &str| seo.checks.iter().find(|check| check.id == id).unwrap();
+        assert_eq!(of("meta-description").verdict, Verdict::CouldNotMeasure);
+        assert_eq!(
+            of("meta-description").summary.as_deref(),
+            Some("`metas` was not gathered: the page hung")
+        );
+        assert_eq!(of("http-status-code").verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_score_is_the_weighted_mean_of_what_counts() {
+        let axe = r#"{"violations": [{"id": "image-alt"}], "notApplicable": ["label", "list"]}"#;
+        let bundle = Visit::new().with("axe", axe).bundle();
+        let accessibility = &judge(&bundle, Mode::Mobile)[0];
+        let weight: f64 = accessibility.checks.iter().map(|check| check.weight).sum();
+        let expected = ((weight - 10.0) / weight * 100.0).round() as u8;
+        assert_eq!(accessibility.score, Some(expected));
+    }
+
+    #[test]
+    fn the_same_bundle_gives_the_same_bytes_and_they_can_be_read_back() {
+        let bundle = Visit::new().with("axe", "{}").with("metas", "[]").bundle();
+        let first = serde_json::to_string(&judge(&bundle, Mode::Desktop)).unwrap();
+        let second = serde_json::to_string(&judge(&bundle, Mode::Desktop)).unwrap();
+        assert_eq!(first, second);
+        let read: Vec<CategoryResult> = serde_json::from_str(&first).unwrap();
+        assert_eq!(read, judge(&bundle, Mode::Desktop));
+    }
+
+    #[test]
+    fn the_reference_is_not_stale() {
+        let committed = include_str!("../../../docs/checks.md");
+        assert!(
+            committed == reference_markdown(),
+            "docs/checks.md is stale: run `cargo run -p plumbline-engine --example checks > docs/checks.md`"
+        );
+    }
+}

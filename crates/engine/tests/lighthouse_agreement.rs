@@ -1,0 +1,105 @@
+//! Every recorded page load gives the numbers that Lighthouse gives for it. See data/README.md.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plumbline_catalog::Mode;
+use plumbline_engine::metrics::{Measured, measure};
+use plumbline_engine::scoring::{Metric, performance_score};
+use plumbline_trace::{ProtocolLog, Trace};
+use serde_json::Value;
+
+const METRICS: [(&str, Metric); 6] = [
+    ("fcp", Metric::Fcp),
+    ("lcp", Metric::Lcp),
+    ("tbt", Metric::Tbt),
+    ("cls", Metric::Cls),
+    ("si", Metric::Si),
+    ("tti", Metric::Tti),
+];
+
+/// The loads by name, in the directory's order made stable.
+fn loads() -> Vec<(String, PathBuf)> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut loads: Vec<_> = fs::read_dir(&data)
+        .expect("the data directory")
+        .filter_map(|entry| {
+            let file = entry.expect("an entry").file_name().into_string().ok()?;
+            Some((
+                file.strip_suffix(".trace.json.gz")?.to_owned(),
+                data.clone(),
+            ))
+        })
+        .collect();
+    loads.sort();
+    loads
+}
+
+fn read(directory: &Path, name: &str, kind: &str) -> Vec<u8> {
+    let file = directory.join(format!("{name}.{kind}"));
+    fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn error_of(metric: Metric, measured: &Measured) -> Option<&'static str> {
+    let value = match metric {
+        Metric::Fcp => measured.fcp,
+        Metric::Lcp => measured.lcp,
+        Metric::Tbt => measured.tbt,
+        Metric::Cls => measured.cls,
+        Metric::Si => measured.si,
+        Metric::Tti => measured.tti,
+    };
+    value.err().map(|error| error.code())
+}
+
+fn check(name: &str, measured: &Measured, lighthouse: &Value) {
+    for (key, metric) in METRICS {
+        let expected = &lighthouse[key];
+        let Some(number) = expected.as_f64() else {
+            assert_eq!(
+                error_of(metric, measured),
+                expected.as_str(),
+                "{name}: {key}"
+            );
+            continue;
+        };
+        let value = metric
+            .of(measured)
+            .unwrap_or_else(|| panic!("{name}: {key} is missing, Lighthouse has {number}"));
+        // Lighthouse rounds a Speed Index, and nothing else, to whole milliseconds.
+        let tolerance = if metric == Metric::Si { 0.5 } else { 1e-6 };
+        assert!(
+            (value - number).abs() <= tolerance,
+            "{name}: {key} is {value}, Lighthouse has {number}"
+        );
+    }
+    let mode = match lighthouse["formFactor"].as_str() {
+        Some("desktop") => Mode::Desktop,
+        _ => Mode::Mobile,
+    };
+    assert_eq!(
+        performance_score(mode, measured),
+        lighthouse["performance"].as_f64(),
+        "{name}: performance"
+    );
+}
+
+#[test]
+fn every_recorded_load_measures_as_lighthouse_measures_it() {
+    let loads = loads();
+    assert!(loads.len() >= 13, "only {} loads found", loads.len());
+    for (name, directory) in loads {
+        let lighthouse = serde_json::from_slice(&read(&directory, &name, "lighthouse.json"))
+            .expect("Lighthouse's numbers");
+        let trace =
+            Trace::read(&read(&directory, &name, "trace.json.gz")).expect("a readable trace");
+        let log =
+            ProtocolLog::read(&read(&directory, &name, "log.json.gz")).expect("a readable log");
+        check(&name, &measure(&trace, Some(&log)), &lighthouse);
+        check(
+            &format!("{name}, trace alone"),
+            &measure(&trace, None),
+            &lighthouse,
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Which addresses are public.
+//!
+//! IPv4 is a list of what is not (<https://www.iana.org/assignments/iana-ipv4-special-registry>),
+//! as nearly everything is assigned. IPv6 is the other way round: only 2000::/3 is in use for the
+//! public internet (<https://www.iana.org/assignments/ipv6-address-space>), so everything outside
+//! is refused without having to be listed, and the list names the exceptions inside.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::refusal::Reason;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Public,
+    /// With what the address is, to follow "… is".
+    Refused(Reason, &'static str),
+}
+
+use Verdict::{Public, Refused};
+
+/// A v4-mapped IPv6 address is IPv4 to the operating system: a socket connected to it sends IPv4.
+pub(super) fn canonical(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => ip,
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(ip, IpAddr::V4),
+    }
+}
+
+pub(super) fn judge(ip: IpAddr) -> Verdict {
+    match canonical(ip) {
+        IpAddr::V4(v4) => judge_v4(v4),
+        IpAddr::V6(v6) => judge_v6(v6),
+    }
+}
+
+fn judge_v4(ip: Ipv4Addr) -> Verdict {
+    match ip.octets() {
+        [0, 0, 0, 0] => Refused(Reason::Unspecified, "the unspecified address"),
+        [0, ..] => Refused(Reason::Reserved, "on \"this network\" (0.0.0.0/8)"),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => {
+            Refused(Reason::Private, "a private address")
+        }
+        [100, 100, 100, 200] => Refused(Reason::Metadata, "a cloud's metadata service"),
+        [100, 64..=127, ..] => Refused(
+            Reason::SharedAddressSpace,
+            "inside a carrier's network (100.64.0.0/10)",
+        ),
+        [127, ..] => Refused(Reason::Loopback, "a loopback address"),
+        [169, 254, 169, 254] | [169, 254, 170, 2] | [169, 254, 0, 23] => {
+            Refused(Reason::Metadata, "a cloud's metadata service")
+        }
+        [169, 254, ..] => Refused(Reason::LinkLocal, "a link-local address"),
+        // Looks public, and is the host's own agent on every Azure machine.
+        [168, 63, 129, 16] => Refused(Reason::Metadata, "a cloud's metadata service"),
+        [192, 0, 0, 192] => Refused(Reason::Metadata, "a cloud's metadata service"),
+        [192, 0, 0, _] => Refused(Reason::Reserved, "reserved for protocols (192.0.0.0/24)"),
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => {
+            Refused(Reason::Documentation, "an address for documentation")
+        }
+        [192, 88, 99, _] => Refused(Reason::Reserved, "a former 6to4 relay"),
+        [198, 18..=19, ..] => Refused(Reason::Benchmarking, "an address for benchmarks"),
+        [224..=239, ..] => Refused(Reason::Multicast, "a multicast address"),
+        [255, 255, 255, 255] => Refused(Reason::Broadcast, "the broadcast address"),
+        [240..=255, ..] => Refused(Reason::Reserved, "a reserved address"),
+        _ => Public,
+    }
+}
+
+fn judge_v6(ip: Ipv6Addr) -> Verdict {
+    let s = ip.segments();
+    let embedded = match s {
+        [0, 0, 0, 0, 0, 0, 0, 0] => {
+            return Refused(Reason::Unspecified, "the unspecified address");
+        }
+        [0, 0, 0, 0, 0, 0, 0, 1] => return Refused(Reason::Loopback, "a loopback address"),
+        // NAT64 (RFC 6052): a translator turns it into the IPv4 address it ends in.
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => return judge_embedded(&[v4_at(s, 6)]),
+        [0x64, 0xff9b, 1, ..] => {
+            return Refused(Reason::Private, "inside a network's own NAT64 (RFC 8215)");
+        }
+        // 6to4 (RFC 3056): the site's gateway, right after the prefix.
+        [0x2002, ..] => vec![v4_at(s, 1)],
+        // Teredo (RFC 4380): the server, and at the end the client with all bits flipped.
+        [0x2001, 0, ..] => vec![v4_at(s, 2), Ipv4Addr::from(!u32::from(v4_at(s, 6)))],
+        _ => Vec::new(),
+    };
+    let whole = if embedded.is_empty() {
+        judge_v6_range(ip)
+    } else {
+        judge_embedded(&embedded)
+    };
+    // ISATAP (RFC 5214) puts IPv4 into the interface half of any prefix, so it is looked for last.
+    match s {
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] if whole == Public => judge_embedded(&[v4_at(s, 6)]),
+        _ => whole,
+    }
+}
+
+fn judge_v6_range(ip: Ipv6Addr) -> Verdict {
+    match ip.segments() {
+        // AWS's metadata service; Google's and others' are link-local.
+        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
+            Refused(Reason::Metadata, "a cloud's metadata service")
+        }
+        [0xfc00..=0xfdff, ..] => Refused(Reason::Private, "a private address (unique local)"),
+        [0xfe80..=0xfebf, ..] => Refused(Reason::LinkLocal, "a link-local address"),
+        [0xfec0..=0xfeff, ..] => Refused(Reason::Private, "a private address (site-local)"),
+        [0xff00..=0xffff, ..] => Refused(Reason::Multicast, "a multicast address"),
+        [0x100, 0, 0, 0 | 1, ..] => Refused(Reason::Reserved, "in the discard-only range"),
+        // ::/96 once carried IPv4 ("compatible"); whatever it holds, nothing public answers there.
+        [0, 0, 0, 0, 0, 0, ..] => Refused(Reason::EmbeddedIpv4, "an IPv4-compatible address"),
+        [0, 0, 0, 0, 0xffff, 0, ..] => {
+            Refused(Reason::EmbeddedIpv4, "an IPv4-translated address (SIIT)")
+        }
+        [0x2001, 0x0002, 0, ..] => Refused(Reason::Benchmarking, "an address for benchmarks"),
+        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => {
+            Refused(Reason::Documentation, "an address for documentation")
+        }
+        // 2001::/23: identifiers and protocol anycast; Teredo, its only part that was ever a
+        // host's address, is judged by what it embeds.
+        [0x2001, 0..=0x01ff, ..] => Refused(Reason::Reserved, "reserved for protocols (2001::/23)"),
+        [0x2000..=0x3fff, ..] => Public,
+        _ => Refused(Reason::Reserved, "outside the public IPv6 range"),
+    }
+}
+
+fn judge_embedded(embedded: &[Ipv4Addr]) -> Verdict {
+    if embedded.iter().all(|v4| judge_v4(*v4) == Public) {
+        return Public;
+    }
+    Refused(
+        Reason::EmbeddedIpv4,
+        "IPv6 around an IPv4 address that is not public",
+    )
+}
+
+fn v4_at(segments: [u16; 8], index: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(segments[index]) << 16 | u32::from(segments[index + 1]))
+}

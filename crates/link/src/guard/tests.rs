@@ -1,0 +1,465 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use proptest::prelude::*;
+
+use super::{AllowTarget, Guard, Reason};
+
+fn guard(allow: &[&str]) -> Guard {
+    Guard::new(allow.iter().map(|a| a.parse().expect(a)).collect())
+}
+
+/// `None` means that the connection may be made.
+fn check_ip(ip: &str, expected: Option<Reason>) {
+    let ip: IpAddr = ip.parse().expect(ip);
+    let found = Guard::public_only().check_address("example.com", SocketAddr::new(ip, 443));
+    assert_eq!(found.as_ref().err().map(|r| r.reason), expected, "{ip}");
+    let literal = Guard::public_only().check_host(&ip.to_string(), 443);
+    assert_eq!(literal.err().map(|r| r.reason), expected, "{ip} as host");
+}
+
+#[test]
+fn ipv4_is_refused_unless_public() {
+    use Reason::*;
+    let cases = [
+        ("0.0.0.0", Some(Unspecified)),
+        ("0.0.0.1", Some(Reserved)),
+        ("0.255.255.255", Some(Reserved)),
+        ("1.0.0.0", None),
+        ("1.1.1.1", None),
+        ("8.8.8.8", None),
+        ("9.255.255.255", None),
+        ("10.0.0.0", Some(Private)),
+        ("10.255.255.255", Some(Private)),
+        ("11.0.0.0", None),
+        ("100.63.255.255", None),
+        ("100.64.0.0", Some(SharedAddressSpace)),
+        ("100.100.100.200", Some(Metadata)),
+        ("100.127.255.255", Some(SharedAddressSpace)),
+        ("100.128.0.0", None),
+        ("126.255.255.255", None),
+        ("127.0.0.1", Some(Loopback)),
+        ("127.1.2.3", Some(Loopback)),
+        ("127.255.255.255", Some(Loopback)),
+        ("128.0.0.0", None),
+        ("168.63.129.15", None),
+        ("168.63.129.16", Some(Metadata)),
+        ("169.253.255.255", None),
+        ("169.254.0.1", Some(LinkLocal)),
+        ("169.254.0.23", Some(Metadata)),
+        ("169.254.169.254", Some(Metadata)),
+        ("169.254.170.2", Some(Metadata)),
+        ("169.255.0.0", None),
+        ("172.15.255.255", None),
+        ("172.16.0.0", Some(Private)),
+        ("172.31.255.255", Some(Private)),
+        ("172.32.0.0", None),
+        ("192.0.0.1", Some(Reserved)),
+        ("192.0.0.192", Some(Metadata)),
+        ("192.0.1.0", None),
+        ("192.0.2.1", Some(Documentation)),
+        ("192.88.99.1", Some(Reserved)),
+        ("192.167.255.255", None),
+        ("192.168.0.1", Some(Private)),
+        ("192.168.255.255", Some(Private)),
+        ("192.169.0.0", None),
+        ("198.17.255.255", None),
+        ("198.18.0.0", Some(Benchmarking)),
+        ("198.19.255.255", Some(Benchmarking)),
+        ("198.20.0.0", None),
+        ("198.51.100.7", Some(Documentation)),
+        ("203.0.113.7", Some(Documentation)),
+        ("223.255.255.255", None),
+        ("224.0.0.1", Some(Multicast)),
+        ("239.255.255.250", Some(Multicast)),
+        ("240.0.0.1", Some(Reserved)),
+        ("255.255.255.254", Some(Reserved)),
+        ("255.255.255.255", Some(Broadcast)),
+    ];
+    cases.iter().for_each(|(ip, want)| check_ip(ip, *want));
+}
+
+#[test]
+fn ipv6_is_refused_unless_public() {
+    use Reason::*;
+    let cases = [
+        ("::", Some(Unspecified)),
+        ("::1", Some(Loopback)),
+        ("::2", Some(EmbeddedIpv4)),
+        ("::127.0.0.1", Some(EmbeddedIpv4)),
+        ("::8.8.8.8", Some(EmbeddedIpv4)),
+        ("::ffff:127.0.0.1", Some(Loopback)),
+        ("::ffff:7f00:1", Some(Loopback)),
+        ("::ffff:10.1.2.3", Some(Private)),
+        ("::ffff:169.254.169.254", Some(Metadata)),
+        ("::ffff:8.8.8.8", None),
+        ("::ffff:0:127.0.0.1", Some(EmbeddedIpv4)),
+        ("64:ff9b::7f00:1", Some(EmbeddedIpv4)),
+        ("64:ff9b::a9fe:a9fe", Some(EmbeddedIpv4)),
+        ("64:ff9b::8.8.8.8", None),
+        ("64:ff9b:1::8.8.8.8", Some(Private)),
+        ("64:ff9b:1:ffff::1", Some(Private)),
+        ("64:ff9b:2::1", Some(Reserved)),
+        ("100::1", Some(Reserved)),
+        ("100:0:0:1::1", Some(Reserved)),
+        ("200::1", Some(Reserved)),
+        ("2001::1", Some(EmbeddedIpv4)),
+        // Teredo, server 8.8.8.8, client 10.0.0.1 and 8.8.4.4 with flipped bits.
+        ("2001:0:808:808:0:0:f5ff:fffe", Some(EmbeddedIpv4)),
+        ("2001:0:808:808:0:0:f7f7:fbfb", None),
+        ("2001:0:7f00:1:0:0:f7f7:fbfb", Some(EmbeddedIpv4)),
+        ("2001:1::1", Some(Reserved)),
+        ("2001:2::1", Some(Benchmarking)),
+        ("2001:10::1", Some(Reserved)),
+        ("2001:20::1", Some(Reserved)),
+        ("2001:1ff::1", Some(Reserved)),
+        ("2001:200::1", None),
+        ("2001:4860:4860::8888", None),
+        ("2001:db8::1", Some(Documentation)),
+        ("2002:7f00:1::", Some(EmbeddedIpv4)),
+        ("2002:c0a8:101::1", Some(EmbeddedIpv4)),
+        ("2002:a9fe:a9fe::1", Some(EmbeddedIpv4)),
+        ("2002:808:808::1", None),
+        ("2606:4700:4700::1111", None),
+        ("2a00:1450:4001:82a:0:5efe:7f00:1", Some(EmbeddedIpv4)),
+        ("2a00:1450:4001:82a:200:5efe:a00:1", Some(EmbeddedIpv4)),
+        ("2a00:1450:4001:82a:200:5efe:808:808", None),
+        ("2a00:1450:4001:82a::200e", None),
+        ("3fff::1", Some(Documentation)),
+        ("3fff:fff::1", Some(Documentation)),
+        ("3fff:1000::1", None),
+        ("4000::1", Some(Reserved)),
+        ("5f00::1", Some(Reserved)),
+        ("fc00::1", Some(Private)),
+        ("fd00::1", Some(Private)),
+        ("fd00:ec2::254", Some(Metadata)),
+        ("fd20:ce::254", Some(Metadata)),
+        ("fe80::1", Some(LinkLocal)),
+        ("fe80::5efe:808:808", Some(LinkLocal)),
+        ("febf::1", Some(LinkLocal)),
+        ("fec0::1", Some(Private)),
+        ("feff::1", Some(Private)),
+        ("ff02::1", Some(Multicast)),
+        ("ff0e::1", Some(Multicast)),
+    ];
+    cases.iter().for_each(|(ip, want)| check_ip(ip, *want));
+}
+
+#[test]
+fn hosts_are_judged_by_what_they_spell() {
+    use Reason::*;
+    let cases = [
+        ("", 80, Some(EmptyHost)),
+        (".", 80, Some(EmptyHost)),
+        ("[]", 80, Some(EmptyHost)),
+        ("example.com", 443, None),
+        ("EXAMPLE.com.", 443, None),
+        ("www.gstatic.com", 443, None),
+        ("xn--bcher-kva.example", 443, None),
+        ("under_score.example.com", 443, None),
+        ("printer.local", 80, None),
+        ("wiki.corp.internal", 80, None),
+        ("localhost", 80, Some(LocalName)),
+        ("LOCALHOST", 80, Some(LocalName)),
+        ("localhost.", 80, Some(LocalName)),
+        ("localhost..", 80, Some(LocalName)),
+        ("a.b.localhost", 80, Some(LocalName)),
+        ("a.localhost.", 80, Some(LocalName)),
+        ("localhost.localdomain", 80, Some(LocalName)),
+        ("ip6-localhost", 80, Some(LocalName)),
+        ("host.docker.internal", 80, Some(LocalName)),
+        ("notlocalhost", 80, None),
+        ("localhost.example.com", 80, None),
+        ("metadata.google.internal", 80, Some(Metadata)),
+        ("Metadata.Google.Internal.", 80, Some(Metadata)),
+        ("v1.metadata.google.internal", 80, Some(Metadata)),
+        ("mymetadata.goog", 80, None),
+        ("instance-data.ec2.internal", 80, Some(Metadata)),
+        ("metadata", 80, Some(Metadata)),
+        ("metadata.example.com", 80, None),
+        ("127.0.0.1", 80, Some(Loopback)),
+        ("127.0.0.1.", 80, Some(Loopback)),
+        ("[::1]", 80, Some(Loopback)),
+        ("::1", 80, Some(Loopback)),
+        ("[::ffff:7f00:1]", 80, Some(Loopback)),
+        ("[fe80::1%25eth0]", 80, Some(LinkLocal)),
+        ("fe80::1%eth0", 80, Some(LinkLocal)),
+        ("0x7f.1", 80, Some(Loopback)),
+        ("0X7F.0X1", 80, Some(Loopback)),
+        ("127.1", 80, Some(Loopback)),
+        ("127.0.1", 80, Some(Loopback)),
+        ("2130706433", 80, Some(Loopback)),
+        ("0x7f000001", 80, Some(Loopback)),
+        ("0177.0.0.1", 80, Some(Loopback)),
+        ("017700000001", 80, Some(Loopback)),
+        ("0", 80, Some(Unspecified)),
+        ("0x", 80, Some(Unspecified)),
+        ("0xa9fea9fe", 80, Some(Metadata)),
+        ("10.1", 80, Some(Private)),
+        ("8.8.2056", 80, None),
+        ("1.2.3.4.5", 80, Some(MalformedHost)),
+        ("256.1.1.1", 80, Some(MalformedHost)),
+        ("example.42", 80, Some(MalformedHost)),
+        ("08.0.0.1", 80, Some(MalformedHost)),
+        ("a b.example", 80, Some(MalformedHost)),
+        ("user@example.com", 80, Some(MalformedHost)),
+        ("example.com\0.evil.test", 80, Some(MalformedHost)),
+        ("lo\u{43a}alhost", 80, Some(MalformedHost)),
+        ("127\u{3002}0\u{3002}0\u{3002}1", 80, Some(MalformedHost)),
+        ("example.com", 22, Some(DeniedPort)),
+        ("example.com", 25, Some(DeniedPort)),
+        ("example.com", 6379, Some(DeniedPort)),
+        ("example.com", 0, Some(DeniedPort)),
+        ("8.8.8.8", 3306, Some(DeniedPort)),
+        ("example.com", 8080, None),
+    ];
+    for (host, port, expected) in cases {
+        let found = Guard::public_only().check_host(host, port);
+        assert_eq!(found.err().map(|r| r.reason), expected, "{host:?}:{port}");
+    }
+}
+
+#[test]
+fn an_allowed_host_is_allowed_whatever_it_resolves_to() {
+    let g = guard(&["App.Test.", "other.test:8080"]);
+    assert!(g.check_host("app.test", 80).is_ok());
+    assert!(
+        g.check_address("APP.test.", "127.0.0.1:80".parse().unwrap())
+            .is_ok()
+    );
+    assert!(
+        g.check_address("sub.app.test", "127.0.0.1:80".parse().unwrap())
+            .is_err()
+    );
+    let other = |port| SocketAddr::from(([10, 0, 0, 1], port));
+    assert!(g.check_address("other.test", other(8080)).is_ok());
+    assert!(g.check_address("other.test", other(8081)).is_err());
+    assert!(g.check_address("third.test", other(8080)).is_err());
+}
+
+#[test]
+fn a_name_of_this_machine_can_be_allowed() {
+    let g = guard(&["localhost:3000"]);
+    assert!(g.check_host("localhost", 3000).is_ok());
+    assert!(g.check_host("localhost", 3001).is_err());
+    assert!(
+        g.check_address("localhost", "[::1]:3000".parse().unwrap())
+            .is_ok()
+    );
+    assert!(
+        g.check_address("127.0.0.1", "127.0.0.1:3000".parse().unwrap())
+            .is_err()
+    );
+}
+
+#[test]
+fn an_allowed_address_is_allowed_under_any_name() {
+    let g = guard(&["127.0.0.0/8", "[fd00::5]:8443", "10.9.8.7:90"]);
+    for (host, addr, ok) in [
+        ("127.0.0.1", "127.0.0.1:8080", true),
+        ("whatever.test", "127.99.0.1:8080", true),
+        ("whatever.test", "[::ffff:127.0.0.1]:8080", true),
+        ("whatever.test", "[::1]:8080", false),
+        ("whatever.test", "[64:ff9b::7f00:1]:8080", false),
+        ("whatever.test", "[2002:7f00:1::]:8080", false),
+        ("whatever.test", "[fd00::5]:8443", true),
+        ("whatever.test", "[fd00::5]:443", false),
+        ("whatever.test", "[fd00::6]:8443", false),
+        ("whatever.test", "10.9.8.7:90", true),
+        ("whatever.test", "10.9.8.7:80", false),
+        ("whatever.test", "169.254.169.254:80", false),
+    ] {
+        let found = g.check_address(host, addr.parse().expect(addr));
+        assert_eq!(found.is_ok(), ok, "{host} {addr}");
+    }
+    // By name alone nothing is allowed: `localhost` may resolve elsewhere.
+    assert!(g.check_host("localhost", 8080).is_err());
+    assert!(g.check_host("127.0.0.1", 8080).is_ok());
+}
+
+#[test]
+fn a_denied_port_needs_an_entry_with_that_port() {
+    let loose = guard(&["127.0.0.0/8", "db.test"]);
+    assert!(
+        loose
+            .check_address("x", "127.0.0.1:6379".parse().unwrap())
+            .is_err()
+    );
+    assert!(loose.check_host("db.test", 5432).is_err());
+    let exact = guard(&["127.0.0.1:6379", "db.test:5432"]);
+    assert!(exact.check_host("127.0.0.1", 6379).is_ok());
+    assert!(exact.check_host("db.test", 5432).is_ok());
+    assert!(
+        exact
+            .check_address("x.test", "127.0.0.1:6379".parse().unwrap())
+            .is_ok()
+    );
+    assert!(
+        exact
+            .check_address("x.test", "8.8.8.8:6379".parse().unwrap())
+            .is_err()
+    );
+    assert!(
+        exact
+            .check_address("x.test", "8.8.8.8:5432".parse().unwrap())
+            .is_err()
+    );
+}
+
+#[test]
+fn one_refused_address_refuses_the_name() {
+    let addrs: Vec<SocketAddr> = ["8.8.8.8:80", "127.0.0.1:80", "1.1.1.1:80"]
+        .iter()
+        .map(|a| a.parse().unwrap())
+        .collect();
+    let refusal = Guard::public_only()
+        .check_addresses("mixed.test", &addrs)
+        .unwrap_err();
+    assert_eq!(refusal.reason, Reason::Loopback);
+    assert_eq!(
+        refusal.to_string(),
+        "mixed.test has the address 127.0.0.1, which is a loopback address"
+    );
+    assert!(
+        guard(&["mixed.test"])
+            .check_addresses("mixed.test", &addrs)
+            .is_ok()
+    );
+}
+
+#[test]
+fn allow_targets_are_read_or_explained() {
+    for good in [
+        "localhost",
+        "example.com:8080",
+        "xn--bcher-kva.example",
+        "a_b.test",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "::1",
+        "[::1]",
+        "[::1]:80",
+        "10.0.0.0/8",
+        "10.1.2.3/8",
+        "fd00::/8",
+        " spaced.test ",
+    ] {
+        assert!(good.parse::<AllowTarget>().is_ok(), "{good}");
+    }
+    for (bad, says) in [
+        ("", "it is empty"),
+        ("http://example.com", "not a URL"),
+        ("10.0.0.0/33", "not a CIDR"),
+        ("10.0.0.0/8:80", "not a CIDR"),
+        ("example.com/path", "not a CIDR"),
+        ("example.com:", "not a port"),
+        ("example.com:http", "not a port"),
+        ("example.com:65536", "not a port"),
+        ("example.com:0", "port 0"),
+        ("127.0.0.1:0", "port 0"),
+        (":80", "names no host"),
+        ("*.example.com", "not a host name"),
+        ("exa mple.com", "not a host name"),
+        ("a..b", "not a host name"),
+        ("bücher.example", "ASCII form"),
+        ("127.1", "not a complete address"),
+        ("0x7f.1", "not a complete address"),
+        ("300.1.1.1", "not a complete address"),
+    ] {
+        let error = bad.parse::<AllowTarget>().expect_err(bad).to_string();
+        assert!(error.contains(says), "{bad}: {error}");
+    }
+}
+
+fn not_public_v4() -> impl Strategy<Value = Ipv4Addr> {
+    prop_oneof![
+        any::<[u8; 3]>().prop_map(|[b, c, d]| Ipv4Addr::new(10, b, c, d)),
+        any::<[u8; 3]>().prop_map(|[b, c, d]| Ipv4Addr::new(127, b, c, d)),
+        any::<[u8; 3]>().prop_map(|[b, c, d]| Ipv4Addr::new(0, b, c, d)),
+        any::<[u8; 2]>().prop_map(|[c, d]| Ipv4Addr::new(169, 254, c, d)),
+        any::<[u8; 2]>().prop_map(|[c, d]| Ipv4Addr::new(192, 168, c, d)),
+        any::<[u8; 3]>().prop_map(|[b, c, d]| Ipv4Addr::new(172, 16 | (b & 15), c, d)),
+        any::<[u8; 3]>().prop_map(|[b, c, d]| Ipv4Addr::new(100, 64 | (b & 63), c, d)),
+        any::<[u8; 4]>().prop_map(|[a, b, c, d]| Ipv4Addr::new(224 | (a & 31), b, c, d)),
+    ]
+}
+
+fn embedding_forms(v4: Ipv4Addr, other: Ipv4Addr, prefix: [u16; 4]) -> Vec<Ipv6Addr> {
+    let [hi, lo] = halves(v4);
+    let [not_hi, not_lo] = [!hi, !lo];
+    let [other_hi, other_lo] = halves(other);
+    let [a, b, c, d] = prefix;
+    vec![
+        v4.to_ipv6_mapped(),
+        Ipv6Addr::new(0, 0, 0, 0, 0, 0, hi, lo),
+        Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, hi, lo),
+        Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, hi, lo),
+        Ipv6Addr::new(0x64, 0xff9b, 1, a, b, c, hi, lo),
+        Ipv6Addr::new(0x2002, hi, lo, a, b, c, d, 1),
+        Ipv6Addr::new(0x2001, 0, hi, lo, a, b, !other_hi, !other_lo),
+        Ipv6Addr::new(0x2001, 0, other_hi, other_lo, a, b, not_hi, not_lo),
+        Ipv6Addr::new(a, b, c, d, 0, 0x5efe, hi, lo),
+        Ipv6Addr::new(a, b, c, d, 0x200, 0x5efe, hi, lo),
+    ]
+}
+
+fn halves(v4: Ipv4Addr) -> [u16; 2] {
+    let [a, b, c, d] = v4.octets();
+    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
+}
+
+fn public(ip: IpAddr) -> bool {
+    Guard::public_only()
+        .check_address("x.test", SocketAddr::new(ip, 443))
+        .is_ok()
+}
+
+proptest! {
+    #[test]
+    fn no_embedding_of_a_refused_ipv4_is_ever_accepted(
+        v4 in not_public_v4(),
+        other in any::<u32>().prop_map(Ipv4Addr::from),
+        prefix in any::<[u16; 4]>(),
+    ) {
+        prop_assert!(!public(IpAddr::V4(v4)));
+        for v6 in embedding_forms(v4, other, prefix) {
+            prop_assert!(!public(IpAddr::V6(v6)), "{v6} embeds {v4}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_an_address_gets_the_verdict_of_the_address(ip in any::<u32>()) {
+        let v4 = Ipv4Addr::from(ip);
+        let [a, b, c, d] = v4.octets();
+        let g = Guard::public_only();
+        let want = g.check_host(&v4.to_string(), 443).is_ok();
+        for host in [
+            format!("{ip}"),
+            format!("{ip:#x}"),
+            format!("0{ip:o}"),
+            format!("{a}.{}", ip & 0xff_ffff),
+            format!("{a:#x}.{b}.{}", ip & 0xffff),
+            format!("0{a:o}.{b:#x}.{c}.{d}"),
+            format!("{v4}."),
+            format!("[::ffff:{v4}]"),
+        ] {
+            prop_assert_eq!(g.check_host(&host, 443).is_ok(), want, "{}", host);
+        }
+    }
+
+    #[test]
+    fn only_global_unicast_mapped_and_nat64_ipv6_is_ever_accepted(bits in any::<u128>()) {
+        let v6 = Ipv6Addr::from(bits);
+        let first = v6.segments()[0];
+        if public(IpAddr::V6(v6)) {
+            prop_assert!(
+                (0x2000..=0x3fff).contains(&first) || v6.to_ipv4_mapped().is_some() || first == 0x64
+            );
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_guard_panic(host in ".{0,80}", port in any::<u16>()) {
+        let _ = Guard::public_only().check_host(&host, port);
+        let _ = host.parse::<AllowTarget>();
+    }
+}

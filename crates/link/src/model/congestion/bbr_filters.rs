@@ -1,0 +1,106 @@
+use std::collections::VecDeque;
+
+use super::Progress;
+
+const RATE_WINDOW_ROUNDS: u64 = 10;
+const LUMP_WINDOW_ROUNDS: u32 = 5;
+/// Acknowledgements that come in lumps may raise the window by 100 ms worth of data at most.
+const MAX_LUMP_S: f64 = 0.1;
+
+/// The highest rate of the last rounds.
+#[derive(Debug, Default)]
+pub(super) struct MaxFilter {
+    /// Falling rates with the round each was seen in.
+    samples: VecDeque<(u64, f64)>,
+    pub(super) max: f64,
+}
+
+impl MaxFilter {
+    pub(super) fn add(&mut self, round: u64, rate: f64) {
+        while self.samples.back().is_some_and(|(_, r)| *r <= rate) {
+            self.samples.pop_back();
+        }
+        self.samples.push_back((round, rate));
+        while self
+            .samples
+            .front()
+            .is_some_and(|(r, _)| *r + RATE_WINDOW_ROUNDS < round)
+        {
+            self.samples.pop_front();
+        }
+        self.max = self.samples.front().map_or(0.0, |(_, rate)| *rate);
+    }
+}
+
+/// How far acknowledgements run ahead of the estimated rate.
+#[derive(Debug)]
+pub(super) struct Lumps {
+    since_ns: u64,
+    acked: u64,
+    most: [u64; 2],
+    slot: usize,
+    rounds: u32,
+}
+
+impl Lumps {
+    pub(super) fn new(now_ns: u64) -> Self {
+        Self {
+            since_ns: now_ns,
+            acked: 0,
+            most: [0; 2],
+            slot: 0,
+            rounds: 0,
+        }
+    }
+
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+        self.acked = 0;
+    }
+
+    pub(super) fn update(&mut self, p: &Progress<'_>, rate: f64, round_start: bool, window: u64) {
+        if p.lesson.newly_delivered == 0 || p.lesson.rate.is_none() {
+            return;
+        }
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= LUMP_WINDOW_ROUNDS {
+                self.rounds = 0;
+                self.slot = 1 - self.slot;
+                self.most[self.slot] = 0;
+            }
+        }
+        let mut expected = (rate * (p.now_ns - self.since_ns) as f64 / 1e9) as u64;
+        if self.acked <= expected {
+            self.restart(p.now_ns);
+            expected = 0;
+        }
+        self.acked += p.lesson.newly_delivered;
+        let extra = (self.acked - expected).min(window);
+        self.most[self.slot] = self.most[self.slot].max(extra);
+    }
+
+    pub(super) fn extra(&self, rate: f64) -> u64 {
+        self.most[0]
+            .max(self.most[1])
+            .min((rate * MAX_LUMP_S) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_rate_is_forgotten_after_ten_rounds() {
+        let mut filter = MaxFilter::default();
+        filter.add(1, 50.0);
+        filter.add(5, 20.0);
+        filter.add(11, 10.0);
+        assert_eq!(filter.max, 50.0);
+        filter.add(12, 10.0);
+        assert_eq!(filter.max, 20.0);
+        filter.add(13, 70.0);
+        assert_eq!(filter.max, 70.0);
+    }
+}

@@ -1,0 +1,72 @@
+use super::PAYLOAD_BYTES;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::{ConnectionId, Setup, Way};
+
+/// One direction of a connection: who sends at its beginning, who receives at its end.
+pub(super) struct Flow {
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    pub(super) sender_wakes_ns: Option<u64>,
+    pub(super) receiver_wakes_ns: Option<u64>,
+    pub(super) bytes_offered: u64,
+    pub(super) bytes_delivered: u64,
+    /// Where the flow ends, once its sender has closed.
+    pub(super) end_at: Option<u64>,
+    pub(super) over: bool,
+}
+
+pub(super) struct Connection {
+    pub(super) flows: [Flow; 2],
+}
+
+impl Flow {
+    fn new(setup: &Setup, way: Way, now_ns: u64, rtt_ns: u64, seed: u64) -> Self {
+        let window = window_bytes(setup, way);
+        let ahead = ahead_bytes(setup, way);
+        Self {
+            sender: Sender::new(setup.algorithm, now_ns, rtt_ns, window, ahead, seed),
+            receiver: Receiver::new(window),
+            sender_wakes_ns: None,
+            receiver_wakes_ns: None,
+            bytes_offered: 0,
+            bytes_delivered: 0,
+            end_at: None,
+            over: false,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(setup: &Setup, id: ConnectionId, now_ns: u64, rtt_ns: u64) -> Self {
+        let flow = |way: Way| {
+            let seed = setup.seed.wrapping_add(id.0 * 2 + way as u64);
+            Flow::new(setup, way, now_ns, rtt_ns, seed)
+        };
+        let flows = [flow(Way::Up), flow(Way::Down)];
+        Self { flows }
+    }
+
+    pub(super) fn flow(&mut self, way: Way) -> &mut Flow {
+        &mut self.flows[way as usize]
+    }
+}
+
+/// The receive window: never what limits a transfer that is read promptly, and a bound on what may
+/// lie unread.
+fn window_bytes(setup: &Setup, way: Way) -> u64 {
+    let kbps = setup.kbps(way).unwrap_or(FAST_KBPS);
+    let path_bytes = kbps / 8.0 * setup.rtt_ns as f64 / 1e6;
+    (path_bytes as u64 * 3 + 512 * 1024).min(16 << 20)
+}
+
+/// What a sender holds ready: enough to bridge the time until more is read, and little enough that
+/// the server feels the line's pace.
+fn ahead_bytes(setup: &Setup, way: Way) -> u64 {
+    let kbps = setup.kbps(way).unwrap_or(FAST_KBPS);
+    let in_ten_ms = (kbps / 8.0 * 10.0) as u64;
+    16 * u64::from(PAYLOAD_BYTES) + in_ten_ms
+}
+
+/// What a line without a limit is provisioned for.
+const FAST_KBPS: f64 = 1_000_000.0;

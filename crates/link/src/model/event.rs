@@ -1,0 +1,94 @@
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::receiver::Ack;
+use super::terms::{ConnectionId, Way};
+
+#[derive(Debug)]
+pub(super) enum Packet {
+    Data {
+        start: u64,
+        end: u64,
+        /// For the flow that goes the other way.
+        ack: Option<Ack>,
+        sent_ns: u64,
+    },
+    Ack(Ack),
+    Reset,
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    /// With the direction in which the packet travelled.
+    Arrival(ConnectionId, Way, Packet),
+    WakeSender(ConnectionId, Way),
+    WakeReceiver(ConnectionId, Way),
+    OpenWindow(ConnectionId, Way),
+    Message {
+        tag: u64,
+    },
+    MessageAgain {
+        tag: u64,
+        way: Way,
+        wire_bytes: u32,
+        wait_ns: u64,
+    },
+}
+
+/// What is going to happen, by time; at the same time, in the order it was scheduled.
+#[derive(Default)]
+pub(super) struct Schedule {
+    events: BinaryHeap<Reverse<Scheduled>>,
+    added: u64,
+}
+
+impl Schedule {
+    pub(super) fn add(&mut self, at_ns: u64, event: Event) {
+        let order = self.added;
+        self.added += 1;
+        self.events.push(Reverse(Scheduled {
+            at_ns,
+            order,
+            event,
+        }));
+    }
+
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.events.peek().map(|Reverse(s)| s.at_ns)
+    }
+
+    /// The next event, if it happens by `now_ns`.
+    pub(super) fn due(&mut self, now_ns: u64) -> Option<(u64, Event)> {
+        if self.next_ns()? > now_ns {
+            return None;
+        }
+        let Reverse(scheduled) = self.events.pop()?;
+        Some((scheduled.at_ns, scheduled.event))
+    }
+}
+
+struct Scheduled {
+    at_ns: u64,
+    order: u64,
+    event: Event,
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at_ns, self.order).cmp(&(other.at_ns, other.order))
+    }
+}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Scheduled {}

@@ -1,0 +1,354 @@
+use std::collections::{HashMap, VecDeque};
+
+use super::HEADER_BYTES;
+use super::connection::Connection;
+use super::event::{Event, Packet, Schedule};
+use super::line::Line;
+use super::receiver::Ack;
+use super::terms::{ConnectionId, Output, Setup, Way};
+
+/// All connections of one link, and the two lines they share.
+pub(crate) struct Network {
+    setup: Setup,
+    now_ns: u64,
+    lines: [Line; 2],
+    connections: HashMap<ConnectionId, Connection>,
+    schedule: Schedule,
+    next_connection: u64,
+    outputs: VecDeque<Output>,
+}
+
+/// A SYN and its answer: IP and TCP headers with options.
+pub(crate) const HANDSHAKE_WIRE_BYTES: u32 = 60;
+/// Linux sends a lost SYN again after a second, then after two, four …
+const MESSAGE_TIMEOUT_NS: u64 = 1_000_000_000;
+/// Linux's least wait before a shut window is probed (TCP_RTO_MIN).
+const WINDOW_TIMEOUT_NS: u64 = 200_000_000;
+
+impl Network {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let delay_ns = setup.rtt_ns / 2;
+        let line = |kbps, seed| Line::new(kbps, delay_ns, setup.loss_share, seed);
+        let lines = [
+            line(setup.up_kbps, setup.seed),
+            line(setup.down_kbps, setup.seed ^ 1),
+        ];
+        Self {
+            setup,
+            now_ns: 0,
+            lines,
+            connections: HashMap::new(),
+            schedule: Schedule::default(),
+            next_connection: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// When something happens next if nobody interferes.
+    pub(crate) fn next_event_ns(&self) -> Option<u64> {
+        self.schedule.next_ns()
+    }
+
+    pub(crate) fn next_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Lets everything happen that happens until `now_ns`.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        while let Some((at_ns, event)) = self.schedule.due(now_ns) {
+            self.now_ns = self.now_ns.max(at_ns);
+            self.happen(event);
+        }
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// Sends a packet that belongs to no connection; it is repeated until it arrives.
+    pub(crate) fn message(&mut self, way: Way, wire_bytes: u32, tag: u64) {
+        self.send_message(way, wire_bytes, tag, MESSAGE_TIMEOUT_NS);
+    }
+
+    fn send_message(&mut self, way: Way, wire_bytes: u32, tag: u64, wait_ns: u64) {
+        match self.lines[way as usize].pass(self.now_ns, wire_bytes) {
+            Some(at_ns) => self.schedule.add(at_ns, Event::Message { tag }),
+            None => {
+                let again = Event::MessageAgain {
+                    tag,
+                    way,
+                    wire_bytes,
+                    wait_ns: 2 * wait_ns,
+                };
+                self.schedule.add(self.now_ns + wait_ns, again);
+            }
+        }
+    }
+
+    /// A connection whose handshake has just been answered at the browser's end and took `rtt_ns`.
+    pub(crate) fn establish(&mut self, rtt_ns: u64) -> ConnectionId {
+        let id = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        let connection = Connection::new(&self.setup, id, self.now_ns, rtt_ns.max(1));
+        self.connections.insert(id, connection);
+        // The last packet of the handshake; nothing waits for it.
+        let _ = self.lines[Way::Up as usize].pass(self.now_ns, HEADER_BYTES);
+        id
+    }
+
+    /// Bytes that the flow's sender would like to be offered now.
+    pub(crate) fn room(&self, id: ConnectionId, way: Way) -> u64 {
+        let flow = self.connections.get(&id).map(|c| &c.flows[way as usize]);
+        flow.map_or(0, |f| if f.over { 0 } else { f.sender.room() })
+    }
+
+    pub(crate) fn offer(&mut self, id: ConnectionId, way: Way, bytes: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let now_ns = self.now_ns;
+        let flow = connection.flow(way);
+        flow.bytes_offered += bytes;
+        flow.sender.offer(bytes);
+        connection.flow(way.back()).receiver.answered(now_ns);
+        self.send(id, way);
+    }
+
+    /// The application at the flow's beginning has nothing more to say.
+    pub(crate) fn close(&mut self, id: ConnectionId, way: Way) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        if flow.end_at.is_none() {
+            flow.end_at = Some(flow.bytes_offered);
+            flow.sender.close();
+            self.send(id, way);
+        }
+    }
+
+    /// The host at the flow's beginning gives the connection up.
+    pub(crate) fn reset(&mut self, id: ConnectionId, way: Way) {
+        if !self.connections.contains_key(&id) {
+            return;
+        }
+        match self.lines[way as usize].pass(self.now_ns, HEADER_BYTES) {
+            Some(at_ns) => self
+                .schedule
+                .add(at_ns, Event::Arrival(id, way, Packet::Reset)),
+            // A lost reset is answered when the other host speaks next; a round trip is close.
+            None => {
+                let at_ns = self.now_ns + self.setup.rtt_ns;
+                self.schedule
+                    .add(at_ns, Event::Arrival(id, way, Packet::Reset));
+            }
+        }
+    }
+
+    /// The application at the flow's end has taken bytes that were delivered.
+    pub(crate) fn consumed(&mut self, id: ConnectionId, way: Way, bytes: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if connection.flow(way).receiver.consumed(bytes) {
+            self.open_window(id, way);
+        }
+    }
+
+    /// Tells a sender that may be waiting for room; repeated where it is lost, as nothing else
+    /// would wake that sender.
+    fn open_window(&mut self, id: ConnectionId, way: Way) {
+        if !self.acknowledge(id, way) && self.connections.contains_key(&id) {
+            let at_ns = self.now_ns + WINDOW_TIMEOUT_NS;
+            self.schedule.add(at_ns, Event::OpenWindow(id, way));
+        }
+    }
+
+    /// Nobody is interested in this connection any more. What is under way keeps its place on the
+    /// line.
+    pub(crate) fn forget(&mut self, id: ConnectionId) {
+        self.connections.remove(&id);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Message { tag } => self.outputs.push_back(Output::Message(tag)),
+            Event::MessageAgain {
+                tag,
+                way,
+                wire_bytes,
+                wait_ns,
+            } => self.send_message(way, wire_bytes, tag, wait_ns),
+            Event::Arrival(id, way, packet) => self.arrive(id, way, packet),
+            Event::WakeSender(id, way) => self.wake_sender(id, way),
+            Event::WakeReceiver(id, way) => self.wake_receiver(id, way),
+            Event::OpenWindow(id, way) => self.open_window(id, way),
+        }
+    }
+
+    /// `way` is the direction in which the packet travelled.
+    fn arrive(&mut self, id: ConnectionId, way: Way, packet: Packet) {
+        match packet {
+            Packet::Reset => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.flows.iter_mut().for_each(|f| f.over = true);
+                    self.outputs.push_back(Output::Reset(id, way));
+                }
+            }
+            Packet::Ack(ack) => self.arrive_ack(id, way.back(), &ack),
+            Packet::Data {
+                start,
+                end,
+                ack,
+                sent_ns,
+            } => {
+                if let Some(ack) = ack {
+                    self.arrive_ack(id, way.back(), &ack);
+                }
+                self.arrive_data(id, way, start, end, sent_ns);
+            }
+        }
+    }
+
+    fn arrive_ack(&mut self, id: ConnectionId, way: Way, ack: &Ack) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let now_ns = self.now_ns;
+        let flow = connection.flow(way);
+        if flow.over {
+            return;
+        }
+        flow.sender.acknowledged(now_ns, ack);
+        self.send(id, way);
+    }
+
+    fn arrive_data(&mut self, id: ConnectionId, way: Way, start: u64, end: u64, sent_ns: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        if flow.over {
+            return;
+        }
+        let arrival = flow.receiver.accept(self.now_ns, start, end, sent_ns);
+        if arrival.advanced > 0 {
+            let reached = flow.bytes_delivered + arrival.advanced;
+            let ended = flow.end_at.is_some_and(|end_at| reached > end_at);
+            let bytes = arrival.advanced - u64::from(ended);
+            flow.bytes_delivered += bytes;
+            if bytes > 0 {
+                self.outputs.push_back(Output::Delivered(id, way, bytes));
+            }
+            if ended {
+                self.outputs.push_back(Output::Ended(id, way));
+            }
+        }
+        if arrival.ack_now {
+            self.acknowledge(id, way);
+        } else {
+            self.arm_receiver(id, way);
+        }
+    }
+
+    /// Sends an acknowledgement for the flow `way`, over the other line; false if it is lost.
+    fn acknowledge(&mut self, id: ConnectionId, way: Way) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return false;
+        };
+        let ack = connection.flow(way).receiver.acknowledge();
+        let passed = self.lines[way.back() as usize].pass(self.now_ns, HEADER_BYTES);
+        if let Some(at_ns) = passed {
+            let arrival = Event::Arrival(id, way.back(), Packet::Ack(ack));
+            self.schedule.add(at_ns, arrival);
+        }
+        passed.is_some()
+    }
+
+    /// Lets the flow's sender send what it may.
+    fn send(&mut self, id: ConnectionId, way: Way) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let now_ns = self.now_ns;
+        let mut leaving = Vec::new();
+        while let Some(packet) = connection.flow(way).sender.next_packet(now_ns) {
+            let back = connection.flow(way.back());
+            let owed = back.receiver.owes_an_ack();
+            let ack = owed.then(|| back.receiver.acknowledge());
+            leaving.push((packet, ack));
+        }
+        for (packet, ack) in leaving {
+            let wire_bytes = packet.payload_bytes + HEADER_BYTES;
+            if let Some(at_ns) = self.lines[way as usize].pass(now_ns, wire_bytes) {
+                let data = Packet::Data {
+                    start: packet.start,
+                    end: packet.end,
+                    ack,
+                    sent_ns: now_ns,
+                };
+                self.schedule.add(at_ns, Event::Arrival(id, way, data));
+            }
+        }
+        self.arm_sender(id, way);
+        if self.room(id, way) > 0 {
+            self.outputs.push_back(Output::Room(id, way));
+        }
+    }
+
+    fn arm_sender(&mut self, id: ConnectionId, way: Way) {
+        let now_ns = self.now_ns;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        let Some(at_ns) = flow.sender.wake_ns(now_ns) else {
+            return;
+        };
+        if flow.sender_wakes_ns.is_none_or(|armed| at_ns < armed) {
+            flow.sender_wakes_ns = Some(at_ns);
+            self.schedule.add(at_ns, Event::WakeSender(id, way));
+        }
+    }
+
+    fn wake_sender(&mut self, id: ConnectionId, way: Way) {
+        let now_ns = self.now_ns;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        if flow.over {
+            return;
+        }
+        if flow.sender_wakes_ns.is_some_and(|armed| armed <= now_ns) {
+            flow.sender_wakes_ns = None;
+        }
+        flow.sender.wake(now_ns);
+        self.send(id, way);
+    }
+
+    fn arm_receiver(&mut self, id: ConnectionId, way: Way) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        let Some(at_ns) = flow.receiver.ack_due_ns else {
+            return;
+        };
+        if flow.receiver_wakes_ns.is_none_or(|armed| at_ns < armed) {
+            flow.receiver_wakes_ns = Some(at_ns);
+            self.schedule.add(at_ns, Event::WakeReceiver(id, way));
+        }
+    }
+
+    fn wake_receiver(&mut self, id: ConnectionId, way: Way) {
+        let now_ns = self.now_ns;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let flow = connection.flow(way);
+        flow.receiver_wakes_ns = None;
+        if flow.receiver.ack_due_ns.is_some_and(|at| at <= now_ns) && !flow.over {
+            self.acknowledge(id, way);
+        } else {
+            self.arm_receiver(id, way);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The words in which the model is spoken to.
+
+use super::congestion::Algorithm;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// From the browser.
+    Up,
+    /// To the browser.
+    Down,
+}
+
+impl Way {
+    pub(crate) fn back(self) -> Self {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ConnectionId(pub(super) u64);
+
+/// What the line is like.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    /// `None` is no limit.
+    pub(crate) down_kbps: Option<f64>,
+    pub(crate) up_kbps: Option<f64>,
+    pub(crate) rtt_ns: u64,
+    /// Of packets, in each direction.
+    pub(crate) loss_share: f64,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) seed: u64,
+}
+
+impl Setup {
+    pub(super) fn kbps(&self, way: Way) -> Option<f64> {
+        match way {
+            Way::Up => self.up_kbps,
+            Way::Down => self.down_kbps,
+        }
+    }
+}
+
+/// Something that has happened by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// The next bytes of the flow have arrived.
+    Delivered(ConnectionId, Way, u64),
+    /// The flow's end has arrived.
+    Ended(ConnectionId, Way),
+    /// The other host has given the connection up; only what was delivered counts.
+    Reset(ConnectionId, Way),
+    /// The flow's sender may want more bytes: ask [`Network::room`].
+    Room(ConnectionId, Way),
+    /// A message has arrived, by the tag it was sent with.
+    Message(u64),
+}

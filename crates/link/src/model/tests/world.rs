@@ -1,0 +1,189 @@
+//! Web clients and a server on one link, driven as the proxy drives the model, by hosts that
+//! answer at once.
+
+use std::collections::HashMap;
+
+use crate::model::{ConnectionId, HANDSHAKE_WIRE_BYTES, Network, Output, Setup, Way};
+
+/// One thing a client fetches, after a pause.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fetch {
+    pub(super) pause_ns: u64,
+    pub(super) request: u64,
+    pub(super) response: u64,
+}
+
+impl Fetch {
+    /// A page's request of usual size.
+    pub(super) fn of(response: u64) -> Self {
+        Self {
+            pause_ns: 0,
+            request: 346,
+            response,
+        }
+    }
+
+    pub(super) fn after(self, pause_ns: u64) -> Self {
+        Self { pause_ns, ..self }
+    }
+}
+
+pub(super) struct World {
+    net: Network,
+    now_ns: u64,
+    clients: Vec<Client>,
+    by_connection: HashMap<ConnectionId, usize>,
+}
+
+/// Connects once and fetches its list, one after the other.
+pub(super) struct Client {
+    fetches: Vec<Fetch>,
+    next: usize,
+    dialed_ns: u64,
+    connection: Option<ConnectionId>,
+    /// Bytes still to be offered and still to be delivered, up and down.
+    to_offer: [u64; 2],
+    to_deliver: [u64; 2],
+    pause_until_ns: Option<u64>,
+    asked_ns: u64,
+    pub(super) connected_ns: u64,
+    /// How long each fetch took.
+    pub(super) took_ns: Vec<u64>,
+    pub(super) done_ns: Option<u64>,
+    pub(super) received: u64,
+}
+
+impl World {
+    pub(super) fn new(setup: Setup) -> Self {
+        Self {
+            net: Network::new(setup),
+            now_ns: 0,
+            clients: Vec::new(),
+            by_connection: HashMap::new(),
+        }
+    }
+
+    pub(super) fn client(mut self, starts_ns: u64, fetches: Vec<Fetch>) -> Self {
+        self.clients.push(Client {
+            fetches,
+            next: 0,
+            dialed_ns: 0,
+            connection: None,
+            to_offer: [0; 2],
+            to_deliver: [0; 2],
+            pause_until_ns: Some(starts_ns),
+            asked_ns: 0,
+            connected_ns: 0,
+            took_ns: Vec::new(),
+            done_ns: None,
+            received: 0,
+        });
+        self
+    }
+
+    pub(super) fn run(self) -> Vec<Client> {
+        self.run_watched(|_, _| {})
+    }
+
+    /// Runs until all clients have everything; `watch` sees every moment something happened.
+    pub(super) fn run_watched(mut self, mut watch: impl FnMut(u64, &[Client])) -> Vec<Client> {
+        while self.clients.iter().any(|c| c.done_ns.is_none()) {
+            let pauses = self.clients.iter().filter_map(|c| c.pause_until_ns);
+            let next = pauses.chain(self.net.next_event_ns()).min();
+            let next = next.expect("nothing happens any more, and not all is delivered");
+            self.now_ns = self.now_ns.max(next);
+            self.net.advance(self.now_ns);
+            for index in 0..self.clients.len() {
+                let due = |at: &mut u64| *at <= self.now_ns;
+                if self.clients[index].pause_until_ns.take_if(due).is_some() {
+                    self.go_on(index);
+                }
+            }
+            while let Some(output) = self.net.next_output() {
+                self.react(output);
+            }
+            watch(self.now_ns, &self.clients);
+        }
+        self.clients
+    }
+
+    fn go_on(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        if client.connection.is_none() {
+            client.dialed_ns = self.now_ns;
+            let tag = index as u64 * 2;
+            return self.net.message(Way::Up, HANDSHAKE_WIRE_BYTES, tag);
+        }
+        let fetch = client.fetches[client.next];
+        client.next += 1;
+        client.asked_ns = self.now_ns;
+        client.to_offer = [fetch.request, 0];
+        client.to_deliver = [fetch.request, fetch.response];
+        self.feed(index, Way::Up);
+    }
+
+    fn feed(&mut self, index: usize, way: Way) {
+        let client = &mut self.clients[index];
+        let Some(id) = client.connection else { return };
+        let bytes = self.net.room(id, way).min(client.to_offer[way as usize]);
+        if bytes > 0 {
+            client.to_offer[way as usize] -= bytes;
+            self.net.offer(id, way, bytes);
+        }
+    }
+
+    fn react(&mut self, output: Output) {
+        match output {
+            Output::Message(tag) if tag % 2 == 0 => {
+                self.net.message(Way::Down, HANDSHAKE_WIRE_BYTES, tag + 1);
+            }
+            Output::Message(tag) => {
+                let index = tag as usize / 2;
+                let client = &mut self.clients[index];
+                let id = self.net.establish(self.now_ns - client.dialed_ns);
+                client.connection = Some(id);
+                client.connected_ns = self.now_ns;
+                self.by_connection.insert(id, index);
+                self.next_fetch(index);
+            }
+            Output::Room(id, way) => self.feed(self.by_connection[&id], way),
+            Output::Delivered(id, way, bytes) => {
+                self.net.consumed(id, way, bytes);
+                self.delivered(self.by_connection[&id], way, bytes);
+            }
+            Output::Ended(..) | Output::Reset(..) => panic!("nobody closed: {output:?}"),
+        }
+    }
+
+    fn next_fetch(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        match client.fetches.get(client.next).map(|f| f.pause_ns) {
+            None => client.done_ns = Some(self.now_ns),
+            Some(0) => self.go_on(index),
+            Some(pause_ns) => client.pause_until_ns = Some(self.now_ns + pause_ns),
+        }
+    }
+
+    fn delivered(&mut self, index: usize, way: Way, bytes: u64) {
+        let client = &mut self.clients[index];
+        let left = &mut client.to_deliver[way as usize];
+        let offered_left = client.to_offer[way as usize];
+        *left = left.checked_sub(bytes).expect("no byte is invented");
+        assert!(*left >= offered_left, "no byte arrives before it is sent");
+        let complete = *left == 0;
+        if way == Way::Down {
+            client.received += bytes;
+        }
+        match way {
+            Way::Up if complete => {
+                client.to_offer[Way::Down as usize] = client.to_deliver[Way::Down as usize];
+                self.feed(index, Way::Down);
+            }
+            Way::Down if complete => {
+                client.took_ns.push(self.now_ns - client.asked_ns);
+                self.next_fetch(index);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From a host to a connected socket: look it up, ask the guard, connect.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::Shared;
+use super::own_address::is_own;
+use super::record::{Entry, Outcome};
+use super::socks::{Reply, Request};
+use crate::guard::{Reason, Refusal, literal};
+use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
+
+/// RFC 8305: how long an address may stay silent before the next is tried beside it.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+const MAX_ADDRESSES: usize = 8;
+
+/// IP and UDP headers, DNS header, question and EDNS option, without the name.
+const QUERY_WIRE_BYTES: u32 = 28 + 12 + 6 + 11;
+/// The same with two address records.
+const ANSWER_WIRE_BYTES: u32 = QUERY_WIRE_BYTES + 2 * 16;
+
+/// A connection to the host that was asked for, and what its handshake took on the emulated line.
+pub(super) struct Dialed {
+    pub(super) stream: TcpStream,
+    pub(super) rtt: Duration,
+}
+
+pub(super) async fn dial(
+    shared: &Shared,
+    request: &Request,
+    entry: &Entry,
+) -> Result<Dialed, Outcome> {
+    let Request { host, port } = request;
+    shared
+        .guard
+        .check_host(host, *port)
+        .map_err(Outcome::Blocked)?;
+    let addresses = match literal(host) {
+        Some(ip) => vec![ip],
+        None => look_up(shared, host).await?,
+    };
+    let addresses: Vec<SocketAddr> = addresses
+        .into_iter()
+        .map(|ip| SocketAddr::new(ip, *port))
+        .collect();
+    // All of them, also those that would not be tried.
+    for address in &addresses {
+        entry.trying(*address);
+        check(shared, host, *address)?;
+    }
+    let addresses = by_turns(addresses);
+
+    let there = trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES).await;
+    let connected = timeout(
+        shared.connect_timeout,
+        connect_any(shared.upstream_buffer_bytes, &addresses),
+    )
+    .await;
+    let wire_bytes = match connected {
+        Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
+        _ => HEADER_BYTES,
+    };
+    let back = trip(shared, Way::Down, wire_bytes).await;
+    let (stream, address) = match connected {
+        Err(_) => return Err(Outcome::ConnectTimedOut),
+        Ok(Err(e)) => return Err(failure(&e)),
+        Ok(Ok(connected)) => connected,
+    };
+    entry.trying(address);
+    Ok(Dialed {
+        stream,
+        rtt: there + back,
+    })
+}
+
+fn check(shared: &Shared, host: &str, address: SocketAddr) -> Result<(), Outcome> {
+    let checked = shared.guard.check_address(host, address);
+    checked.map_err(Outcome::Blocked)?;
+    let allowed = shared.guard.allows(host, address);
+    if address == shared.address || (!allowed && is_own(address.ip())) {
+        let message = format!("{} is an address of this machine", address.ip());
+        return Err(Outcome::Blocked(Refusal::new(Reason::OwnAddress, message)));
+    }
+    Ok(())
+}
+
+async fn look_up(shared: &Shared, host: &str) -> Result<Vec<IpAddr>, Outcome> {
+    let ask = async {
+        let name_bytes = host.len() as u32;
+        trip(shared, Way::Up, QUERY_WIRE_BYTES + name_bytes).await;
+        let answer = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
+        trip(shared, Way::Down, ANSWER_WIRE_BYTES + name_bytes).await;
+        match answer {
+            Err(_) => Err(Outcome::LookupTimedOut),
+            Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+            Ok(_) => Err(Outcome::NameNotFound),
+        }
+    };
+    shared.names.addresses(host, ask).await
+}
+
+async fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Duration {
+    match &shared.wire {
+        Some(wire) => wire.message(way, wire_bytes).await,
+        None => Duration::ZERO,
+    }
+}
+
+/// The two families by turns, each in the resolver's order (RFC 8305, section 4).
+fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let Some(first) = addresses.first().copied() else {
+        return addresses;
+    };
+    let (same, other): (Vec<_>, Vec<_>) = addresses
+        .into_iter()
+        .partition(|a| a.is_ipv4() == first.is_ipv4());
+    let (mut same, mut other) = (same.into_iter(), other.into_iter());
+    let mut turns = Vec::new();
+    while turns.len() < MAX_ADDRESSES {
+        let pair = [same.next(), other.next()];
+        if pair == [None, None] {
+            break;
+        }
+        turns.extend(pair.into_iter().flatten());
+    }
+    turns
+}
+
+/// Tries the addresses one after the other, each beside those that stay silent.
+async fn connect_any(
+    buffer_bytes: Option<u32>,
+    addresses: &[SocketAddr],
+) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut waiting = addresses.iter().copied();
+    let mut running = JoinSet::new();
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    loop {
+        if let Some(address) = waiting.next() {
+            running.spawn(connect(address, buffer_bytes));
+        }
+        let silence = sleep(NEXT_ADDRESS_AFTER);
+        tokio::pin!(silence);
+        // Ends when the next address is to be tried.
+        loop {
+            tokio::select! {
+                () = &mut silence, if waiting.len() > 0 => break,
+                done = running.join_next() => match done {
+                    Some(Ok(Ok(connected))) => return Ok(connected),
+                    Some(Ok(Err(e))) => last = e,
+                    Some(Err(e)) => last = io::Error::other(e),
+                    None => return Err(last),
+                },
+            }
+            if waiting.len() > 0 {
+                break;
+            }
+        }
+    }
+}
+
+async fn connect(
+    address: SocketAddr,
+    buffer_bytes: Option<u32>,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if let Some(bytes) = buffer_bytes {
+        // Loopback's packets of 64 KB would hide the line's pace from a server on this machine:
+        // it keeps twenty packets in its send buffer, whatever their size.
+        socket.set_recv_buffer_size(bytes)?;
+        socket2::SockRef::from(&socket).set_tcp_mss(PAYLOAD_BYTES)?;
+    }
+    let stream = socket.connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok((stream, address))
+}
+
+fn failure(error: &io::Error) -> Outcome {
+    use io::ErrorKind::*;
+    match error.kind() {
+        ConnectionRefused | ConnectionReset => Outcome::ConnectionRefused,
+        TimedOut => Outcome::ConnectTimedOut,
+        NetworkUnreachable | HostUnreachable | AddrNotAvailable => Outcome::Unreachable,
+        _ => Outcome::Failed(error.to_string()),
+    }
+}
+
+impl Outcome {
+    pub(super) fn reply(&self) -> Reply {
+        match self {
+            Outcome::Connected => Reply::Succeeded,
+            Outcome::Blocked(_) | Outcome::BrowserService | Outcome::OverLimit => Reply::NotAllowed,
+            Outcome::NameNotFound | Outcome::LookupTimedOut => Reply::HostUnreachable,
+            Outcome::ConnectionRefused => Reply::ConnectionRefused,
+            Outcome::ConnectTimedOut => Reply::TimedOut,
+            Outcome::Unreachable => Reply::NetworkUnreachable,
+            Outcome::Pending | Outcome::Failed(_) => Reply::GeneralFailure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_and_the_first_stays_first() {
+        let ip = |s: &str| SocketAddr::new(s.parse().unwrap(), 80);
+        let given = ["2a00::1", "2a00::2", "2a00::3", "8.8.8.8", "8.8.4.4"];
+        let order = by_turns(given.map(ip).to_vec());
+        let want = ["2a00::1", "8.8.8.8", "2a00::2", "8.8.4.4", "2a00::3"];
+        assert_eq!(order, want.map(ip));
+    }
+
+    #[test]
+    fn no_name_makes_us_try_more_than_a_few_addresses() {
+        let many = (0..100)
+            .map(|i| SocketAddr::from(([8, 8, 8, i], 80)))
+            .collect();
+        assert_eq!(by_turns(many).len(), MAX_ADDRESSES);
+    }
+}

@@ -1,0 +1,59 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
+
+/// An alarm that rings on time. Tokio's own timers tick in milliseconds and ring up to one late,
+/// which is half of the round trip of a fast line.
+pub(super) struct Timer {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Timer {
+    /// Within a runtime.
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for types that can swap their descriptor; an OwnedFd cannot"
+        )]
+        let fd = AsyncFd::new(fd)?;
+        Ok(Self { fd })
+    }
+
+    /// Rings once after `delay`, instead of what was set before.
+    pub(super) fn set(&self, delay: Duration) -> io::Result<()> {
+        // Zero would mean never.
+        let delay = delay.max(Duration::from_nanos(1));
+        let it_value = Timespec {
+            tv_sec: i64::try_from(delay.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: delay.subsec_nanos().into(),
+        };
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value,
+        };
+        timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
+    }
+
+    /// Waits until it rings.
+    pub(super) async fn rings(&self) -> io::Result<()> {
+        loop {
+            let mut ready = self.fd.readable().await?;
+            let read = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));
+            if let Ok(read) = read {
+                return read.map(|_| ());
+            }
+        }
+    }
+}

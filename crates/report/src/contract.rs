@@ -1,0 +1,68 @@
+//! The report as the contract of the API shows it: rounded, named, with every member present.
+
+use plumbline_engine::report::{Metric, Report};
+use serde_json::{Value, json};
+
+/// The `data` member of the report operation, from a stored report's text.
+pub fn audit_data(
+    audit_id: &str,
+    created_at_ms: i64,
+    url: &str,
+    report_json: &str,
+) -> Result<Value, serde_json::Error> {
+    let report: Report = serde_json::from_str(report_json)?;
+    let mut data = json!({
+        "auditId": audit_id,
+        "url": url,
+        "device": report.conditions.device.name,
+        "network": report.conditions.network.name,
+        "location": report.conditions.location.name,
+        "createdAt": iso8601_ms(created_at_ms),
+        "labData": lab_data(&report),
+        "fieldData": null,
+    });
+    if let Some(error) = &report.error {
+        data["error"] = json!({ "code": error.code, "message": error.message });
+    }
+    Ok(data)
+}
+
+/// Scores and milliseconds as whole numbers, layout shift with up to four decimals, null where
+/// nothing was measured.
+pub fn lab_data(report: &Report) -> Value {
+    let metrics = report.metrics.as_ref();
+    let whole = |metric: Option<&Metric>| metric.map(|metric| metric.value.round() as i64);
+    json!({
+        "performance": report.scores.performance,
+        "accessibility": report.scores.accessibility,
+        "seo": report.scores.seo,
+        "bestPractices": report.scores.best_practices,
+        "pwa": report.scores.pwa,
+        "fcp": whole(metrics.and_then(|m| m.fcp.as_ref())),
+        "lcp": whole(metrics.and_then(|m| m.lcp.as_ref())),
+        "tbt": whole(metrics.and_then(|m| m.tbt.as_ref())),
+        "cls": metrics.and_then(|m| m.cls).map(|cls| (cls.value * 10_000.0).round() / 10_000.0),
+        "si": whole(metrics.and_then(|m| m.si.as_ref())),
+        "tti": whole(metrics.and_then(|m| m.tti.as_ref())),
+    })
+}
+
+/// UTC with milliseconds and `Z`.
+pub fn iso8601_ms(ms_since_epoch: i64) -> String {
+    // Out of range only for times some 9,000 years away: shown as the epoch rather than a panic.
+    let time =
+        jiff::Timestamp::from_millisecond(ms_since_epoch).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{time:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_carry_milliseconds_and_z() {
+        assert_eq!(iso8601_ms(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso8601_ms(1_794_708_582_007), "2026-11-15T02:09:42.007Z");
+        assert_eq!(iso8601_ms(i64::MAX), "1970-01-01T00:00:00.000Z");
+    }
+}

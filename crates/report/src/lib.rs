@@ -1,0 +1,4 @@
+//! A report in the forms that people and programs read. Pure: data in, text out.
+
+pub mod contract;
+pub mod terminal;

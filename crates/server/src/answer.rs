@@ -1,0 +1,66 @@
+//! The three envelopes of the contract (interface, 2.8).
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::errors::Failure;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(rename = "trackingId", skip_serializing_if = "Option::is_none")]
+    tracking_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<T>,
+}
+
+pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
+    json(
+        status,
+        &Envelope::<()> {
+            status: "FAILURE",
+            message: Some(message),
+            tracking_id: None,
+            data: None,
+        },
+    )
+}
+
+pub(crate) fn started(tracking_id: &str) -> Response {
+    json(
+        StatusCode::OK,
+        &Envelope::<()> {
+            status: "SUCCESS",
+            message: None,
+            tracking_id: Some(tracking_id),
+            data: None,
+        },
+    )
+}
+
+pub(crate) fn data<T: Serialize>(data: T) -> Response {
+    json(
+        StatusCode::OK,
+        &Envelope {
+            status: "SUCCESS",
+            message: None,
+            tracking_id: None,
+            data: Some(data),
+        },
+    )
+}
+
+fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
+    match serde_json::to_vec(envelope) {
+        Ok(text) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response(),
+        Err(error) => Failure::internal(error).into_response(),
+    }
+}

@@ -1,0 +1,123 @@
+//! What every request passes on its way in and out: its id, its deadline, the net under a panic,
+//! the headers of every answer, and its line in the log.
+
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::Poll,
+    time::Instant,
+};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use plumbline_store::random_text;
+use tracing::{error, info};
+
+use crate::{
+    errors::{Failure, Fault},
+    leftover::Leftover,
+    router::Shared,
+};
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub(crate) async fn front_door(
+    State(service): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let request_id = taken_over_id(request.headers()).unwrap_or_else(new_id);
+    let method = request.method().clone();
+    // The route, not the path: a path may carry what somebody else should not read in a log.
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let (request, leftover) = Leftover::lend(request);
+
+    let answer = without_panic(next.run(request));
+    let mut response = match tokio::time::timeout(service.app.limits.answer, answer).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Failure::internal(said(&*panic)).into_response(),
+        Err(late) => Failure::unavailable(late).into_response(),
+    };
+    let close = match leftover {
+        Some(leftover) => !leftover.discard().await,
+        None => false,
+    };
+
+    if let Some(Fault(cause)) = response.extensions_mut().remove() {
+        let request_id = request_id.to_str().unwrap_or_default();
+        error!(request_id, error = %cause, "could not answer");
+    }
+    dress(response.headers_mut(), &request_id, close);
+    info!(
+        method = method.as_str(),
+        route = route.as_ref().map_or("none", MatchedPath::as_str),
+        status = response.status().as_u16(),
+        duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        request_id = request_id.to_str().unwrap_or_default(),
+        "request"
+    );
+    response
+}
+
+fn dress(headers: &mut HeaderMap, request_id: &HeaderValue, close: bool) {
+    headers.insert(REQUEST_ID, request_id.clone());
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    // Most answers belong to one key, and the rest are too small to be worth a stale copy.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if close {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// A client's own id is kept if it is short and plain: it goes into logs and headers.
+fn taken_over_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    const LONGEST: usize = 64;
+    let id = headers.get(REQUEST_ID)?;
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let fits = (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(is_plain);
+    fits.then(|| id.clone())
+}
+
+/// Random rather than counted: a count would tell clients how busy the service is.
+pub(crate) fn new_id() -> HeaderValue {
+    random_text(20)
+        .ok()
+        .and_then(|id| HeaderValue::try_from(id).ok())
+        // Without a random source there are no audits either; a log line needs no unique id then.
+        .unwrap_or(HeaderValue::from_static("none"))
+}
+
+type Panic = Box<dyn Any + Send>;
+
+/// Ends a panic at the request that caused it.
+async fn without_panic<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
+    let mut work = pin!(work);
+    poll_fn(
+        // Unwind safe: after a panic the future is never polled again, and what it shared with
+        // others (store, buckets) keeps its own invariants.
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", text.unwrap_or("of another kind than text"))
+}

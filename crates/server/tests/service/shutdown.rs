@@ -1,0 +1,59 @@
+//! Ending in good order.
+
+use std::time::Duration;
+
+use plumbline_server::Patience;
+use tokio::net::TcpStream;
+
+use crate::rig::{Connection, Rig, get, order};
+
+/// A start whose body the handler is waiting for: its `100 Continue` says that it runs.
+async fn running_start(rig: &Rig) -> Connection {
+    let mut connection = rig.connect().await;
+    let head = format!(
+        "POST /v1/audit/start HTTP/1.1\r\nHost: x\r\nX-SVC-KEY: {}\r\n\
+         Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        rig.key,
+        order().to_string().len()
+    );
+    connection.write(head.as_bytes()).await;
+    assert_eq!(connection.interim().await, 100);
+    connection
+}
+
+#[tokio::test]
+async fn a_running_request_is_finished_and_nothing_new_accepted() {
+    let mut rig = Rig::new().await;
+    let mut running = running_start(&rig).await;
+    let mut idle = rig.connect().await;
+    idle.write(&get("/healthz").bytes()).await;
+    assert_eq!(idle.reply().await.status, 200);
+
+    rig.stop();
+    assert!(
+        idle.is_closed().await,
+        "an idle connection is closed at once"
+    );
+    assert!(TcpStream::connect(rig.address).await.is_err());
+
+    running.write(order().to_string().as_bytes()).await;
+    let reply = running.reply().await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("connection"), Some("close"));
+    assert!(running.is_closed().await);
+    (&mut rig.serving).await.unwrap().unwrap();
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_does_not_hold_the_service_back() {
+    let patience = Patience {
+        drain: Duration::from_millis(200),
+        ..Patience::default()
+    };
+    let mut rig = Rig::with_patience(patience, |_| {}).await;
+    let mut running = running_start(&rig).await;
+    rig.stop();
+    (&mut rig.serving).await.unwrap().unwrap();
+    assert!(running.is_closed().await);
+}

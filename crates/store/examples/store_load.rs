@@ -1,0 +1,226 @@
+//! What a store carries: reads, acceptances, leases and finishes per second, at several numbers of
+//! concurrent callers, with 100,000 audits kept.
+//!
+//! `cargo run --release -p plumbline-store --example store_load`
+
+use std::error::Error;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use plumbline_store::{
+    AuditOrder, Finished, Key, NewAudit, SqliteStore, Store, Timestamp, random_text,
+};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const KEPT: usize = 100_000;
+/// As large as a report with its checks, without screenshots.
+const REPORT_BYTES: usize = 20_000;
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+const LEASE: Duration = Duration::from_secs(60);
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("load.db");
+    let store = Arc::new(SqliteStore::open(&path)?);
+    let account = store.create_account("load", u32::MAX, NOW).await?.id;
+    let key = Key::generate()?;
+    store
+        .add_key(&account, key.id(), key.digest(), None, NOW)
+        .await?;
+    let ids = (0..KEPT)
+        .map(|_| random_text(24))
+        .collect::<Result<Vec<_>, _>>()?;
+    let load = Load {
+        store,
+        account,
+        key_id: key.id().to_owned(),
+        ids: ids.into(),
+    };
+
+    print("accept, filling", load.accept_all(256).await?, &path)?;
+    for callers in [1, 2, 16, 64, 256] {
+        print("key + status", load.read(callers, 100_000).await?, &path)?;
+    }
+    for (callers, times) in [(1, 500), (16, 8_000), (128, 20_000)] {
+        print("accept", load.accept(callers, times).await?, &path)?;
+    }
+    for (callers, times) in [(1, 500), (4, 2_000), (32, 8_000)] {
+        print("lease + finish", load.work(callers, times).await?, &path)?;
+    }
+    print(
+        "key + status while others accept",
+        load.read_amid_writes().await?,
+        &path,
+    )?;
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Load {
+    store: Arc<SqliteStore>,
+    account: String,
+    key_id: String,
+    ids: Arc<[String]>,
+}
+
+impl Load {
+    fn audit(&self, tracking_id: String) -> NewAudit {
+        NewAudit {
+            account_id: self.account.clone(),
+            audit_id: format!("r{tracking_id}"),
+            tracking_id,
+            order: AuditOrder {
+                url: "https://shop.example/catalogue/shoes?colour=green&size=43".to_owned(),
+                device: "desktop-1920x1080".to_owned(),
+                network: "cable".to_owned(),
+                location: "frankfurt".to_owned(),
+            },
+            accepted_at: NOW,
+        }
+    }
+
+    async fn accept_all(&self, callers: usize) -> Result<Figures, Failure> {
+        let load = self.clone();
+        repeat(callers, KEPT, move |n| {
+            let load = load.clone();
+            async move {
+                load.store.accept(load.audit(load.ids[n].clone())).await?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn accept(&self, callers: usize, times: usize) -> Result<Figures, Failure> {
+        let load = self.clone();
+        repeat(callers, times, move |_| {
+            let load = load.clone();
+            async move {
+                load.store.accept(load.audit(random_text(24)?)).await?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn read(&self, callers: usize, times: usize) -> Result<Figures, Failure> {
+        let load = self.clone();
+        repeat(callers, times, move |n| {
+            let load = load.clone();
+            async move {
+                // Spread over all of them: neighbours would share their pages.
+                let id = &load.ids[n.wrapping_mul(7_919) % load.ids.len()];
+                let key = load.store.key(&load.key_id).await?.ok_or("no key")?;
+                load.store
+                    .status(&key.account_id, id)
+                    .await?
+                    .ok_or("no audit")?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn work(&self, callers: usize, times: usize) -> Result<Figures, Failure> {
+        let load = self.clone();
+        let report: Arc<str> = format!("\"{}\"", "x".repeat(REPORT_BYTES)).into();
+        repeat(callers, times, move |_| {
+            let (load, report) = (load.clone(), Arc::clone(&report));
+            async move {
+                let lease = load
+                    .store
+                    .lease("load", NOW, LEASE)
+                    .await?
+                    .ok_or("no work")?;
+                let finished = Finished {
+                    report: report.to_string(),
+                    error: None,
+                    finished_at: NOW,
+                };
+                load.store.finish(&lease, finished).await?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn read_amid_writes(&self) -> Result<Figures, Failure> {
+        let load = self.clone();
+        let writing = tokio::spawn(async move { load.accept(8, 20_000).await });
+        let figures = self.read(16, 100_000).await;
+        writing.abort();
+        figures
+    }
+}
+
+struct Figures {
+    callers: usize,
+    times: usize,
+    took: Duration,
+    /// Of one repetition, sorted.
+    each: Vec<Duration>,
+}
+
+/// `times` repetitions by `callers` that each begin the next as soon as one ends.
+async fn repeat<F, R>(callers: usize, times: usize, once: F) -> Result<Figures, Failure>
+where
+    F: Fn(usize) -> R + Clone + Send + 'static,
+    R: Future<Output = Result<(), Failure>> + Send,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..callers)
+        .map(|_| {
+            let (next, once) = (Arc::clone(&next), once.clone());
+            tokio::spawn(async move {
+                let mut each = Vec::new();
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= times {
+                        return Ok::<_, Failure>(each);
+                    }
+                    let begun = Instant::now();
+                    once(n).await?;
+                    each.push(begun.elapsed());
+                }
+            })
+        })
+        .collect();
+    let mut each = Vec::with_capacity(times);
+    for task in tasks {
+        each.extend(task.await??);
+    }
+    let took = start.elapsed();
+    each.sort_unstable();
+    Ok(Figures {
+        callers,
+        times,
+        took,
+        each,
+    })
+}
+
+fn print(what: &str, figures: Figures, path: &Path) -> Result<(), Failure> {
+    let at = |share: usize| figures.each[(figures.each.len() - 1) * share / 1000];
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or("unknown");
+    println!(
+        "{what:33} {:4} callers {:8.0}/s  p50 {:>9.3?}  p99 {:>9.3?}  max {:>9.3?}  resident {}  file {} MB",
+        figures.callers,
+        figures.times as f64 / figures.took.as_secs_f64(),
+        at(500),
+        at(990),
+        at(1000),
+        resident.trim(),
+        std::fs::metadata(path)?.len() / 1_000_000,
+    );
+    Ok(())
+}

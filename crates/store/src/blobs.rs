@@ -1,0 +1,110 @@
+//! Large things kept beside the database: one file each, whole or not there at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A directory of blobs. Names are ids of ours; anything else is refused.
+#[derive(Debug, Clone)]
+pub struct FileBlobs {
+    dir: PathBuf,
+}
+
+impl FileBlobs {
+    /// Creates the directory, private to its owner.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// Replaces what was there. A crash leaves the old blob or the new one.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path(name)?;
+        let unfinished = path.with_extension(UNFINISHED);
+        let mut file = File::create(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(unfinished, path)
+    }
+
+    pub fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.path(name)?) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what was written longer ago than `age` before `now`; returns how many.
+    pub fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64> {
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let written = entry.metadata().and_then(|about| about.modified());
+            let old = written
+                .is_ok_and(|written| now.duration_since(written).is_ok_and(|since| since > age));
+            // Another process may have removed it first.
+            if old && fs::remove_file(entry.path()).is_ok() {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn path(&self, name: &str) -> io::Result<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        Ok(self.dir.join(name).with_extension("gz"))
+    }
+}
+
+const UNFINISHED: &str = "unfinished";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blobs() -> (tempfile::TempDir, FileBlobs) {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::open(&dir.path().join("bundles")).unwrap();
+        (dir, blobs)
+    }
+
+    #[test]
+    fn a_blob_comes_back_as_it_was_put() {
+        let (_dir, blobs) = blobs();
+        blobs.put("aud_1", b"old").unwrap();
+        blobs.put("aud_1", b"new").unwrap();
+        assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"new"[..]));
+        assert_eq!(blobs.get("aud_2").unwrap(), None);
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_directory() {
+        let (_dir, blobs) = blobs();
+        for name in ["", "..", "../x", "a/b", "a\0b", "a.b"] {
+            assert!(blobs.put(name, b"").is_err(), "{name:?}");
+            assert!(blobs.get(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_old_is_removed() {
+        let (_dir, blobs) = blobs();
+        blobs.put("aud_1", b"x").unwrap();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let now = SystemTime::now();
+        assert_eq!(blobs.remove_older(day, now).unwrap(), 0);
+        assert_eq!(blobs.remove_older(day, now + 2 * day).unwrap(), 1);
+        assert_eq!(blobs.get("aud_1").unwrap(), None);
+    }
+}

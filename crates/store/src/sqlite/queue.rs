@@ -1,0 +1,199 @@
+//! Audits as agents see them: leased, prolonged, finished, put back.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{accounts, audits};
+use crate::{Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, StoreError, Timestamp};
+
+// `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
+// otherwise be free to follow the rowid, which has the same order.
+
+pub(super) fn lease(
+    connection: &Connection,
+    owner: &str,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<Option<Lease>, StoreError> {
+    let waiting: Option<i64> = connection
+        .prepare_cached(
+            "SELECT position FROM audits INDEXED BY audits_waiting
+             WHERE state = 'waiting' ORDER BY position LIMIT 1",
+        )?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let expired: Option<i64> = connection
+        .prepare_cached(
+            "SELECT min(position) FROM audits INDEXED BY audits_running
+             WHERE state = 'running' AND lease_expires_at <= ?",
+        )?
+        .query_row([now.0], |row| row.get(0))?;
+    let Some(position) = waiting.into_iter().chain(expired).min() else {
+        return Ok(None);
+    };
+    let lease = connection
+        .prepare_cached(
+            "UPDATE audits SET attempt = attempt + 1, faults = faults + (state = 'running'),
+                               state = 'running', lease_owner = ?, lease_expires_at = ?
+             WHERE position = ?
+             RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location",
+        )?
+        .query_row(params![owner, expires_at.0, position], |row| {
+            Ok(Lease {
+                tracking_id: row.get(0)?,
+                audit_id: row.get(1)?,
+                attempt: row.get(2)?,
+                owner: owner.to_owned(),
+                expires_at,
+                order: audits::order(row, 4)?,
+                faults: row.get(3)?,
+            })
+        })?;
+    Ok(Some(lease))
+}
+
+/// For [`crate::Store::work_arrives`].
+pub(super) fn has_waiting(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM audits INDEXED BY audits_waiting WHERE state = 'waiting')",
+        )?
+        .query_row([], |row| row.get(0))
+}
+
+pub(super) fn heartbeat(
+    connection: &Connection,
+    held: &Attempt,
+    until: Timestamp,
+) -> Result<Hold, StoreError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE audits SET lease_expires_at = ?
+             WHERE tracking_id = ? AND attempt = ? AND state = 'running'",
+        )?
+        .execute(params![until.0, held.tracking_id, held.attempt])?;
+    Ok(hold(changed))
+}
+
+pub(super) fn finish(
+    connection: &Connection,
+    held: &Attempt,
+    finished: &Finished,
+) -> Result<Hold, StoreError> {
+    let error = finished.error.as_ref();
+    let completed: Option<(i64, String)> = connection
+        .prepare_cached(
+            "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
+                               finished_at = ?, error_code = ?, error_message = ?
+             WHERE tracking_id = ? AND attempt = ? AND state = 'running'
+             RETURNING position, account_id",
+        )?
+        .query_row(
+            params![
+                finished.finished_at.0,
+                error.map(|error| &error.code),
+                error.map(|error| &error.message),
+                held.tracking_id,
+                held.attempt
+            ],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    let Some((position, account_id)) = completed else {
+        return Ok(Hold::Lost);
+    };
+    connection
+        .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
+        .execute(params![position, finished.report])?;
+    if error.is_some() {
+        connection
+            .prepare_cached("UPDATE accounts SET credits = credits + 1 WHERE id = ?")?
+            .execute([&account_id])?;
+        let at = finished.finished_at;
+        accounts::enter(
+            connection,
+            &account_id,
+            1,
+            LedgerReason::Refund,
+            Some(position),
+            at,
+        )?;
+    }
+    Ok(Hold::Held)
+}
+
+pub(super) fn hand_back(
+    connection: &Connection,
+    held: &Attempt,
+    why: HandBack,
+) -> Result<Hold, StoreError> {
+    let fault = match why {
+        HandBack::Drained => 0,
+        HandBack::Fault => 1,
+    };
+    let changed = connection
+        .prepare_cached(
+            "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
+                               faults = faults + ?
+             WHERE tracking_id = ? AND attempt = ? AND state = 'running'",
+        )?
+        .execute(params![fault, held.tracking_id, held.attempt])?;
+    Ok(hold(changed))
+}
+
+pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64, StoreError> {
+    // Compared here and not in SQL: LIKE has wildcards and folds case, substr() stops at a NUL.
+    let abandoned = connection
+        .prepare_cached(
+            "SELECT position, lease_owner FROM audits INDEXED BY audits_running
+             WHERE state = 'running'",
+        )?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(i64, String)>, _>>()?;
+    let mut put_back = 0;
+    for (position, _) in abandoned
+        .iter()
+        .filter(|(_, owner)| owner.starts_with(owner_prefix))
+    {
+        connection
+            .prepare_cached(
+                "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL
+                 WHERE position = ?",
+            )?
+            .execute([position])?;
+        put_back += 1;
+    }
+    Ok(put_back)
+}
+
+pub(super) fn depth(connection: &Connection) -> Result<QueueDepth, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM audits INDEXED BY audits_waiting WHERE state = 'waiting'),
+                    (SELECT count(*) FROM audits INDEXED BY audits_running WHERE state = 'running')",
+        )?
+        .query_row([], |row| {
+            Ok(QueueDepth {
+                waiting: row.get::<_, i64>(0)?.unsigned_abs(),
+                running: row.get::<_, i64>(1)?.unsigned_abs(),
+            })
+        })?)
+}
+
+/// What of a lease fences: owners may share a name, attempts do not.
+pub(super) struct Attempt {
+    tracking_id: String,
+    attempt: u32,
+}
+
+impl From<&Lease> for Attempt {
+    fn from(lease: &Lease) -> Self {
+        Self {
+            tracking_id: lease.tracking_id.clone(),
+            attempt: lease.attempt,
+        }
+    }
+}
+
+fn hold(changed: usize) -> Hold {
+    if changed == 0 { Hold::Lost } else { Hold::Held }
+}

@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    Acceptance, Account, AuditStatus, Finished, HandBack, Hold, KeyDigest, KeyRecord, Lease,
+    NewAudit, QueueDepth, StoredReport, Timestamp,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("no such {0}")]
+    NotFound(&'static str),
+    #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
+    NewerSchema { found: i64, known: i64 },
+    #[error("the store failed: {0}")]
+    Backend(String),
+}
+
+/// Accounts, keys, credits, audits and the queue, kept so that a crash at any moment loses nothing.
+///
+/// Every method is one transaction, and an answer means that it is on disk. A write whose future is
+/// dropped may still happen: await what must be known, above all a [`Store::lease`], which otherwise
+/// is held by nobody until it expires. Times are passed in. Implementations must pass the conformance
+/// suite in `tests/conformance.rs`.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    async fn create_account(
+        &self,
+        name: &str,
+        credits: u32,
+        now: Timestamp,
+    ) -> Result<Account, StoreError>;
+
+    async fn add_key(
+        &self,
+        account_id: &str,
+        key_id: &str,
+        digest: KeyDigest,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError>;
+
+    async fn key(&self, key_id: &str) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Idempotent: a second revocation keeps the first's time.
+    async fn revoke_key(&self, key_id: &str, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Returns the new balance. A negative amount takes what is there and never brings a balance
+    /// below zero; zero only asks.
+    async fn add_credits(
+        &self,
+        account_id: &str,
+        amount: i64,
+        now: Timestamp,
+    ) -> Result<i64, StoreError>;
+
+    /// Takes one credit and queues the audit, or does neither. An id that is already in use is a
+    /// [`StoreError::Backend`].
+    async fn accept(&self, audit: NewAudit) -> Result<Acceptance, StoreError>;
+
+    /// By tracking id; another account's audit is not found.
+    async fn status(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditStatus>, StoreError>;
+
+    /// By audit id, once completed; another account's report is not found.
+    async fn report(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+    ) -> Result<Option<StoredReport>, StoreError>;
+
+    /// Takes the oldest audit, by order of acceptance, that waits or whose lease has expired
+    /// (`expires_at <= now`). An expired lease counts as a fault of its last attempt. Every lease is
+    /// a new attempt, and only the newest attempt can still change the audit.
+    ///
+    /// Check [`Lease::exhausted`] before any work.
+    async fn lease(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        lasting: Duration,
+    ) -> Result<Option<Lease>, StoreError>;
+
+    /// Returns when an audit may be waiting, or after `at_most`: callers then try to lease again.
+    ///
+    /// An audit accepted, handed back or recovered through this store wakes every waiter. One that
+    /// came between a caller's empty-handed `lease` and this call is not missed: it returns at once
+    /// while any audit waits. What happens in other processes after that, and leases that expire,
+    /// are found by asking again after `at_most`.
+    async fn work_arrives(&self, at_most: Duration);
+
+    /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over.
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
+
+    /// Keeps the report, completes the audit, ends the lease and, where there are no measurements,
+    /// gives the credit back: all or nothing, and only for the newest attempt.
+    async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError>;
+
+    /// Puts the audit back where it stood in the queue. [`HandBack::Fault`] counts towards
+    /// [`crate::MAX_FAULTS`].
+    async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError>;
+
+    /// Puts back every audit leased by an owner whose name starts with `owner_prefix`: for a
+    /// process that starts and knows that its predecessor is dead. Counts as no fault. Returns how
+    /// many there were.
+    async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError>;
+
+    async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
+
+    /// Fails when the store cannot answer; for readiness probes.
+    async fn ping(&self) -> Result<(), StoreError>;
+}

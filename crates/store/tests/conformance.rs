@@ -1,0 +1,118 @@
+//! What every backend must do. The functions of `suite` know only the [`Store`] trait; a backend
+//! joins by implementing [`suite::Backend`] and one line at the bottom.
+//!
+//! [`Store`]: plumbline_store::Store
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod suite;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use plumbline_store::{LedgerEntry, SqliteStore, Store};
+use tempfile::TempDir;
+
+struct Sqlite {
+    directory: TempDir,
+}
+
+impl Sqlite {
+    fn fresh() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("data").join("plumbline.db")
+    }
+}
+
+#[async_trait]
+impl suite::Backend for Sqlite {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(&self.path()).unwrap())
+    }
+
+    async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
+        let store = SqliteStore::open(&self.path()).unwrap();
+        store.ledger(account_id).await.unwrap()
+    }
+}
+
+/// One test per sentence and backend.
+macro_rules! conforms {
+    ($backend:ident: $fresh:expr; $($part:ident { $($sentence:ident)* })*) => {
+        mod $backend {
+            use super::*;
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+                async fn $sentence() {
+                    suite::$part::$sentence(&$fresh).await;
+                }
+            )*)*
+        }
+    };
+}
+
+macro_rules! every_sentence_of_the_suite {
+    ($backend:ident: $fresh:expr) => {
+        conforms! { $backend: $fresh;
+            credits {
+                two_hundred_starts_on_fifty_credits_accept_exactly_fifty
+                an_audit_costs_one_credit_and_a_refused_one_costs_nothing
+                an_id_that_is_in_use_is_refused_and_costs_nothing
+                taking_more_than_there_is_leaves_zero
+                amounts_beyond_any_balance_do_no_harm
+                an_unknown_account_is_not_found
+                an_audit_without_measurements_gives_the_credit_back_once
+            }
+            keys {
+                a_key_is_found_with_its_account_and_balance
+                a_key_can_be_revoked_once_and_expires_by_itself
+                an_unknown_key_is_none_and_cannot_be_revoked
+                a_key_id_is_given_once
+            }
+            queue {
+                a_thousand_audits_and_sixteen_leasers_lease_each_once
+                the_oldest_waiting_audit_is_leased_first
+                an_expired_lease_is_taken_over_and_counts_a_fault
+                a_late_result_is_refused
+                a_held_lease_survives_its_expiry_while_nobody_takes_over
+                a_heartbeat_keeps_others_away
+                what_is_finished_or_handed_back_is_lost
+                an_audit_handed_back_keeps_its_place
+                only_faults_exhaust_an_audit
+                an_audit_leased_too_often_is_exhausted
+                recovery_puts_back_what_the_dead_process_held
+                a_client_never_sees_an_audit_go_backwards
+                a_report_is_readable_once_the_audit_is_completed
+                an_unknown_lease_is_lost
+                the_depth_counts_what_waits_and_what_runs
+            }
+            waking {
+                a_waiter_wakes_when_an_audit_is_accepted
+                a_waiter_wakes_when_an_audit_is_handed_back_or_recovered
+                what_arrived_before_waiting_is_not_missed
+                a_waiter_gives_up_after_its_time
+                no_wake_up_is_lost_between_many_leasers
+                an_acceptance_nobody_waits_for_still_wakes
+            }
+            keeping {
+                anothers_audits_and_reports_are_not_found
+                reopening_keeps_everything
+                two_opened_at_once_see_each_others_writes
+                odd_text_does_no_harm
+                a_large_report_comes_back_unchanged
+                ping_answers
+            }
+            model {
+                any_sequence_of_operations_agrees_with_the_model
+            }
+        }
+    };
+}
+
+every_sentence_of_the_suite!(sqlite: Sqlite::fresh());

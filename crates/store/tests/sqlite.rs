@@ -1,0 +1,218 @@
+//! What is promised of the SQLite file itself, beyond the conformance suite.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use plumbline_store::{
+    Account, AuditOrder, Key, NewAudit, SqliteStore, Store, StoreError, Timestamp,
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("some/where/plumbline.db");
+    (directory, path)
+}
+
+fn audit(account: &Account, name: String) -> NewAudit {
+    NewAudit {
+        account_id: account.id.clone(),
+        audit_id: format!("report-of-{name}"),
+        tracking_id: name,
+        order: AuditOrder {
+            url: "https://page.example/".to_owned(),
+            device: "some-phone".to_owned(),
+            network: "some-network".to_owned(),
+            location: "some-place".to_owned(),
+        },
+        accepted_at: NOW,
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn a_secret_is_in_no_byte_of_the_files_but_its_digest_is() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let account = store.create_account("someone", 0, NOW).await.unwrap();
+    let key = Key::generate().unwrap();
+    let add = store.add_key(&account.id, key.id(), key.digest(), None, NOW);
+    add.await.unwrap();
+
+    let kept: Vec<u8> = files(path.parent().unwrap())
+        .iter()
+        .flat_map(|file| fs::read(file).unwrap())
+        .collect();
+    let contains = |part: &[u8]| kept.windows(part.len()).any(|window| window == part);
+    let revealed = key.reveal();
+    let secret = revealed.rsplit('_').next().unwrap();
+    assert!(contains(&key.digest().0));
+    assert!(contains(key.id().as_bytes()));
+    assert!(!contains(secret.as_bytes()));
+}
+
+#[tokio::test]
+async fn the_files_are_private_to_their_owner() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    store.create_account("someone", 0, NOW).await.unwrap();
+    let directory = path.parent().unwrap();
+    assert_eq!(mode(directory), 0o700);
+    assert_eq!(mode(directory.parent().unwrap()), 0o700);
+    assert_eq!(
+        files(directory).len(),
+        3,
+        "the file, its log, the log's index"
+    );
+    for file in files(directory) {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    drop(store);
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let _store = SqliteStore::open(&path).unwrap();
+    for file in files(directory) {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused() {
+    let (_directory, path) = place();
+    drop(SqliteStore::open(&path).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let refused = SqliteStore::open(&path).err().unwrap();
+    assert!(matches!(refused, StoreError::NewerSchema { found: 99, .. }));
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_as_it_is() {
+    let (_directory, path) = place();
+    let directory = path.parent().unwrap();
+    fs::create_dir_all(directory).unwrap();
+    let text = "a letter to a friend, long enough to be looked at as a file's head\n".repeat(99);
+    fs::write(&path, &text).unwrap();
+    assert!(SqliteStore::open(&path).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert!(SqliteStore::open(directory).is_err());
+    assert!(SqliteStore::open(Path::new("")).is_err());
+    assert!(SqliteStore::open(&path.join("below-a-file")).is_err());
+}
+
+#[test]
+fn many_may_create_the_same_file_at_once() {
+    for _ in 0..20 {
+        let (_directory, path) = place();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| SqliteStore::open(&path).unwrap());
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn writes_begun_before_the_store_is_dropped_are_kept() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let account = store.create_account("someone", 100, NOW).await.unwrap();
+    for n in 0..100 {
+        let mut accept = pin!(store.accept(audit(&account, n.to_string())));
+        tokio::select! {
+            biased;
+            answer = &mut accept => { answer.unwrap(); }
+            () = std::future::ready(()) => {}
+        }
+    }
+    drop(store);
+    let directory = path.parent().unwrap();
+    assert_eq!(
+        files(directory),
+        std::slice::from_ref(&path),
+        "the log was emptied"
+    );
+    let store = SqliteStore::open(&path).unwrap();
+    for n in 0..100 {
+        let status = store.status(&account.id, &n.to_string()).await.unwrap();
+        assert!(status.is_some(), "{n}");
+    }
+}
+
+/// SQLite's locks know no queue: others must find the moments between two transactions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn another_process_gets_its_turn_while_a_store_writes_without_end() {
+    let (_directory, path) = place();
+    let busy = Arc::new(SqliteStore::open(&path).unwrap());
+    let account = busy.create_account("busy", u32::MAX, NOW).await.unwrap();
+    let enough = Arc::new(AtomicBool::new(false));
+    let flood: Vec<_> = (0..32)
+        .map(|task| {
+            let (busy, account) = (Arc::clone(&busy), account.clone());
+            let enough = Arc::clone(&enough);
+            tokio::spawn(async move {
+                for n in 0.. {
+                    if enough.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let audit = audit(&account, format!("{task}-{n}"));
+                    busy.accept(audit).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..5 {
+        let other = SqliteStore::open(&path).unwrap();
+        let account = other.create_account("other", 0, NOW).await.unwrap();
+        assert_eq!(other.add_credits(&account.id, 5, NOW).await.unwrap(), 5);
+    }
+    enough.store(true, Ordering::Relaxed);
+    for task in flood {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_write_says_so_and_recovers() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let account = store.create_account("someone", 1, NOW).await.unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("ALTER TABLE ledger RENAME TO gone")
+        .unwrap();
+    let refused = store.accept(audit(&account, "a".to_owned())).await;
+    assert!(
+        matches!(refused, Err(StoreError::Backend(_))),
+        "{refused:?}"
+    );
+    connection
+        .execute_batch("ALTER TABLE gone RENAME TO ledger")
+        .unwrap();
+    tokio::time::timeout(Duration::from_secs(60), async {
+        assert_eq!(store.add_credits(&account.id, 0, NOW).await.unwrap(), 1);
+        store.accept(audit(&account, "a".to_owned())).await.unwrap();
+    })
+    .await
+    .unwrap();
+}

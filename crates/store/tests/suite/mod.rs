@@ -1,0 +1,116 @@
+//! The conformance suite: each function is a sentence about any [`Store`].
+
+pub mod credits;
+pub mod keeping;
+pub mod keys;
+pub mod model;
+pub mod queue;
+pub mod waking;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plumbline_store::{
+    Acceptance, Account, AuditError, AuditOrder, Finished, Lease, LedgerEntry, LedgerReason,
+    NewAudit, Store, Timestamp,
+};
+
+/// One place where data is kept, empty at first.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// Each call opens the same data anew, as another process would.
+    async fn open(&self) -> Arc<dyn Store>;
+
+    /// Every change of the account's balance, oldest first.
+    async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;
+}
+
+pub const NOW: Timestamp = Timestamp(1_700_000_000_000);
+pub const LEASE: Duration = Duration::from_secs(60);
+/// Far longer than anything here takes: reached only when something hangs.
+pub const NEVER: Duration = Duration::from_secs(60);
+
+pub fn later(by: Duration) -> Timestamp {
+    NOW.plus(by)
+}
+
+pub fn audit(account: &Account, name: &str) -> NewAudit {
+    NewAudit {
+        account_id: account.id.clone(),
+        tracking_id: name.to_owned(),
+        audit_id: format!("report-of-{name}"),
+        order: AuditOrder {
+            url: format!("https://{name}.example/"),
+            device: "some-phone".to_owned(),
+            network: "some-network".to_owned(),
+            location: "some-place".to_owned(),
+        },
+        accepted_at: NOW,
+    }
+}
+
+pub fn measured() -> Finished {
+    Finished {
+        report: r#"{"score":1}"#.to_owned(),
+        error: None,
+        finished_at: NOW,
+    }
+}
+
+pub fn failed() -> Finished {
+    Finished {
+        report: "{}".to_owned(),
+        error: Some(AuditError {
+            code: "INTERNAL".to_owned(),
+            message: "it broke".to_owned(),
+        }),
+        finished_at: NOW,
+    }
+}
+
+pub async fn account(store: &dyn Store, credits: u32) -> Account {
+    store.create_account("someone", credits, NOW).await.unwrap()
+}
+
+/// An account with as many credits as names, and an audit accepted for each.
+pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
+    let account = account(store, names.len().try_into().unwrap()).await;
+    for name in names {
+        let answer = store.accept(audit(&account, name)).await.unwrap();
+        assert_eq!(answer, Acceptance::Accepted);
+    }
+    account
+}
+
+pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
+    store.lease("agent/1", now, LEASE).await.unwrap()
+}
+
+/// The balance, after checking that it is the sum of the ledger and that no audit was charged or
+/// refunded twice.
+pub async fn balance(backend: &dyn Backend, store: &dyn Store, account: &Account) -> i64 {
+    let balance = store.add_credits(&account.id, 0, NOW).await.unwrap();
+    let ledger = backend.ledger(&account.id).await;
+    assert_eq!(
+        ledger.iter().map(|entry| entry.amount).sum::<i64>(),
+        balance
+    );
+    assert!(ledger.iter().all(|entry| entry.amount != 0));
+    for (reason, amount) in [(LedgerReason::Audit, -1), (LedgerReason::Refund, 1)] {
+        let of_audits: Vec<_> = ledger
+            .iter()
+            .filter(|entry| entry.reason == reason)
+            .collect();
+        assert!(of_audits.iter().all(|entry| entry.amount == amount));
+        let mut ids: Vec<_> = of_audits
+            .iter()
+            .map(|entry| entry.tracking_id.as_deref().expect("names its audit"))
+            .collect();
+        ids.sort_unstable();
+        let entries = ids.len();
+        ids.dedup();
+        assert_eq!(ids.len(), entries, "{reason:?} more than once for an audit");
+    }
+    balance
+}

@@ -1,0 +1,238 @@
+//! The queue as a few lines of plain code, and any sequence of operations on both.
+
+use std::time::Duration;
+
+use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Store, Timestamp};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::{Backend, LEASE, NOW, account, audit, balance, failed, measured};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Accept,
+    Lease,
+    /// One of the leases ever given, the newest or not.
+    Heartbeat(prop::sample::Index),
+    Finish(prop::sample::Index, bool),
+    HandBack(prop::sample::Index, bool),
+    Recover,
+    AddCredits(i64),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = any::<prop::sample::Index>;
+    prop_oneof![
+        4 => Just(Step::Accept),
+        6 => Just(Step::Lease),
+        2 => which().prop_map(Step::Heartbeat),
+        3 => (which(), any::<bool>()).prop_map(|(lease, fails)| Step::Finish(lease, fails)),
+        3 => (which(), any::<bool>()).prop_map(|(lease, fault)| Step::HandBack(lease, fault)),
+        1 => Just(Step::Recover),
+        1 => (-3..6_i64).prop_map(Step::AddCredits),
+        2 => (1..90_u64).prop_map(Step::Wait),
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Waiting,
+    Running { expires_at: Timestamp },
+    Completed,
+}
+
+#[derive(Debug, Clone)]
+struct Modelled {
+    state: State,
+    attempt: u32,
+    faults: u32,
+}
+
+struct Model {
+    now: Timestamp,
+    credits: i64,
+    /// In order of acceptance; the index is the name.
+    audits: Vec<Modelled>,
+    leases: Vec<Lease>,
+}
+
+impl Model {
+    fn lease(&mut self) -> Option<(String, u32, u32)> {
+        let now = self.now;
+        let free = |audit: &Modelled| match audit.state {
+            State::Waiting => true,
+            State::Running { expires_at } => expires_at <= now,
+            State::Completed => false,
+        };
+        let index = self.audits.iter().position(free)?;
+        let audit = &mut self.audits[index];
+        audit.faults += u32::from(audit.state != State::Waiting);
+        audit.attempt += 1;
+        audit.state = State::Running {
+            expires_at: now.plus(LEASE),
+        };
+        Some((index.to_string(), audit.attempt, audit.faults))
+    }
+
+    /// The audit of a lease that still holds it.
+    fn held(&mut self, lease: &Lease) -> Option<&mut Modelled> {
+        let index: usize = lease.tracking_id.parse().unwrap();
+        let audit = &mut self.audits[index];
+        let running = matches!(audit.state, State::Running { .. });
+        (running && audit.attempt == lease.attempt).then_some(audit)
+    }
+
+    fn depth(&self) -> QueueDepth {
+        let count = |matches: fn(&State) -> bool| {
+            let found = self.audits.iter().filter(|audit| matches(&audit.state));
+            found.count() as u64
+        };
+        QueueDepth {
+            waiting: count(|state| *state == State::Waiting),
+            running: count(|state| matches!(state, State::Running { .. })),
+        }
+    }
+}
+
+pub async fn any_sequence_of_operations_agrees_with_the_model(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut runner = TestRunner::default();
+    for _ in 0..24 {
+        let steps = prop::collection::vec(step(), 1..60);
+        let steps = steps.new_tree(&mut runner).unwrap().current();
+        follow(backend, &*store, &steps).await;
+    }
+}
+
+async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
+    let account = account(store, 5).await;
+    let mut model = Model {
+        now: NOW,
+        credits: 5,
+        audits: Vec::new(),
+        leases: Vec::new(),
+    };
+    for step in steps {
+        take(store, &account, &mut model, step).await;
+        assert_eq!(
+            store.queue_depth().await.unwrap(),
+            model.depth(),
+            "{steps:?}"
+        );
+    }
+    assert_eq!(balance(backend, store, &account).await, model.credits);
+    // The next sequence finds an empty queue.
+    let much_later = model.now.plus(LEASE * 1000);
+    while let Some(lease) = store.lease("end", much_later, LEASE).await.unwrap() {
+        store.finish(&lease, measured()).await.unwrap();
+    }
+}
+
+/// Names are unique in the store and numbers in the model.
+fn full_name(account: &Account, name: &str) -> String {
+    format!("{}:{name}", account.id)
+}
+
+async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &Step) {
+    let pick = |which: &prop::sample::Index, model: &Model| {
+        (!model.leases.is_empty()).then(|| model.leases[which.index(model.leases.len())].clone())
+    };
+    let real = |lease: &Lease| Lease {
+        tracking_id: full_name(account, &lease.tracking_id),
+        ..lease.clone()
+    };
+    let expected = |held: bool| if held { Hold::Held } else { Hold::Lost };
+    match step {
+        Step::Accept => {
+            let name = full_name(account, &model.audits.len().to_string());
+            let answer = store.accept(audit(account, &name)).await.unwrap();
+            assert_eq!(
+                answer == plumbline_store::Acceptance::Accepted,
+                model.credits > 0
+            );
+            if model.credits > 0 {
+                model.credits -= 1;
+                model.audits.push(Modelled {
+                    state: State::Waiting,
+                    attempt: 0,
+                    faults: 0,
+                });
+            }
+        }
+        Step::Lease => {
+            let leased = store.lease("model", model.now, LEASE).await.unwrap();
+            let expected = model.lease();
+            let got = leased
+                .as_ref()
+                .map(|lease| (lease.tracking_id.clone(), lease.attempt, lease.faults));
+            let renamed = expected
+                .map(|(name, attempt, faults)| (full_name(account, &name), attempt, faults));
+            assert_eq!(got, renamed);
+            if let Some(mut lease) = leased {
+                let prefix = full_name(account, "");
+                lease.tracking_id = lease.tracking_id.replace(&prefix, "");
+                model.leases.push(lease);
+            }
+        }
+        Step::Heartbeat(which) => {
+            let Some(lease) = pick(which, model) else {
+                return;
+            };
+            let until = model.now.plus(LEASE);
+            let held = model.held(&lease);
+            let want = expected(held.is_some());
+            if let Some(audit) = held {
+                audit.state = State::Running { expires_at: until };
+            }
+            assert_eq!(store.heartbeat(&real(&lease), until).await.unwrap(), want);
+        }
+        Step::Finish(which, fails) => {
+            let Some(lease) = pick(which, model) else {
+                return;
+            };
+            let held = model.held(&lease);
+            let want = expected(held.is_some());
+            if let Some(audit) = held {
+                audit.state = State::Completed;
+                model.credits += i64::from(*fails);
+            }
+            let end = if *fails { failed() } else { measured() };
+            assert_eq!(store.finish(&real(&lease), end).await.unwrap(), want);
+        }
+        Step::HandBack(which, fault) => {
+            let Some(lease) = pick(which, model) else {
+                return;
+            };
+            let held = model.held(&lease);
+            let want = expected(held.is_some());
+            if let Some(audit) = held {
+                audit.state = State::Waiting;
+                audit.faults += u32::from(*fault);
+            }
+            let why = if *fault {
+                HandBack::Fault
+            } else {
+                HandBack::Drained
+            };
+            assert_eq!(store.hand_back(&real(&lease), why).await.unwrap(), want);
+        }
+        Step::Recover => {
+            let mut count = 0;
+            for audit in &mut model.audits {
+                if matches!(audit.state, State::Running { .. }) {
+                    audit.state = State::Waiting;
+                    count += 1;
+                }
+            }
+            assert_eq!(store.recover("model").await.unwrap(), count);
+        }
+        Step::AddCredits(amount) => {
+            model.credits = (model.credits + amount).max(0);
+            let balance = store.add_credits(&account.id, *amount, model.now).await;
+            assert_eq!(balance.unwrap(), model.credits);
+        }
+        Step::Wait(seconds) => model.now = model.now.plus(Duration::from_secs(*seconds)),
+    }
+}

@@ -1,0 +1,306 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_store::{
+    AuditState, HandBack, Hold, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, Timestamp,
+};
+
+use super::{
+    Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
+};
+
+pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1000).await;
+    let accepts: Vec<_> = (0..1000)
+        .map(|n| {
+            let (store, audit) = (Arc::clone(&store), audit(&account, &format!("a{n}")));
+            tokio::spawn(async move { store.accept(audit).await.unwrap() })
+        })
+        .collect();
+    for accept in accepts {
+        accept.await.unwrap();
+    }
+    // Half of them through the same store, half as another process would.
+    let other = backend.open().await;
+    let leasers: Vec<_> = (0..16)
+        .map(|n| {
+            let store = Arc::clone(if n % 2 == 0 { &store } else { &other });
+            tokio::spawn(async move {
+                let mut leased = Vec::new();
+                while let Some(lease) = store.lease("leaser", NOW, LEASE).await.unwrap() {
+                    leased.push(lease);
+                }
+                leased
+            })
+        })
+        .collect();
+    let mut ids = HashSet::new();
+    let mut leases = 0;
+    for leaser in leasers {
+        for lease in leaser.await.unwrap() {
+            assert_eq!((lease.attempt, lease.faults), (1, 0));
+            ids.insert(lease.tracking_id);
+            leases += 1;
+        }
+    }
+    assert_eq!((leases, ids.len()), (1000, 1000));
+}
+
+pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
+    let store = backend.open().await;
+    // Neither their names nor their times decide, only the order of acceptance.
+    let account = account(&*store, 3).await;
+    for (name, after_s) in [("c", 3), ("a", 1), ("b", 2)] {
+        let mut audit = audit(&account, name);
+        audit.accepted_at = later(Duration::from_secs(after_s));
+        store.accept(audit).await.unwrap();
+    }
+    for expected in ["c", "a", "b"] {
+        let lease = lease(&*store, NOW).await.unwrap();
+        assert_eq!(lease.tracking_id, expected);
+        assert_eq!(lease.audit_id, audit(&account, expected).audit_id);
+        assert_eq!(lease.order, audit(&account, expected).order);
+        assert_eq!(lease.owner, "agent/1");
+        assert_eq!(lease.expires_at, later(LEASE));
+        assert!(!lease.exhausted());
+    }
+    assert_eq!(lease(&*store, NOW).await, None);
+}
+
+pub async fn an_expired_lease_is_taken_over_and_counts_a_fault(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b"]).await;
+    let first = lease(&*store, NOW).await.unwrap();
+    assert_eq!(first.tracking_id, "a");
+
+    let just_before = Timestamp(first.expires_at.0 - 1);
+    let other = lease(&*store, just_before).await.unwrap();
+    assert_eq!(other.tracking_id, "b");
+    assert_eq!(lease(&*store, just_before).await, None);
+
+    let second = lease(&*store, first.expires_at).await.unwrap();
+    assert_eq!(second.tracking_id, "a");
+    assert_eq!((second.attempt, second.faults), (2, 1));
+    assert_eq!(lease(&*store, first.expires_at).await, None);
+}
+
+pub async fn a_late_result_is_refused(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a"]).await;
+    let late = lease(&*store, NOW).await.unwrap();
+    let newest = lease(&*store, late.expires_at).await.unwrap();
+
+    assert_eq!(
+        store.heartbeat(&late, later(LEASE)).await.unwrap(),
+        Hold::Lost
+    );
+    assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
+    let back = store.hand_back(&late, HandBack::Fault).await.unwrap();
+    assert_eq!(back, Hold::Lost);
+    let status = store.status(&account.id, "a").await.unwrap().unwrap();
+    assert_eq!(status.state, AuditState::InProgress);
+    assert_eq!(balance(backend, &*store, &account).await, 0);
+
+    assert_eq!(store.finish(&newest, measured()).await.unwrap(), Hold::Held);
+    assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
+    let report = store.report(&account.id, &newest.audit_id).await.unwrap();
+    assert_eq!(report.unwrap().report, measured().report);
+    assert_eq!(balance(backend, &*store, &account).await, 0);
+}
+
+pub async fn a_held_lease_survives_its_expiry_while_nobody_takes_over(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b"]).await;
+    let a = lease(&*store, NOW).await.unwrap();
+    let b = lease(&*store, NOW).await.unwrap();
+    // Both expired long ago by the time these are told.
+    let much_later = later(LEASE * 10);
+    assert_eq!(store.heartbeat(&a, much_later).await.unwrap(), Hold::Held);
+    let mut finished = measured();
+    finished.finished_at = much_later;
+    assert_eq!(store.finish(&b, finished).await.unwrap(), Hold::Held);
+    assert_eq!(store.finish(&a, measured()).await.unwrap(), Hold::Held);
+}
+
+pub async fn a_heartbeat_keeps_others_away(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a"]).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    let until = later(LEASE * 2);
+    assert_eq!(store.heartbeat(&held, until).await.unwrap(), Hold::Held);
+    assert_eq!(lease(&*store, held.expires_at).await, None);
+    assert!(lease(&*store, until).await.is_some());
+}
+
+pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b"]).await;
+    let finished = lease(&*store, NOW).await.unwrap();
+    let returned = lease(&*store, NOW).await.unwrap();
+    assert_eq!(
+        store.finish(&finished, measured()).await.unwrap(),
+        Hold::Held
+    );
+    let back = store.hand_back(&returned, HandBack::Drained).await.unwrap();
+    assert_eq!(back, Hold::Held);
+    for lost in [&finished, &returned] {
+        assert_eq!(
+            store.heartbeat(lost, later(LEASE)).await.unwrap(),
+            Hold::Lost
+        );
+        assert_eq!(store.finish(lost, measured()).await.unwrap(), Hold::Lost);
+        let back = store.hand_back(lost, HandBack::Fault).await.unwrap();
+        assert_eq!(back, Hold::Lost);
+    }
+    let again = lease(&*store, NOW).await.unwrap();
+    assert_eq!((again.attempt, again.faults), (2, 0));
+}
+
+pub async fn an_audit_handed_back_keeps_its_place(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b", "c"]).await;
+    let a = lease(&*store, NOW).await.unwrap();
+    let b = lease(&*store, NOW).await.unwrap();
+    store.hand_back(&b, HandBack::Fault).await.unwrap();
+    store.hand_back(&a, HandBack::Drained).await.unwrap();
+    for expected in ["a", "b", "c"] {
+        let lease = lease(&*store, NOW).await.unwrap();
+        assert_eq!(lease.tracking_id, expected);
+    }
+}
+
+pub async fn only_faults_exhaust_an_audit(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a"]).await;
+    for _ in 0..5 {
+        let drained = lease(&*store, NOW).await.unwrap();
+        assert_eq!(drained.faults, 0);
+        store.hand_back(&drained, HandBack::Drained).await.unwrap();
+    }
+    for faults in 0..MAX_FAULTS {
+        let faulty = lease(&*store, NOW).await.unwrap();
+        assert_eq!(faulty.faults, faults);
+        assert!(!faulty.exhausted());
+        store.hand_back(&faulty, HandBack::Fault).await.unwrap();
+    }
+    // Who should have ended it may itself be gone: it is offered until someone does.
+    let last = lease(&*store, NOW).await.unwrap();
+    assert!(last.exhausted());
+    let last = lease(&*store, last.expires_at).await.unwrap();
+    assert!(last.exhausted());
+    assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(lease(&*store, later(LEASE * 10)).await, None);
+    assert_eq!(balance(backend, &*store, &account).await, 1);
+}
+
+pub async fn an_audit_leased_too_often_is_exhausted(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a"]).await;
+    for attempt in 1..=MAX_ATTEMPTS {
+        let lease = lease(&*store, NOW).await.unwrap();
+        assert_eq!((lease.attempt, lease.exhausted()), (attempt, false));
+        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+    }
+    let last = lease(&*store, NOW).await.unwrap();
+    assert_eq!((last.faults, last.exhausted()), (0, true));
+}
+
+pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b", "c", "d", "e"]).await;
+    let mut leases = Vec::new();
+    for owner in ["one/1", "one/2", "two/1", "ONE/1"] {
+        leases.push(store.lease(owner, NOW, LEASE).await.unwrap().unwrap());
+    }
+    assert_eq!(store.recover("%").await.unwrap(), 0);
+    assert_eq!(store.recover("one_").await.unwrap(), 0);
+    assert_eq!(store.recover("one/").await.unwrap(), 2);
+    assert_eq!(store.recover("one/").await.unwrap(), 0);
+    assert_eq!(
+        store.finish(&leases[0], measured()).await.unwrap(),
+        Hold::Lost
+    );
+    assert_eq!(
+        store.finish(&leases[2], measured()).await.unwrap(),
+        Hold::Held
+    );
+    assert_eq!(
+        store.finish(&leases[3], measured()).await.unwrap(),
+        Hold::Held
+    );
+    for (name, attempt) in [("a", 2), ("b", 2), ("e", 1)] {
+        let lease = lease(&*store, NOW).await.unwrap();
+        assert_eq!(lease.tracking_id, name);
+        assert_eq!((lease.attempt, lease.faults), (attempt, 0));
+    }
+}
+
+pub async fn a_client_never_sees_an_audit_go_backwards(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a"]).await;
+    let state = async || {
+        let status = store.status(&account.id, "a").await.unwrap();
+        status.unwrap().state
+    };
+    assert_eq!(state().await, AuditState::NotStarted);
+    let first = lease(&*store, NOW).await.unwrap();
+    assert_eq!(state().await, AuditState::InProgress);
+    store.hand_back(&first, HandBack::Drained).await.unwrap();
+    assert_eq!(state().await, AuditState::InProgress);
+    lease(&*store, NOW).await.unwrap();
+    store.recover("agent/").await.unwrap();
+    assert_eq!(state().await, AuditState::InProgress);
+    let last = lease(&*store, NOW).await.unwrap();
+    store.finish(&last, measured()).await.unwrap();
+    assert_eq!(state().await, AuditState::Completed);
+}
+
+pub async fn a_report_is_readable_once_the_audit_is_completed(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a"]).await;
+    let audit_id = audit(&account, "a").audit_id;
+    assert_eq!(store.report(&account.id, &audit_id).await.unwrap(), None);
+    let held = lease(&*store, NOW).await.unwrap();
+    assert_eq!(store.report(&account.id, &audit_id).await.unwrap(), None);
+    let mut finished = measured();
+    finished.finished_at = later(Duration::from_millis(1234));
+    store.finish(&held, finished.clone()).await.unwrap();
+
+    let report = store.report(&account.id, &audit_id).await.unwrap().unwrap();
+    assert_eq!(report.audit_id, audit_id);
+    assert_eq!(report.tracking_id, "a");
+    assert_eq!(report.order, audit(&account, "a").order);
+    assert_eq!(report.created_at, finished.finished_at);
+    assert_eq!(report.error, None);
+    assert_eq!(report.report, finished.report);
+    // A tracking id is no audit id, nor the other way round.
+    assert_eq!(store.report(&account.id, "a").await.unwrap(), None);
+    assert_eq!(store.status(&account.id, &audit_id).await.unwrap(), None);
+}
+
+pub async fn an_unknown_lease_is_lost(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a"]).await;
+    let mut unknown = lease(&*store, NOW).await.unwrap();
+    unknown.tracking_id = "unknown".to_owned();
+    assert_eq!(store.heartbeat(&unknown, NOW).await.unwrap(), Hold::Lost);
+    assert_eq!(store.finish(&unknown, failed()).await.unwrap(), Hold::Lost);
+    let back = store.hand_back(&unknown, HandBack::Fault).await.unwrap();
+    assert_eq!(back, Hold::Lost);
+}
+
+pub async fn the_depth_counts_what_waits_and_what_runs(backend: &dyn Backend) {
+    let store = backend.open().await;
+    assert_eq!(store.queue_depth().await.unwrap(), QueueDepth::default());
+    accepted(&*store, &["a", "b", "c", "d"]).await;
+    let done = lease(&*store, NOW).await.unwrap();
+    store.finish(&done, measured()).await.unwrap();
+    lease(&*store, NOW).await.unwrap();
+    let depth = QueueDepth {
+        waiting: 2,
+        running: 1,
+    };
+    assert_eq!(store.queue_depth().await.unwrap(), depth);
+}

@@ -1,0 +1,121 @@
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_store::HandBack;
+use tokio::time::timeout;
+
+use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured};
+
+/// Polls once, so that what follows certainly happens while the future waits.
+async fn waits(future: std::pin::Pin<&mut impl Future<Output = ()>>) {
+    let mut future = future;
+    tokio::select! {
+        biased;
+        () = &mut future => panic!("woke although nothing had arrived"),
+        () = std::future::ready(()) => {}
+    }
+}
+
+pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1).await;
+    let mut first = pin!(store.work_arrives(NEVER));
+    let mut second = pin!(store.work_arrives(NEVER));
+    waits(first.as_mut()).await;
+    waits(second.as_mut()).await;
+    store.accept(audit(&account, "a")).await.unwrap();
+    timeout(NEVER / 2, async { tokio::join!(first, second) })
+        .await
+        .expect("both wake");
+}
+
+pub async fn a_waiter_wakes_when_an_audit_is_handed_back_or_recovered(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a"]).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    let mut waiter = pin!(store.work_arrives(NEVER));
+    waits(waiter.as_mut()).await;
+    store.hand_back(&held, HandBack::Drained).await.unwrap();
+    timeout(NEVER / 2, waiter).await.expect("handed back");
+
+    lease(&*store, NOW).await.unwrap();
+    let mut waiter = pin!(store.work_arrives(NEVER));
+    waits(waiter.as_mut()).await;
+    store.recover("agent/").await.unwrap();
+    timeout(NEVER / 2, waiter).await.expect("recovered");
+}
+
+pub async fn what_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
+    let store = backend.open().await;
+    assert_eq!(lease(&*store, NOW).await, None);
+    accepted(&*store, &["a"]).await;
+    timeout(NEVER / 2, store.work_arrives(NEVER))
+        .await
+        .expect("the audit waits already");
+    // Also where another process has accepted it.
+    let other = backend.open().await;
+    timeout(NEVER / 2, other.work_arrives(NEVER))
+        .await
+        .expect("the audit waits already");
+}
+
+pub async fn a_waiter_gives_up_after_its_time(backend: &dyn Backend) {
+    let store = backend.open().await;
+    timeout(NEVER, store.work_arrives(Duration::from_millis(1)))
+        .await
+        .expect("the time had passed");
+}
+
+/// As agents do it: lease until there is nothing, then wait. With a wake-up lost, one of them sleeps
+/// while audits wait, and the time runs out.
+pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
+    const AUDITS: u32 = 300;
+    let store = backend.open().await;
+    let account = account(&*store, AUDITS).await;
+    let left = Arc::new(tokio::sync::Semaphore::new(0));
+    let leasers: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, left) = (Arc::clone(&store), Arc::clone(&left));
+            tokio::spawn(async move {
+                loop {
+                    match store.lease("leaser", NOW, LEASE).await.unwrap() {
+                        Some(lease) => {
+                            store.finish(&lease, measured()).await.unwrap();
+                            left.add_permits(1);
+                        }
+                        None => store.work_arrives(NEVER).await,
+                    }
+                }
+            })
+        })
+        .collect();
+    for n in 0..AUDITS {
+        store.accept(audit(&account, &n.to_string())).await.unwrap();
+        // One at a time, so that the leasers run dry again and again.
+        let done = timeout(NEVER / 2, left.acquire())
+            .await
+            .expect("all were leased");
+        done.unwrap().forget();
+    }
+    for leaser in leasers {
+        leaser.abort();
+    }
+}
+
+pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1).await;
+    let mut waiter = pin!(store.work_arrives(NEVER));
+    waits(waiter.as_mut()).await;
+    {
+        let mut accept = pin!(store.accept(audit(&account, "a")));
+        tokio::select! {
+            biased;
+            answer = &mut accept => { answer.unwrap(); }
+            () = std::future::ready(()) => {}
+        }
+    }
+    timeout(NEVER / 2, waiter).await.expect("it was accepted");
+}

@@ -1,0 +1,188 @@
+//! One event's envelope. Every field may be missing or of an unexpected type: such an event carries no
+//! fact, but the events around it still do.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The categories in which Lighthouse looks for navigation, paint and frame events
+/// (core/lib/tracehouse/trace-processor.js, `processTrace`).
+const KEY_CATEGORIES: [&str; 3] = ["blink.user_timing", "loading", "devtools.timeline"];
+const METADATA_CATEGORY: &str = "__metadata";
+
+#[derive(Debug, Default)]
+pub(crate) struct Event<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) category: Cow<'a, str>,
+    pub(crate) process: i64,
+    pub(crate) thread: i64,
+    pub(crate) ts_us: f64,
+    pub(crate) dur_us: Option<f64>,
+    pub(crate) thread_ts_us: Option<f64>,
+    pub(crate) thread_dur_us: Option<f64>,
+    pub(crate) args: Option<&'a RawValue>,
+}
+
+impl<'a> Event<'a> {
+    pub(crate) fn is_key(&self) -> bool {
+        self.is_metadata() || KEY_CATEGORIES.iter().any(|c| self.category.contains(c))
+    }
+
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.category == METADATA_CATEGORY
+    }
+
+    /// The arguments in the shape asked for, or nothing when they have another.
+    pub(crate) fn args<T: Deserialize<'a>>(&self) -> Option<T> {
+        serde_json::from_str(self.args?.get()).ok()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Event<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EventVisitor)
+    }
+}
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = Event<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a trace event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut event = Event::default();
+        while let Some(key) = map.next_key::<Value>()? {
+            match key.text().as_ref() {
+                "name" => event.name = map.next_value::<Value>()?.text(),
+                "cat" => event.category = map.next_value::<Value>()?.text(),
+                "pid" => event.process = map.next_value::<Value>()?.id(),
+                "tid" => event.thread = map.next_value::<Value>()?.id(),
+                "ts" => event.ts_us = map.next_value::<Value>()?.number().unwrap_or(0.0),
+                "dur" => event.dur_us = map.next_value::<Value>()?.number(),
+                "tts" => event.thread_ts_us = map.next_value::<Value>()?.number(),
+                "tdur" => event.thread_dur_us = map.next_value::<Value>()?.number(),
+                "args" => event.args = Some(map.next_value()?),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(event)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Event::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Event::default())
+    }
+}
+
+/// A field's value, whatever it is: text borrowed where JSON needed no unescaping.
+pub(crate) enum Value<'a> {
+    Text(Cow<'a, str>),
+    Number(f64),
+    Other,
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            _ => Cow::Borrowed(""),
+        }
+    }
+
+    fn number(self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn id(self) -> i64 {
+        self.number().unwrap_or(0.0) as i64
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Value::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Other)
+    }
+}

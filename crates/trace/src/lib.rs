@@ -1,0 +1,31 @@
+//! Reads what Chromium wrote while a page loaded: its trace, and a log of the protocol's network events.
+//!
+//! Pure: bytes in, typed facts out. Each byte is parsed once and only the events that carry a fact are kept.
+//! Which of these facts make a metric, and how, is the engine's business.
+//!
+//! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
+//! [`Trace::since_origin_ms`] turns one into what people read.
+
+mod error;
+mod event;
+mod frames;
+mod input;
+mod navigation;
+mod paints;
+mod protocol_log;
+mod reader;
+mod requests;
+mod screenshots;
+mod shifts;
+mod tasks;
+
+pub use error::TraceError;
+pub use frames::{Frame, Frames};
+pub use navigation::{Navigation, Thread};
+pub use paints::{LargestPaint, Milestone, Paints};
+pub use protocol_log::ProtocolLog;
+pub use reader::Trace;
+pub use requests::Request;
+pub use screenshots::Screenshot;
+pub use shifts::{LayoutShift, Shifts};
+pub use tasks::{Task, Tasks};

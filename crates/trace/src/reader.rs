@@ -1,0 +1,150 @@
+//! From bytes to facts in one pass: each event is shown to the rooms that may want it, then forgotten.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::TraceError;
+use crate::event::{Event, Value};
+use crate::frames::Frames;
+use crate::input;
+use crate::navigation::{Navigation, NavigationEvents};
+use crate::paints::{Milestone, Paints};
+use crate::requests::{Request, RequestEvents};
+use crate::screenshots::{Screenshot, distinct_from};
+use crate::shifts::Shifts;
+use crate::tasks::{TaskEvents, Tasks, is_task};
+
+const SCREENSHOT_CATEGORY: &str = "disabled-by-default-devtools.screenshot";
+
+/// What a trace tells about one page load.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    pub navigation: Navigation,
+    pub frames: Frames,
+    pub tasks: Tasks,
+    pub paints: Paints,
+    pub shifts: Shifts,
+    /// From the time origin on, in order, no two alike in a row.
+    pub screenshots: Vec<Screenshot>,
+    pub requests: Vec<Request>,
+    /// The end of the last event of any process.
+    pub end_us: f64,
+}
+
+impl Trace {
+    /// Reads a trace in either form Chromium and its tools write (an array of events, or an object with
+    /// `traceEvents`), gzipped or not.
+    pub fn read(bytes: &[u8]) -> Result<Self, TraceError> {
+        let text = input::text(bytes)?;
+        let collected: Collected = serde_json::from_str(&text).map_err(TraceError::Json)?;
+        collected.resolve()
+    }
+
+    pub fn since_origin_ms(&self, ts_us: f64) -> f64 {
+        (ts_us - self.navigation.time_origin_us) / 1000.0
+    }
+
+    /// When the main frame first reached the milestone after the time origin.
+    pub fn first_us(&self, milestone: Milestone) -> Option<f64> {
+        self.paints.first_after(
+            milestone,
+            &self.frames.main_id,
+            self.navigation.time_origin_us,
+        )
+    }
+}
+
+#[derive(Default)]
+struct Collected {
+    events: usize,
+    end_us: f64,
+    navigation: NavigationEvents,
+    tasks: TaskEvents,
+    paints: Paints,
+    shifts: Shifts,
+    screenshots: Vec<Screenshot>,
+    requests: RequestEvents,
+}
+
+impl Collected {
+    fn see(&mut self, event: &Event) {
+        self.events += 1;
+        let end_us = event.ts_us + event.dur_us.unwrap_or(0.0);
+        self.end_us = self.end_us.max(end_us);
+        if is_task(&event.name) {
+            self.tasks.see(event);
+        } else if event.category.contains(SCREENSHOT_CATEGORY) {
+            self.screenshots.extend(Screenshot::of(event));
+        } else if event.is_key() {
+            self.navigation.see(event);
+            self.paints.see(event);
+            self.shifts.see(event);
+            self.requests.see(event);
+        }
+    }
+
+    fn resolve(self) -> Result<Trace, TraceError> {
+        if self.events == 0 {
+            return Err(TraceError::NoEvents);
+        }
+        let (navigation, frames) = self.navigation.resolve()?;
+        Ok(Trace {
+            tasks: self.tasks.of_threads(&navigation.main_threads),
+            paints: self.paints.of_page(&frames),
+            shifts: self.shifts.of_page(&frames),
+            screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
+            requests: self.requests.of_page(&frames),
+            end_us: self.end_us,
+            navigation,
+            frames,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Collected {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut collected = Self::default();
+        deserializer.deserialize_any(TopLevel(&mut collected))?;
+        Ok(collected)
+    }
+}
+
+struct TopLevel<'c>(&'c mut Collected);
+
+impl<'de> Visitor<'de> for TopLevel<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an array of trace events or an object with \"traceEvents\"")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(event) = seq.next_element::<Event>()? {
+            self.0.see(&event);
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Value>()? {
+            if key.text() == "traceEvents" {
+                map.next_value_seed(Events(self.0))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Events<'c>(&'c mut Collected);
+
+impl<'de> DeserializeSeed<'de> for Events<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(TopLevel(self.0))
+    }
+}

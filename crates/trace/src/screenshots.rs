@@ -1,0 +1,133 @@
+//! Pictures of the page taken while it loaded.
+
+use serde::Deserialize;
+
+use crate::event::Event;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Base64(String);
+
+/// One picture of the viewport, taken when it was drawn.
+#[derive(Debug, Clone)]
+pub struct Screenshot {
+    pub ts_us: f64,
+    encoded: Base64,
+}
+
+#[derive(Deserialize)]
+struct ScreenshotArgs {
+    snapshot: String,
+}
+
+impl Screenshot {
+    /// Recent Chromium writes instant events, older object snapshots: both carry the picture in one place.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let args = event.args::<ScreenshotArgs>()?;
+        Some(Self {
+            ts_us: event.ts_us,
+            encoded: Base64(args.snapshot),
+        })
+    }
+
+    /// The picture as a JPEG file. Nothing if the trace holds something else in its place.
+    pub fn jpeg(&self) -> Option<Vec<u8>> {
+        self.encoded.decode()
+    }
+}
+
+/// Those from the time origin on, in order, without the ones that show what the one before showed.
+pub(crate) fn distinct_from(mut shots: Vec<Screenshot>, time_origin_us: f64) -> Vec<Screenshot> {
+    shots.retain(|shot| shot.ts_us >= time_origin_us);
+    shots.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
+    shots.dedup_by(|later, earlier| later.encoded == earlier.encoded);
+    shots
+}
+
+impl Base64 {
+    fn decode(&self) -> Option<Vec<u8>> {
+        let text = self.0.trim_end_matches('=').as_bytes();
+        let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+        for group in text.chunks(4) {
+            let mut bits = 0_u32;
+            for symbol in group {
+                bits = bits << 6 | u32::from(sextet(*symbol)?);
+            }
+            bits <<= 6 * (4 - group.len());
+            let whole_bytes = group.len() * 6 / 8;
+            bytes.extend_from_slice(&bits.to_be_bytes()[1..=whole_bytes]);
+        }
+        Some(bytes)
+    }
+}
+
+fn sextet(symbol: u8) -> Option<u8> {
+    Some(match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shot(ts_us: f64, picture: &str) -> Screenshot {
+        Screenshot {
+            ts_us,
+            encoded: Base64(picture.to_owned()),
+        }
+    }
+
+    fn encode(bytes: &[u8]) -> String {
+        const SYMBOLS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for group in bytes.chunks(3) {
+            let mut padded = [0; 4];
+            padded[1..=group.len()].copy_from_slice(group);
+            let bits = u32::from_be_bytes(padded);
+            for place in 0..4 {
+                let symbol = SYMBOLS[(bits >> (18 - 6 * place) & 63) as usize];
+                text.push(if place <= group.len() {
+                    symbol as char
+                } else {
+                    '='
+                });
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn pictures_before_the_navigation_and_repeats_are_left_out() {
+        let shots = vec![
+            shot(30.0, "B"),
+            shot(10.0, "A"),
+            shot(20.0, "A"),
+            shot(25.0, "A"),
+            shot(40.0, "A"),
+        ];
+        let kept: Vec<f64> = distinct_from(shots, 20.0)
+            .iter()
+            .map(|shot| shot.ts_us)
+            .collect();
+        assert_eq!(kept, [20.0, 30.0, 40.0]);
+    }
+
+    #[test]
+    fn text_that_is_no_base64_gives_no_picture() {
+        assert_eq!(shot(0.0, "not base64!").jpeg(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_picture_comes_out_as_it_went_in(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(shot(0.0, &encode(&bytes)).jpeg(), Some(bytes));
+        }
+    }
+}

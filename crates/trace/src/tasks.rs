@@ -1,0 +1,81 @@
+//! What the main threads were busy with, task by task.
+
+use std::collections::HashMap;
+
+use crate::event::Event;
+use crate::navigation::Thread;
+
+/// One turn of the main thread's scheduler, in wall time and in CPU time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Task {
+    pub start_us: f64,
+    pub dur_us: f64,
+    /// The thread's CPU clock at the start, and how much of it the task used: less than `dur_us` when the
+    /// thread was preempted. Unknown where the platform has no such clock.
+    pub cpu_start_us: Option<f64>,
+    pub cpu_dur_us: Option<f64>,
+}
+
+/// The tasks of the page's main threads in order of their start; of two that start together the longer first.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    pub all: Vec<Task>,
+    /// Whether the threads have any task at all, also ones without a duration. Without, the trace was not
+    /// recorded with the categories that blocking time needs.
+    pub recorded: bool,
+}
+
+/// Tasks of every thread of every process: which are the page's is known only when the trace has ended.
+#[derive(Debug, Default)]
+pub(crate) struct TaskEvents {
+    by_thread: HashMap<(i64, i64), Vec<Task>>,
+}
+
+/// The scheduler's tasks under the names they have had since Chromium 71, 69, 66 and before
+/// (trace-processor.js, `isScheduleableTask`).
+pub(crate) fn is_task(name: &str) -> bool {
+    matches!(
+        name,
+        "RunTask"
+            | "ThreadControllerImpl::RunTask"
+            | "ThreadControllerImpl::DoWork"
+            | "TaskQueueManager::ProcessTaskFromWorkQueue"
+    )
+}
+
+impl TaskEvents {
+    /// Begin and end events of a task that ran while tracing started or stopped have no duration and do not
+    /// count as work.
+    pub(crate) fn see(&mut self, event: &Event) {
+        let tasks = self
+            .by_thread
+            .entry((event.process, event.thread))
+            .or_default();
+        if let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us != 0.0) {
+            tasks.push(Task {
+                start_us: event.ts_us,
+                dur_us,
+                cpu_start_us: event.thread_ts_us,
+                cpu_dur_us: event.thread_dur_us,
+            });
+        }
+    }
+
+    pub(crate) fn of_threads(mut self, threads: &[Thread]) -> Tasks {
+        let mut tasks = Tasks::default();
+        for thread in threads {
+            if let Some(more) = self
+                .by_thread
+                .remove(&(thread.process_id, thread.thread_id))
+            {
+                tasks.recorded = true;
+                tasks.all.extend(more);
+            }
+        }
+        tasks.all.sort_by(|a, b| {
+            let by_start = a.start_us.total_cmp(&b.start_us);
+            by_start.then(b.dur_us.total_cmp(&a.dur_us))
+        });
+        tasks
+    }
+}

@@ -1,0 +1,154 @@
+//! Protocol logs written by hand, each to show one thing.
+
+use plumbline_trace::{ProtocolLog, Request, TraceError};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn message(method: &str, params: Value) -> Value {
+    json!({"method": format!("Network.{method}"), "params": params, "targetType": "page", "sessionId": "S"})
+}
+
+fn sent(id: &str, seconds: f64, url: &str) -> Value {
+    let request = json!({"url": url, "method": "GET"});
+    message(
+        "requestWillBeSent",
+        json!({"requestId": id, "request": request, "timestamp": seconds, "type": "Script"}),
+    )
+}
+
+fn redirected(id: &str, seconds: f64, url: &str) -> Value {
+    let mut message = sent(id, seconds, url);
+    message["params"]["redirectResponse"] =
+        json!({"status": 302, "protocol": "h2", "timing": timing(1.05)});
+    message
+}
+
+fn timing(request_seconds: f64) -> Value {
+    json!({"requestTime": request_seconds, "receiveHeadersEnd": 40.0})
+}
+
+fn received(id: &str, seconds: f64, timing: Value) -> Value {
+    let response = json!({"status": 200, "protocol": "h2", "timing": timing});
+    message(
+        "responseReceived",
+        json!({"requestId": id, "timestamp": seconds, "response": response}),
+    )
+}
+
+fn ended(method: &str, id: &str, seconds: f64) -> Value {
+    message(method, json!({"requestId": id, "timestamp": seconds}))
+}
+
+fn read(messages: &[Value]) -> Vec<Request> {
+    let bytes = serde_json::to_vec(messages).expect("JSON");
+    ProtocolLog::read(&bytes).expect("a readable log").requests
+}
+
+/// Start, end and status of each request.
+fn check(messages: &[Value], expected: &[(f64, Option<f64>, Option<i64>)]) {
+    let told: Vec<_> = read(messages)
+        .iter()
+        .map(|request| (request.start_ms, request.end_ms, request.status))
+        .collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_network_stacks_own_times_are_preferred() {
+    check(
+        &[
+            sent("1", 1.0, "http://page/"),
+            received("1", 1.5, timing(1.125)),
+            ended("loadingFinished", "1", 2.0),
+        ],
+        &[(1125.0, Some(2000.0), Some(200))],
+    );
+}
+
+#[test]
+fn without_them_the_messages_times_do() {
+    let unknown = json!({"requestTime": -1, "receiveHeadersEnd": -1});
+    for timing in [json!(null), unknown, json!({"requestTime": 1.25})] {
+        check(
+            &[
+                sent("1", 1.0, "http://page/"),
+                received("1", 1.5, timing),
+                ended("loadingFinished", "1", 2.0),
+            ],
+            &[(1000.0, Some(2000.0), Some(200))],
+        );
+    }
+}
+
+#[test]
+fn what_memory_answered_has_no_network_times() {
+    check(
+        &[
+            sent("1", 1.0, "http://page/"),
+            message("requestServedFromCache", json!({"requestId": "1"})),
+            received("1", 1.5, timing(0.25)),
+        ],
+        &[(1000.0, None, Some(200))],
+    );
+}
+
+#[test]
+fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
+    check(
+        &[
+            sent("1", 1.0, "http://page/a"),
+            redirected("1", 1.5, "http://page/b"),
+            received("1", 2.0, timing(1.625)),
+            ended("loadingFinished", "1", 3.0),
+        ],
+        &[
+            (1050.0, Some(1500.0), Some(302)),
+            (1625.0, Some(3000.0), Some(200)),
+        ],
+    );
+}
+
+#[test]
+fn the_first_end_counts_and_a_failure_is_one() {
+    let requests = read(&[
+        sent("1", 1.0, "http://page/"),
+        ended("loadingFailed", "1", 2.0),
+        ended("loadingFinished", "1", 3.0),
+        sent("2", 1.0, "http://page/"),
+        sent("2", 1.5, "http://page/again"),
+    ]);
+    assert_eq!(requests.len(), 2);
+    assert_eq!(
+        (requests[0].end_ms, requests[0].failed),
+        (Some(2000.0), true)
+    );
+    assert_eq!((requests[1].end_ms, requests[1].failed), (None, false));
+}
+
+#[test]
+fn messages_it_does_not_understand_are_passed_over() {
+    check(
+        &[
+            json!({"method": "Page.frameNavigated", "params": {"frame": {}}}),
+            json!({"method": 5}),
+            json!({}),
+            message("requestWillBeSent", json!({"requestId": 7})),
+            ended("loadingFinished", "unknown", 1.0),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    for bytes in [&b""[..], b"{}", b"[{\"method\"", b"[1]"] {
+        assert!(matches!(ProtocolLog::read(bytes), Err(TraceError::Json(_))));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = ProtocolLog::read(&bytes);
+    }
+}
