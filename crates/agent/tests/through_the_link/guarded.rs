@@ -1,0 +1,132 @@
+//! A page is a stranger's program in our network: what it may not reach, it does not reach.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plumbline_browser::VisitError;
+use plumbline_link::{Outcome, Resolution, Resolver};
+
+use crate::rig::{open_link, open_link_with, visit_through};
+use crate::site::{Answer, Site};
+
+/// The secret server of the host; anything that arrives there is a breach.
+async fn secret() -> Site {
+    Site::serve([("/", Answer::html("secret"))]).await
+}
+
+#[tokio::test]
+async fn no_address_of_this_machine_is_visited_in_any_spelling() {
+    let secret = secret().await;
+    let port = secret.address.port();
+    let link = open_link(&[]).await;
+    for host in [
+        "127.0.0.1",
+        "0x7f.1",
+        "2130706433",
+        "017700000001",
+        "127.1",
+        "localhost",
+        "localhost.",
+        "sub.localhost",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:7f00:1]",
+        "[::7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "named.example",
+        "named.example.",
+    ] {
+        let url = format!("http://{host}:{port}/");
+        let visited = visit_through(&link, &url).await;
+        assert!(matches!(visited, Err(VisitError::Page(_))), "{url}");
+    }
+    assert_eq!(secret.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_page_that_was_let_in_reaches_no_further() {
+    let secret = secret().await;
+    let (port, metadata) = (secret.address.port(), "http://169.254.169.254/latest/");
+    let page = format!(
+        r#"<!doctype html><title>Hostile</title><h1>Hello</h1>
+        <link rel=preconnect href="http://127.0.0.1:{port}"><link rel=preload as=image href="http://127.0.0.1:{port}/a">
+        <img src="http://127.0.0.1:{port}/b"><iframe src="http://localhost:{port}/c"></iframe>
+        <iframe src="view-source:http://127.0.0.1:{port}/"></iframe><iframe src="file:///etc/passwd"></iframe>
+        <script>
+          for (const host of ['127.0.0.1', '0x7f.1', '[::1]', '[::ffff:7f00:1]', 'localhost', 'named.example'])
+            fetch(`http://${{host}}:{port}/fetched`, {{mode: 'no-cors'}}).catch(() => {{}});
+          fetch('{metadata}', {{mode: 'no-cors'}}).catch(() => {{}});
+          new WebSocket('ws://127.0.0.1:{port}/socket');
+          new EventSource('http://127.0.0.1:{port}/events');
+          navigator.sendBeacon('http://127.0.0.1:{port}/beacon', 'x');
+          new Worker(URL.createObjectURL(new Blob([`fetch('http://127.0.0.1:{port}/worker', {{mode: 'no-cors'}})`])));
+          open('http://127.0.0.1:{port}/window');
+        </script>"#
+    );
+    let host = Site::serve([("/", Answer::html(page))]).await;
+    let link = open_link(&[&host.address.to_string()]).await;
+    let bundle = visit_through(&link, &host.url("/")).await.unwrap();
+    assert_eq!(secret.asked(), Vec::<String>::new());
+    assert!(host.asked().contains(&"/".to_owned()));
+    let records = link.records();
+    let refused = |host: &str| {
+        records
+            .iter()
+            .any(|r| r.host == host && matches!(r.outcome, Outcome::Blocked(_)))
+    };
+    assert!(refused("169.254.169.254"), "{records:?}");
+    assert!(refused("127.0.0.1"), "{records:?}");
+    let log = String::from_utf8(bundle.log).unwrap();
+    assert!(
+        log.contains("Network.loadingFailed"),
+        "a refused request is a failed one"
+    );
+}
+
+#[tokio::test]
+async fn a_chain_of_redirects_ends_where_the_guard_stands() {
+    let secret = secret().await;
+    let inside = secret.url("/");
+    let host = Site::serve_with(|address| {
+        [
+            ("/", Answer::redirect(&format!("http://{address}/second"))),
+            ("/second", Answer::redirect(&inside)),
+        ]
+        .into()
+    })
+    .await;
+    let link = open_link(&[&host.address.to_string()]).await;
+    let visited = visit_through(&link, &host.url("/")).await;
+    assert!(matches!(visited, Err(VisitError::Page(_))));
+    assert_eq!(secret.asked(), Vec::<String>::new());
+    let last = link.records().pop().unwrap();
+    assert!(matches!(last.outcome, Outcome::Blocked(_)), "{last:?}");
+}
+
+/// The first answer is an address that may be visited, every later one is ours.
+struct Rebinding(AtomicUsize);
+
+impl Resolver for Rebinding {
+    fn resolve<'a>(&'a self, _host: &'a str) -> Resolution<'a> {
+        let first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let address = if first {
+            [127, 0, 0, 7]
+        } else {
+            [127, 0, 0, 1]
+        };
+        Box::pin(async move { Ok(vec![IpAddr::from(address)]) })
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_mind_is_not_followed() {
+    let secret = secret().await;
+    let link = open_link_with(&["127.0.0.7"], Rebinding(AtomicUsize::new(0))).await;
+    let url = format!("http://rebinding.example:{}/", secret.address.port());
+    for _ in 0..2 {
+        let visited = visit_through(&link, &url).await;
+        assert!(matches!(visited, Err(VisitError::Page(_))));
+    }
+    assert_eq!(secret.asked(), Vec::<String>::new());
+}
