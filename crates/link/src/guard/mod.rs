@@ -15,7 +15,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub use allow::AllowTarget;
 pub use refusal::{Reason, Refusal};
@@ -52,11 +52,29 @@ impl Guard {
         if let Some(ip) = name::literal(&host) {
             return self.check_address(&host, SocketAddr::new(ip, port));
         }
-        if self.allows_name(&host, port) {
-            return self.check_port(&host, None, port);
+        let is_allowed = self.allows_name(&host, port)
+            || self
+                .loopback_of(&host, port)
+                .is_some_and(|ips| !ips.is_empty());
+        if !is_allowed {
+            name::check(&host)?;
         }
-        name::check(&host)?;
         self.check_port(&host, None, port)
+    }
+
+    /// For `localhost` and names below it, which are loopback by definition and asked of nobody (RFC
+    /// 6761, 6.3): the loopback addresses that the operator allowed. `None` for any other name.
+    pub(crate) fn loopback_of(&self, host: &str, port: u16) -> Option<Vec<IpAddr>> {
+        let host = name::normalise(host);
+        if host != "localhost" && !host.ends_with(".localhost") {
+            return None;
+        }
+        let both = [
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ];
+        let is_allowed = |ip: &IpAddr| self.allows(&host, SocketAddr::new(*ip, port));
+        Some(both.into_iter().filter(is_allowed).collect())
     }
 
     /// Judges the address a connection for `host` is about to be made to.

@@ -252,6 +252,20 @@ fn a_name_of_this_machine_can_be_allowed() {
 }
 
 #[test]
+fn localhost_leads_to_the_loopback_addresses_that_are_allowed_and_to_no_others() {
+    let g = guard(&["127.0.0.1:3000"]);
+    for host in ["localhost", "LOCALHOST.", "page.localhost"] {
+        assert!(g.check_host(host, 3000).is_ok(), "{host}");
+        assert!(g.check_host(host, 3001).is_err(), "{host}");
+        let v4 = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(g.loopback_of(host, 3000), Some(vec![v4]), "{host}");
+    }
+    assert_eq!(g.loopback_of("localhost.example.com", 3000), None);
+    let both = guard(&["localhost"]).loopback_of("localhost", 80);
+    assert_eq!(both.map(|ips| ips.len()), Some(2));
+}
+
+#[test]
 fn an_allowed_address_is_allowed_under_any_name() {
     let g = guard(&["127.0.0.0/8", "[fd00::5]:8443", "10.9.8.7:90"]);
     for (host, addr, ok) in [
@@ -271,8 +285,8 @@ fn an_allowed_address_is_allowed_under_any_name() {
         let found = g.check_address(host, addr.parse().expect(addr));
         assert_eq!(found.is_ok(), ok, "{host} {addr}");
     }
-    // By name alone nothing is allowed: `localhost` may resolve elsewhere.
-    assert!(g.check_host("localhost", 8080).is_err());
+    // Nobody is asked what `localhost` is, so an address is enough to allow it.
+    assert!(g.check_host("localhost", 8080).is_ok());
     assert!(g.check_host("127.0.0.1", 8080).is_ok());
 }
 

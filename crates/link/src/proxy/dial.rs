@@ -40,8 +40,11 @@ pub(super) async fn dial(
         .guard
         .check_host(host, *port)
         .map_err(Outcome::Blocked)?;
-    let addresses = match literal(host) {
-        Some(ip) => vec![ip],
+    let known = literal(host)
+        .map(|ip| vec![ip])
+        .or_else(|| shared.guard.loopback_of(host, *port));
+    let addresses = match known {
+        Some(addresses) => addresses,
         None => look_up(shared, host).await?,
     };
     let addresses: Vec<SocketAddr> = addresses
