@@ -1,8 +1,16 @@
 # make run    install what is missing, build, serve with a key to try
 # make test   install what is missing, run every test
 # make build  leaves target/release/plumbline
+#
+# make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages
+# make bench-link       the link beside a packet-level network; root     ONLY=a,b
 
-.PHONY: run test build setup
+.PHONY: run test build setup bench-agreement bench-link corpus
+
+# The pages and the reference tools are not part of the repository; they stand beside it.
+SHARED ?= ../shared
+CORPUS ?= target/corpus
+ONLY ?=
 
 run: build
 	target/release/plumbline serve --data data --create-key 100
@@ -15,3 +23,18 @@ build: setup
 
 setup:
 	@tools/setup
+
+bench-agreement: build corpus
+	@node $(SHARED)/corpus/serve.mjs $(CORPUS) --port 9100 > target/corpus.urls & server=$$!; \
+	trap 'kill $$server' EXIT; \
+	for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s target/corpus.urls ] && break; sleep 0.5; done; sleep 1; \
+	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --only '$(ONLY)'
+
+bench-link: setup corpus
+	cargo build --release --locked --example visit_once -p plumbline-agent
+	bench/link --pages $(CORPUS) --truth $(SHARED)/tools/packet_link.py --only '$(ONLY)'
+
+corpus:
+	@[ -e $(SHARED)/corpus/fetch.sh ] && [ -e $(SHARED)/tools ] || \
+	  { echo "$(SHARED)/corpus and $(SHARED)/tools are missing: make … SHARED=DIR says where they are" >&2; exit 1; }
+	ONLY='$(ONLY)' bash $(SHARED)/corpus/fetch.sh $(CORPUS)

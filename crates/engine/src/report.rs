@@ -99,7 +99,7 @@ pub struct CpuUsed {
     /// What the main thread waited for a core; none where the host does not tell.
     #[serde(default)]
     pub contention: Option<Contention>,
-    /// How often the page was visited until a visit was not spoiled by the host.
+    /// How often the page was visited; more than once where the host spoiled a visit.
     #[serde(default)]
     pub visits: u32,
 }

@@ -59,13 +59,28 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
             .map_or("–".to_owned(), |m| format!("{:.3}", m.value));
         writeln!(out, "  {:<26}{shift:>7}", "Cumulative Layout Shift")?;
     }
-    if !report.warnings.is_empty() {
+    let notes: Vec<String> = notes(report).collect();
+    if !notes.is_empty() {
         writeln!(out)?;
     }
-    for warning in &report.warnings {
-        writeln!(out, "  Note: {}", plain(warning))?;
+    for note in notes {
+        writeln!(out, "  Note: {}", plain(&note))?;
     }
     Ok(())
+}
+
+fn notes(report: &Report) -> impl Iterator<Item = String> {
+    let cpu = &report.conditions.cpu;
+    let limited = cpu.limited_by_host && report.error.is_none();
+    let limited = limited.then(|| {
+        format!(
+            "The device is faster than this machine ({} against {:.0}): the page ran as fast as it \
+             could here.",
+            cpu.device_index.unwrap_or_default(),
+            cpu.host_index.unwrap_or_default()
+        )
+    });
+    limited.into_iter().chain(report.warnings.iter().cloned())
 }
 
 fn whole(metric: Option<Metric>) -> String {
@@ -88,4 +103,84 @@ fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_bundle::{Failure, FailureCode};
+    use plumbline_catalog::Mode;
+    use plumbline_engine::not_measured;
+    use plumbline_engine::report::{
+        AsTraced, Conditions, CpuUsed, DeviceUsed, LocationUsed, Metrics, NetworkUsed,
+    };
+
+    use super::*;
+
+    fn report() -> Report {
+        let conditions = Conditions {
+            device: DeviceUsed {
+                id: "mobile".to_owned(),
+                name: "Phone (412x823)".to_owned(),
+                mode: Mode::Mobile,
+            },
+            network: NetworkUsed {
+                id: "cable".to_owned(),
+                name: "Cable".to_owned(),
+                down_kbps: 5000.0,
+                up_kbps: 1000.0,
+                rtt_ms: 151.0,
+            },
+            location: LocationUsed {
+                id: "eu".to_owned(),
+                name: "Frankfurt, Germany".to_owned(),
+                mode: LocationMode::Simulated,
+                added_rtt_ms: 123.0,
+            },
+            cpu: CpuUsed {
+                rate: 1.0,
+                ..CpuUsed::default()
+            },
+        };
+        let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
+        not_measured("https://example.com/", conditions, failure)
+    }
+
+    #[test]
+    fn a_page_that_could_not_be_measured_says_why() {
+        let text = render(&report());
+        assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
+        assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
+    }
+
+    #[test]
+    fn what_is_missing_is_a_dash_and_a_page_cannot_steer_the_terminal() {
+        let none = None;
+        let measured = Report {
+            error: None,
+            metrics: Some(Metrics {
+                fcp: Some(Metric {
+                    value: 1234.4,
+                    score: 0.9,
+                }),
+                lcp: none,
+                tbt: none,
+                cls: none,
+                si: none,
+                tti: none,
+                as_traced: AsTraced::default(),
+            }),
+            final_url: Some("https://example.com/\u{1b}[31m".to_owned()),
+            ..report()
+        };
+        let text = render(&measured);
+        assert!(
+            text.contains("First Contentful Paint       1234 ms"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Largest Contentful Paint        – ms"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
 }

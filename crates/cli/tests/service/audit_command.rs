@@ -62,3 +62,45 @@ fn a_wrong_command_ends_with_two_and_names_what_there_is() {
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn kept_evidence_is_judged_again_to_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("bundle.gz");
+    let bundle = bundle.to_str().unwrap();
+    let url = format!("http://{}/", pages::serve());
+    let output = audit(&[&url, "--network", "wifi", "--json", "--bundle", bundle]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let audited: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let judge = || plumbline().args(["judge", bundle]).output().unwrap();
+    let judged: Value = serde_json::from_slice(&judge().stdout).unwrap();
+    assert_eq!(judge().stdout, judge().stdout);
+    for part in ["scores", "metrics", "categories"] {
+        assert_eq!(audited[part], judged[part], "{part}");
+    }
+    for score in [
+        "performance",
+        "accessibility",
+        "seo",
+        "bestPractices",
+        "pwa",
+    ] {
+        assert!(judged["scores"][score].is_number(), "{score}");
+    }
+}
+
+#[test]
+fn the_metrics_of_a_trace_are_printed_unrounded() {
+    let data = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../engine/tests/data/long-tasks.trace.json.gz"
+    );
+    let output = plumbline().args(["metrics", data]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let metrics: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for name in ["fcp", "lcp", "si", "tbt", "cls", "tti", "performance"] {
+        assert!(metrics[name].is_number(), "{name}: {metrics}");
+    }
+    let missing = plumbline().args(["metrics", "none.json"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+}

@@ -6,4 +6,5 @@ mod client;
 mod pages;
 mod restarts;
 mod server;
+mod settings;
 mod whole_way;

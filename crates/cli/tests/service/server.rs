@@ -21,6 +21,10 @@ pub struct Server {
 
 impl Server {
     pub fn start(data: &Path, more: &[&str]) -> Self {
+        Self::start_with(data, more, &[])
+    }
+
+    pub fn start_with(data: &Path, more: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = plumbline()
             .args([
                 "serve",
@@ -32,6 +36,7 @@ impl Server {
             ])
             .arg(data)
             .args(more)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

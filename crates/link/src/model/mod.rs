@@ -1,11 +1,11 @@
 //! The network as a pure state machine: what is offered at one end, and when it comes out at the
 //! other. No sockets, no clock: time is a number of nanoseconds since the link opened, passed in.
 //!
-//! Per direction there is one [`line`] of the profile's rate, shared by all connections packet by
+//! Per direction there is one `line` of the profile's rate, shared by all connections packet by
 //! packet, with a drop-tail queue in front and half of the round trip behind. The hosts at its ends
-//! speak TCP as Linux does: [`sender`] (slow start, pacing, recovery) and [`receiver`]
+//! speak TCP as Linux does: `sender` (slow start, pacing, recovery) and `receiver`
 //! (acknowledgements, windows). Acknowledgements travel the other line and take their place there.
-//! A handshake and a name lookup are [`Network::message`]s, one each way.
+//! A handshake and a name lookup are messages ([`Network::message`]), one each way.
 //!
 //! The model counts bytes; whoever drives it keeps them. It never reorders: what is delivered is
 //! always the next bytes of the flow.

@@ -53,7 +53,7 @@ pub(crate) enum Output {
     Ended(ConnectionId, Way),
     /// The other host has given the connection up; only what was delivered counts.
     Reset(ConnectionId, Way),
-    /// The flow's sender may want more bytes: ask [`Network::room`].
+    /// The flow's sender may want more bytes: ask [`super::Network::room`].
     Room(ConnectionId, Way),
     /// A message has arrived, by the tag it was sent with.
     Message(u64),

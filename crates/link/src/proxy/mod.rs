@@ -3,8 +3,8 @@
 //! Everything runs on one thread of the link's own: a packet that is due is read, delayed and
 //! written without waiting for other threads, which on a busy machine is most of the error.
 //!
-//! One task per connection: it reads the request ([`socks`]), finds and connects the host
-//! ([`dial`], where the guard decides) and moves the bytes ([`carry`]) over the [`wire`].
+//! One task per connection: it reads the request (`socks`), finds and connects the host
+//! (`dial`, where the guard decides) and moves the bytes (`carry`) over the `wire`.
 
 mod bytes_in_order;
 mod carry;

@@ -1,0 +1,118 @@
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::client::Client;
+use crate::server::{Server, create_key, plumbline};
+
+fn status_of_start(server: &Server, data: &Path, url: &str) -> u16 {
+    let client = Client {
+        address: server.address,
+        key: create_key(data, 1),
+    };
+    client.start(url).status
+}
+
+#[test]
+fn flags_win_over_the_environment_and_both_over_the_file() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("plumbline.toml");
+    let text =
+        "slots = 0\nlisten = \"127.0.0.1:1\"\nallow-target = [\"10.1.2.3\"]\nlog = \"warn\"\n";
+    std::fs::write(&file, text).unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+
+    // The file's port 1 cannot be listened on, so the flag has won.
+    let by_file = Server::start(data.path(), &config);
+    assert_eq!(
+        status_of_start(&by_file, data.path(), "http://10.1.2.3/"),
+        200
+    );
+    assert_eq!(
+        status_of_start(&by_file, data.path(), "http://10.9.9.9/"),
+        406
+    );
+    by_file.stop();
+
+    let by_environment = Server::start_with(
+        data.path(),
+        &config,
+        &[("PLUMBLINE_ALLOW_TARGET", "10.9.9.9,10.8.0.0/16")],
+    );
+    assert_eq!(
+        status_of_start(&by_environment, data.path(), "http://10.9.9.9/"),
+        200
+    );
+    assert_eq!(
+        status_of_start(&by_environment, data.path(), "http://10.8.7.6/"),
+        200
+    );
+    assert_eq!(
+        status_of_start(&by_environment, data.path(), "http://10.1.2.3/"),
+        406
+    );
+    by_environment.stop();
+}
+
+#[test]
+fn a_file_with_a_name_that_is_none_is_refused_by_name() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("plumbline.toml");
+    std::fs::write(&file, "allow-targets = []\n").unwrap();
+    let output = plumbline()
+        .args(["serve", "--config", file.to_str().unwrap(), "--data"])
+        .arg(data.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("allow-targets"), "{said}");
+}
+
+#[test]
+fn a_second_server_on_the_same_data_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let first = Server::start(data.path(), &["--slots", "0"]);
+    let second = plumbline()
+        .args(["serve", "--listen", "127.0.0.1:0", "--slots", "0", "--data"])
+        .arg(data.path())
+        .stdout(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert!(said.contains("another server runs on"), "{said}");
+    assert_eq!(first.stop(), Some(0));
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked_while_a_server_runs() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--slots", "0"]);
+    let key = create_key(data.path(), 1);
+    let id = key.split('_').nth(1).unwrap().to_owned();
+    let client = Client {
+        address: server.address,
+        key: key.clone(),
+    };
+    assert_eq!(client.get("/v1/audit/status/none").status, 404);
+    let run = |args: &[&str]| {
+        let output = plumbline()
+            .args(args)
+            .arg("--data")
+            .arg(data.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run(&["credits", "add", &id, "41"]).contains("has 42 credits"));
+    assert!(run(&["credits", "add", &id, "-100"]).contains("has 0 credits"));
+    run(&["keys", "revoke", &id]);
+    assert_eq!(client.get("/v1/audit/status/none").status, 401);
+    let listed = run(&["keys", "list"]);
+    assert!(listed.contains("revoked"), "{listed}");
+    assert!(
+        !listed.contains(key.split('_').nth(2).unwrap()),
+        "the secret is shown once only"
+    );
+}
