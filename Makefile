@@ -28,7 +28,7 @@ bench-agreement: build corpus
 	@node $(SHARED)/corpus/serve.mjs $(CORPUS) --port 9100 > target/corpus.urls & server=$$!; \
 	trap 'kill $$server' EXIT; \
 	for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s target/corpus.urls ] && break; sleep 0.5; done; sleep 1; \
-	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --only '$(ONLY)'
+	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --again --only '$(ONLY)'
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent
