@@ -257,7 +257,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closing: watch::
     }
     loop {
         tokio::select! {
-            _ = closing.changed() => return serving.shutdown().await,
+            _ = closing.changed() => {
+                // First nobody comes in any more, then everybody leaves.
+                drop(listener);
+                return serving.shutdown().await;
+            }
             Some(_) = serving.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => {
