@@ -100,6 +100,24 @@ fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
         let _ = rustix::process::waitpgid(group, WaitOptions::NOHANG);
         std::thread::sleep(Duration::from_millis(1));
     }
+    reap_crash_handlers();
+}
+
+/// Chromium's crash handler leaves its process group and ends a moment after its browser; as it was
+/// orphaned, it is ours to reap. One that is not done yet is reaped with the next browser. Only by
+/// its own id and name: no other child's end may be taken from who waits for it.
+fn reap_crash_handlers() {
+    let ours = format!(" Z {} ", std::process::id());
+    for pid in all_pids() {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let is_handler = stat.contains("(chrome_crashpad");
+        let is_our_zombie = stat
+            .rsplit_once(')')
+            .is_some_and(|(_, fields)| fields.starts_with(&ours));
+        if let (true, true, Some(pid)) = (is_handler, is_our_zombie, Pid::from_raw(pid)) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
 }
 
 /// Kills every process group that is a browser with this home, as its command line says.
