@@ -69,9 +69,9 @@ const AROUND_THE_VISIT: Duration = Duration::from_secs(150);
 
 /// A page on a busy host is visited again, but not for ever.
 const MOST_VISITS: u32 = 3;
-/// Two readings of the host's speed that differ by more mean that the rate was wrong for part of
-/// the visit.
-const DRIFT_ALLOWED: f64 = 0.15;
+/// A core that was this much slower than the device needs it, on the average of the load, could not
+/// be held to the device's speed.
+const SLOWNESS_ALLOWED: f64 = 0.15;
 /// The part of the load in which the main thread stood without a core, beyond which more than its
 /// tasks are late: what others do for the page (network, compositor) waits as well.
 const CONTENTION_ALLOWED: f64 = 0.10;
@@ -119,19 +119,18 @@ impl Auditor {
     ) -> Result<Audited, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
-        let host_index = self.cpu.host_index().await.map_err(AuditFault::of)?;
-        let choice = self.cpu.choose(host_index, cpu.device_index).await;
-        let choice = choice.map_err(AuditFault::of)?;
+        let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
+        let choice = calibration.choose(cpu.device_index);
         cpu.rate = choice.rate;
         cpu.limited_by_host = choice.limited_by_host;
-        cpu.host_index = Some(host_index);
+        cpu.nominal_index = Some(calibration.host_index);
 
         let link = self
             .open_link(&conditions, resolved.network.loss_pct)
             .await?;
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
-            cpu_rate: choice.rate,
+            throttle: choice.throttle,
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
@@ -140,11 +139,7 @@ impl Auditor {
         let explained = reason::explain(visited, &link);
         link.close().await;
         match explained {
-            Ok(bundle) => {
-                let after = self.cpu.host_index().await.map_err(AuditFault::of)?;
-                conditions.cpu.host_index_after = Some(after);
-                judge(bundle, conditions, progress).await
-            }
+            Ok(bundle) => judge(bundle, conditions, progress).await,
             Err(VisitError::Page(failure)) => {
                 Ok(not_measured(&order.url, conditions, failure).into())
             }
@@ -217,17 +212,16 @@ fn spoiled_by(report: &Report) -> f64 {
     if report.error.is_some() {
         return 0.0;
     }
-    let drift = match (cpu.host_index, cpu.host_index_after) {
-        (Some(before), Some(after)) if before > 0.0 => (after / before - 1.0).abs(),
+    // A page that is not throttled runs as fast as the host does, whatever that is.
+    let slowness = match (cpu.host_index, cpu.device_index) {
+        (Some(host), Some(device)) if cpu.rate > 1.0 => 1.0 - host / f64::from(device),
         _ => 0.0,
     };
-    // An unthrottled device runs as fast as the host does, whatever that is.
-    let drift = if cpu.rate > 1.0 { drift } else { 0.0 };
     let lost = match cpu.contention {
         Some(contention) if contention.until_ms > 0.0 => {
             (contention.waited_ms - WAIT_UNSEEN_MS).max(0.0) / contention.until_ms
         }
         _ => 0.0,
     };
-    (drift / DRIFT_ALLOWED).max(lost / CONTENTION_ALLOWED)
+    (slowness / SLOWNESS_ALLOWED).max(lost / CONTENTION_ALLOWED)
 }

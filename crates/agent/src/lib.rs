@@ -6,12 +6,11 @@
 mod auditor;
 mod conditions;
 mod cpu;
-
 mod reason;
 mod run;
 mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};
-pub use cpu::{Calibration, Choice, Cpu, DeviceRate};
+pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
 pub use run::{AgentSettings, run};
 pub use work::{Hold, Job, Work, WorkError};

@@ -4,7 +4,9 @@
 
 use std::time::Instant;
 
-use plumbline_browser::{Benchmark, Gauge, LaunchOptions, Launcher, Pool, VisitPlan, sweep, visit};
+use plumbline_browser::{
+    Benchmark, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitPlan, sweep, visit,
+};
 use plumbline_catalog::{BUILT_IN, Catalog};
 
 #[tokio::main]
@@ -14,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .ok_or("usage: visit URL [DEVICE] [CPU_RATE] [DIRECTORY]")?;
     let device = arguments.next().unwrap_or_else(|| "mobile".to_owned());
-    let cpu_rate = arguments.next().map_or(Ok(1.0), |rate| rate.parse())?;
+    let rate = arguments.next().map_or(Ok(1.0), |rate| rate.parse())?;
     let directory = arguments.next();
     let catalog = Catalog::load(BUILT_IN)?;
     let device = catalog.device(&device).ok_or("no such device")?.clone();
@@ -27,15 +29,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     let browser = pool.take().await?;
     println!("browser    {} ms", started.elapsed().as_millis());
+    let nominal_ns = gauge.read(Throttle::NONE, Benchmark::Full).await?.piece_ns;
+    let throttle = Throttle::Paced { rate, nominal_ns };
     for benchmark in [Benchmark::Quick, Benchmark::Full] {
         let started = Instant::now();
-        let index = gauge.index(cpu_rate, benchmark).await?;
+        let index = gauge.read(throttle, benchmark).await?.index;
         let ms = started.elapsed().as_millis();
         println!("index      {index:.0} ({benchmark:?}, {ms} ms)");
     }
 
     let plan = VisitPlan {
-        cpu_rate,
+        throttle,
         ..VisitPlan::new(url, device)
     };
     let started = Instant::now();

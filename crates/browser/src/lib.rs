@@ -10,15 +10,15 @@ mod error;
 mod gather;
 mod gauge;
 mod launch;
+mod pacer;
 mod pool;
 mod protocol;
-mod schedstat;
-mod scheduler;
 mod visit;
 
 pub use error::BrowserError;
-pub use gauge::{Benchmark, Gauge};
+pub use gauge::{Benchmark, Gauge, Reading};
 pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
+pub use pacer::Throttle;
 pub use pool::Pool;
 pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
 

@@ -5,7 +5,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
-use crate::metrics::contention::{self, Waits};
+use crate::metrics::processor::{self, Processor};
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
 use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
@@ -48,8 +48,15 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
             measured,
             as_traced,
             contention,
+            speed,
         }) => {
-            report.conditions.cpu.contention = contention;
+            let cpu = &mut report.conditions.cpu;
+            cpu.contention = contention;
+            // Bundles from before there was a pacer carry readings of their own.
+            if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
+                cpu.host_index = Some(nominal * during);
+                cpu.host_index_after = Some(nominal * after);
+            }
             let mode = report.conditions.device.mode;
             report.categories = registry::judge(bundle, mode);
             for category in &report.categories {
@@ -117,6 +124,8 @@ struct Judged {
     measured: Measured,
     as_traced: AsTraced,
     contention: Option<Contention>,
+    /// The core's speed during the load and after it, 1 being nominal.
+    speed: Option<[f64; 2]>,
 }
 
 fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
@@ -124,9 +133,9 @@ fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failur
         |what: &str| Failure::new(FailureCode::Internal, format!("the {what} is unreadable"));
     let trace = Trace::read(&bundle.trace).map_err(|_| broken("trace"))?;
     let log = ProtocolLog::read(&bundle.log).map_err(|_| broken("protocol log"))?;
-    let waits = waits(bundle, &trace);
+    let processor = processor(bundle, &trace);
     let traced_tasks = main_tasks(&trace);
-    let tasks = waits.taken_out_of(&traced_tasks);
+    let tasks = processor.on_device(&traced_tasks);
     let mut measured = metrics::measure_tasks(&trace, Some(&log), &tasks);
     let Ok(fcp_ms) = measured.fcp else {
         return Err(Failure::new(
@@ -149,8 +158,12 @@ fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failur
     }
     let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);
     Ok(Judged {
-        contention: waits.share(0.0, until_ms).map(|share| Contention {
-            waited_ms: waits.waited_ms(0.0, until_ms),
+        speed: processor
+            .speed(0.0, until_ms)
+            .zip(processor.speed_afterwards())
+            .map(<[f64; 2]>::from),
+        contention: processor.share_lost(0.0, until_ms).map(|share| Contention {
+            waited_ms: processor.lost_ms(0.0, until_ms),
             share,
             until_ms,
         }),
@@ -162,11 +175,11 @@ fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failur
     })
 }
 
-fn waits(bundle: &Bundle, trace: &Trace) -> Waits {
-    let Some(Artifact::Gathered(raw)) = bundle.artifacts.get(contention::ARTIFACT) else {
-        return Waits::default();
+fn processor(bundle: &Bundle, trace: &Trace) -> Processor {
+    let Some(Artifact::Gathered(raw)) = bundle.artifacts.get(processor::ARTIFACT) else {
+        return Processor::default();
     };
     serde_json::from_str(raw.get())
-        .map(|samples| Waits::of(&samples, trace))
+        .map(|samples| Processor::of(&samples, trace))
         .unwrap_or_default()
 }

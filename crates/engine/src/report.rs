@@ -85,11 +85,14 @@ pub enum LocationMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CpuUsed {
-    /// The throttling rate that Chromium was set to; 1 is none.
+    /// How many times slower than the nominal speed the page was held; 1 is not at all.
     pub rate: f64,
     /// The device's speed; none where it is never slowed down.
     pub device_index: Option<u32>,
-    /// The host's speed right before the visit, unthrottled.
+    /// The host's speed when it was calibrated, unthrottled: what the rate counts from.
+    #[serde(default)]
+    pub nominal_index: Option<f64>,
+    /// The speed that the page's core had during the load, unthrottled, on the average.
     pub host_index: Option<f64>,
     /// And right after it.
     pub host_index_after: Option<f64>,

@@ -1,5 +1,6 @@
 //! What was measured of a host, and the rate that follows from it. Pure.
 
+use plumbline_browser::Throttle;
 use serde::{Deserialize, Serialize};
 
 /// What was measured of a host and its browser.
@@ -10,10 +11,25 @@ pub struct Calibration {
     pub browser: String,
     /// The processor, as the host names it.
     pub processor: String,
-    /// The host's speed when it was calibrated, unthrottled.
+    /// The pacer's work is as fast as the compiler made it.
+    pub optimized: bool,
+    /// The host's nominal speed, unthrottled: what was read when it was calibrated.
     pub host_index: f64,
+    /// What the pacer's piece of work took meanwhile.
+    pub nominal_ns: f64,
+    pub way: Way,
     /// What each rate does, in rising order of both.
     pub steps: Vec<Step>,
+}
+
+/// Who slows the page down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// A thread of ours on the page's core, which follows the core's speed.
+    Paced,
+    /// Chromium itself, where the kernel does not tell what threads do or lets us outrank none.
+    ByChromium,
 }
 
 /// At this throttling rate the host is so many times slower.
@@ -26,6 +42,7 @@ pub struct Step {
 /// The throttling of one visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
+    pub throttle: Throttle,
     pub rate: f64,
     /// The speed that the rate should bring.
     pub reached_index: f64,
@@ -37,9 +54,11 @@ pub struct Choice {
 const AS_FAST: f64 = 0.95;
 
 impl Calibration {
-    /// The rate that brings a host of this speed to a device's.
-    pub fn choose(&self, host_index: f64, device_index: Option<u32>) -> Choice {
+    /// The rate that brings this host to a device's speed.
+    pub fn choose(&self, device_index: Option<u32>) -> Choice {
+        let host_index = self.host_index;
         let unthrottled = |limited_by_host| Choice {
+            throttle: self.throttle(1.0),
             rate: 1.0,
             reached_index: host_index,
             limited_by_host,
@@ -51,11 +70,17 @@ impl Calibration {
         if slowdown <= 1.0 {
             return unthrottled(slowdown < AS_FAST);
         }
+        let rate = self.rate_for(slowdown);
         Choice {
-            rate: self.rate_for(slowdown),
+            throttle: self.throttle(rate),
+            rate,
             reached_index: target,
             limited_by_host: false,
         }
+    }
+
+    pub(super) fn throttle(&self, rate: f64) -> Throttle {
+        self.way.throttle(rate, self.nominal_ns)
     }
 
     /// Read off between the steps around it; beyond the last, as the last one goes on.
@@ -72,6 +97,17 @@ impl Calibration {
                 before.rate + part * (next.rate - before.rate)
             }
             None => slowdown * before.rate / before.slowdown,
+        }
+    }
+}
+
+impl Way {
+    pub(super) fn throttle(self, rate: f64, nominal_ns: f64) -> Throttle {
+        match self {
+            Self::Paced => Throttle::Paced { rate, nominal_ns },
+            // Not slowed down by us, but watched all the same.
+            Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal_ns },
+            Self::ByChromium => Throttle::ByChromium { rate },
         }
     }
 }
@@ -132,7 +168,10 @@ mod tests {
         Calibration {
             browser: "Chrome/156".to_owned(),
             processor: "any".to_owned(),
+            optimized: true,
             host_index: 1800.0,
+            nominal_ns: 4000.0,
+            way: Way::Paced,
             steps: vec![
                 Step {
                     rate: 2.0,
@@ -152,33 +191,45 @@ mod tests {
 
     #[test]
     fn a_slower_device_gets_the_rate_that_was_measured_to_bring_its_speed() {
-        let choice = calibration().choose(1800.0, Some(500));
+        let choice = calibration().choose(Some(500));
         assert_eq!((choice.rate, choice.reached_index), (4.0, 500.0));
-        assert!((calibration().choose(1800.0, Some(667)).rate - 3.0).abs() < 0.01);
+        assert!((calibration().choose(Some(667)).rate - 3.0).abs() < 0.01);
     }
 
     #[test]
-    fn the_rate_follows_the_host() {
-        let fast = calibration().choose(1800.0, Some(440)).rate;
-        let slow = calibration().choose(900.0, Some(440)).rate;
-        assert!(slow < fast && slow > 1.0, "{slow} {fast}");
+    fn a_page_is_paced_against_the_nominal_speed() {
+        let paced = Throttle::Paced {
+            rate: 4.0,
+            nominal_ns: 4000.0,
+        };
+        assert_eq!(calibration().choose(Some(500)).throttle, paced);
+    }
+
+    #[test]
+    fn chromium_slows_down_where_the_pacer_cannot() {
+        let calibration = Calibration {
+            way: Way::ByChromium,
+            ..calibration()
+        };
+        let choice = calibration.choose(Some(500));
+        assert_eq!(choice.throttle, Throttle::ByChromium { rate: 4.0 });
     }
 
     #[test]
     fn a_device_without_an_index_is_never_throttled() {
-        let choice = calibration().choose(1800.0, None);
+        let choice = calibration().choose(None);
         assert_eq!((choice.rate, choice.limited_by_host), (1.0, false));
     }
 
     #[test]
     fn a_device_faster_than_the_host_is_limited_by_it() {
-        assert!(calibration().choose(1800.0, Some(3200)).limited_by_host);
-        assert!(!calibration().choose(1800.0, Some(1850)).limited_by_host);
+        assert!(calibration().choose(Some(3200)).limited_by_host);
+        assert!(!calibration().choose(Some(1850)).limited_by_host);
     }
 
     #[test]
     fn beyond_the_last_step_its_proportion_goes_on() {
-        assert_eq!(calibration().choose(1800.0, Some(180)).rate, 10.0);
+        assert_eq!(calibration().choose(Some(180)).rate, 10.0);
     }
 
     #[test]

@@ -1,39 +1,37 @@
 //! How fast this host is, and how much it must be slowed down to be as fast as a device.
 //!
-//! Speeds are on Lighthouse's BenchmarkIndex scale. Chromium's throttling at rate 4 does not make a
-//! host four times slower by that measure: what each rate really does is measured, by bisection,
-//! once per host and browser. Hosts drift, so the speed itself is read again around each visit and
-//! the rate follows it.
+//! Speeds are on Lighthouse's BenchmarkIndex scale. A host is calibrated once, together with its
+//! browser: its nominal speed, and, by bisection, what each throttling rate makes of that. Hosts
+//! drift; the pacer of a visit follows that while the page is loading (see `plumbline_browser`), so a
+//! device keeps its rate.
 
 mod calibration;
 
 use std::fs;
 use std::path::PathBuf;
 
-use plumbline_browser::{Benchmark, BrowserError, Gauge, Launcher};
+use plumbline_browser::{Benchmark, BrowserError, Gauge, Launcher, Reading, Throttle};
 use tokio::sync::Mutex;
 
 use calibration::Bisection;
-pub use calibration::{Calibration, Choice, Step};
+pub use calibration::{Calibration, Choice, Step, Way};
 
 /// Slowdowns that are measured; those between are read off.
 const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
 /// Readings of a quiet host scatter by a few percent: closer than this means nothing.
 const TOLERANCE: f64 = 0.03;
 const TRIES: u32 = 5;
+/// Of a second each: the host's neighbours change from one to the next.
+const READINGS_OF_HOST: usize = 5;
+/// A pacer that cannot slow the host down to half of what it should is none.
+const PACED_AT_LEAST: f64 = 0.5;
 
 /// Measures this host.
 pub struct Cpu {
     launcher: Launcher,
     /// Where a calibration is kept from one start to the next.
     kept_at: Option<PathBuf>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    gauge: Option<Gauge>,
-    calibration: Option<Calibration>,
+    calibration: Mutex<Option<Calibration>>,
 }
 
 /// What `doctor` shows of one device.
@@ -49,102 +47,119 @@ impl Cpu {
         Self {
             launcher,
             kept_at,
-            state: Mutex::default(),
+            calibration: Mutex::default(),
         }
     }
 
-    /// The host's speed now, unthrottled; takes about 0.12 s.
-    pub async fn host_index(&self) -> Result<f64, BrowserError> {
-        let mut state = self.state.lock().await;
-        self.read(&mut state, 1.0).await
-    }
-
-    /// The throttling for a device on a host of this speed.
-    pub async fn choose(
-        &self,
-        host_index: f64,
-        device_index: Option<u32>,
-    ) -> Result<Choice, BrowserError> {
-        let mut state = self.state.lock().await;
-        let calibration = self.calibration(&mut state).await?;
-        Ok(calibration.choose(host_index, device_index))
+    /// What is known of this host; measured first where nothing is.
+    pub async fn calibration(&self) -> Result<Calibration, BrowserError> {
+        let mut known = self.calibration.lock().await;
+        if let Some(known) = &*known {
+            return Ok(known.clone());
+        }
+        let calibration = match self.kept().await? {
+            Some(kept) => kept,
+            None => self.measure().await?,
+        };
+        Ok(known.insert(calibration).clone())
     }
 
     /// Measures anew, keeps it, and gives it back.
     pub async fn calibrate(&self) -> Result<Calibration, BrowserError> {
-        let mut state = self.state.lock().await;
-        self.measure(&mut state).await
+        let mut known = self.calibration.lock().await;
+        Ok(known.insert(self.measure().await?).clone())
     }
 
-    /// Chooses a device's rate and reads what it brings.
-    pub async fn try_device(&self, device_index: Option<u32>) -> Result<DeviceRate, BrowserError> {
-        let mut state = self.state.lock().await;
-        let host_index = self.read(&mut state, 1.0).await?;
-        let choice = self
-            .calibration(&mut state)
-            .await?
-            .choose(host_index, device_index);
-        let read_index = match choice.rate > 1.0 {
-            true => Some(self.read(&mut state, choice.rate).await?),
-            false => None,
-        };
-        Ok(DeviceRate { choice, read_index })
+    /// Reads what each device's rate brings, in order.
+    pub async fn try_devices(
+        &self,
+        device_indices: &[Option<u32>],
+    ) -> Result<Vec<DeviceRate>, BrowserError> {
+        let calibration = self.calibration().await?;
+        let gauge = Gauge::open(&self.launcher).await?;
+        let mut tried = Vec::new();
+        for device_index in device_indices {
+            let choice = calibration.choose(*device_index);
+            let read_index = match choice.rate > 1.0 {
+                true => Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index),
+                false => None,
+            };
+            tried.push(DeviceRate { choice, read_index });
+        }
+        gauge.close().await;
+        Ok(tried)
     }
 
-    async fn calibration<'a>(&self, state: &'a mut State) -> Result<&'a Calibration, BrowserError> {
-        let fitting = match &state.calibration {
-            Some(known) => known.clone(),
-            None => match self.kept(state).await? {
-                Some(kept) => kept,
-                None => self.measure(state).await?,
-            },
-        };
-        Ok(state.calibration.insert(fitting))
-    }
-
-    /// What an earlier start measured, if it was this host and this browser.
-    async fn kept(&self, state: &mut State) -> Result<Option<Calibration>, BrowserError> {
-        let browser = self.gauge(state).await?.product().to_owned();
+    /// What an earlier start measured, if it was this host, this browser and a build like this.
+    async fn kept(&self) -> Result<Option<Calibration>, BrowserError> {
         let kept: Option<Calibration> = self
             .kept_at
             .as_ref()
             .and_then(|path| fs::read(path).ok())
             .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(kept.filter(|kept| kept.browser == browser && kept.processor == processor()))
+        let Some(kept) = kept else { return Ok(None) };
+        let browser = self.launcher.version().await?.product;
+        let fits = kept.browser == browser
+            && kept.processor == processor()
+            && kept.optimized == is_optimized();
+        Ok(fits.then_some(kept))
     }
 
-    async fn measure(&self, state: &mut State) -> Result<Calibration, BrowserError> {
-        let mut steps = Vec::new();
+    async fn measure(&self) -> Result<Calibration, BrowserError> {
+        let gauge = Gauge::open(&self.launcher).await?;
+        let mut readings: Vec<Reading> = Vec::new();
+        for _ in 0..READINGS_OF_HOST {
+            readings.push(gauge.read(Throttle::NONE, Benchmark::Full).await?);
+        }
+        let nominal_ns = median(readings.iter().map(|reading| reading.piece_ns));
+        let host_index = median(readings.iter().map(|reading| reading.index_at(nominal_ns)));
+        let mut calibration = Calibration {
+            browser: gauge.product().to_owned(),
+            processor: processor(),
+            optimized: is_optimized(),
+            host_index,
+            nominal_ns,
+            way: Way::Paced,
+            steps: Vec::new(),
+        };
+        let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
+        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal_ns <= 0.0 {
+            tracing::warn!("this host lets no page be paced: Chromium throttles");
+            calibration.way = Way::ByChromium;
+        }
         for wanted in SLOWDOWNS {
-            let step = self.search(state, wanted).await?;
+            let step = self.search(&gauge, &calibration, wanted).await?;
             // A step that a busy host put out of order would bend every rate around it.
+            let steps = &mut calibration.steps;
             if steps
                 .last()
-                .is_none_or(|last: &Step| last.rate < step.rate && last.slowdown < step.slowdown)
+                .is_none_or(|last| last.rate < step.rate && last.slowdown < step.slowdown)
             {
                 steps.push(step);
             }
         }
-        let host_index = self.read(state, 1.0).await?;
-        let calibration = Calibration {
-            browser: self.gauge(state).await?.product().to_owned(),
-            processor: processor(),
-            host_index,
-            steps,
-        };
+        gauge.close().await;
         self.keep(&calibration);
-        Ok(state.calibration.insert(calibration).clone())
+        Ok(calibration)
     }
 
-    async fn search(&self, state: &mut State, wanted: f64) -> Result<Step, BrowserError> {
+    async fn search(
+        &self,
+        gauge: &Gauge,
+        calibration: &Calibration,
+        wanted: f64,
+    ) -> Result<Step, BrowserError> {
         let mut search = Bisection::towards(wanted);
         for _ in 0..TRIES {
             let rate = search.next_rate();
-            // Side by side, so that a host that drifts drifts in both.
-            let before = self.read(state, 1.0).await?;
-            let slowed = self.read(state, rate).await?;
-            let after = self.read(state, 1.0).await?;
-            let slowdown = f64::midpoint(before, after) / slowed;
+            let throttle = calibration.throttle(rate);
+            let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
+            let full = match calibration.way {
+                Way::Paced => calibration.host_index,
+                // Side by side, so that a host that drifts drifts in both.
+                Way::ByChromium => gauge.read(Throttle::NONE, Benchmark::Quick).await?.index,
+            };
+            let slowdown = full / slowed;
             search.saw(Step { rate, slowdown });
             if search.best().is_some_and(|(_, off)| off <= TOLERANCE) {
                 break;
@@ -169,26 +184,12 @@ impl Cpu {
             tracing::warn!(%error, path = %path.display(), "the calibration could not be kept");
         }
     }
+}
 
-    /// One reading; a gauge whose browser died is opened again, once.
-    async fn read(&self, state: &mut State, rate: f64) -> Result<f64, BrowserError> {
-        match self.gauge(state).await?.index(rate, Benchmark::Quick).await {
-            Ok(index) => Ok(index),
-            Err(error) => {
-                tracing::warn!(%error, "the gauge is opened again");
-                state.gauge = None;
-                self.gauge(state).await?.index(rate, Benchmark::Quick).await
-            }
-        }
-    }
-
-    async fn gauge<'a>(&self, state: &'a mut State) -> Result<&'a Gauge, BrowserError> {
-        let gauge = match state.gauge.take() {
-            Some(open) => open,
-            None => Gauge::open(&self.launcher).await?,
-        };
-        Ok(state.gauge.insert(gauge))
-    }
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
 /// The processor's name, as Linux gives it.
@@ -198,4 +199,9 @@ fn processor() -> String {
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// What the pacer's work takes differs between builds.
+fn is_optimized() -> bool {
+    !cfg!(debug_assertions)
 }

@@ -24,7 +24,7 @@ pub(crate) struct Conditions<'a> {
     pub device: &'a Device,
     pub version: &'a Version,
     pub network: &'a NetworkPath,
-    /// How many times slower the processor is made; 1 leaves it alone.
+    /// How many times slower Chromium makes the processor; 1 leaves it alone.
     pub cpu_rate: f64,
 }
 

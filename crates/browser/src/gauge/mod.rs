@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::launch::renderers;
+use crate::pacer::{Pacer, speed_of};
 use crate::protocol::SessionId;
-use crate::schedstat::ThreadTime;
 use crate::visit::{Evaluated, open_target};
-use crate::{Browser, BrowserError, Launcher, NetworkPath};
+use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
 
 const SCRIPT: &str = include_str!("benchmark.js");
 
@@ -16,12 +15,15 @@ const SCRIPT: &str = include_str!("benchmark.js");
 /// for a busy host.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A pacer has found the page's threads by then.
+const SETTLING: Duration = Duration::from_millis(30);
+
 /// How thoroughly to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Benchmark {
     /// As long as Lighthouse's own: one second.
     Full,
-    /// Right before and after a visit: about 0.12 seconds.
+    /// Enough to compare two rates: about 0.12 seconds.
     Quick,
 }
 
@@ -32,6 +34,23 @@ impl Benchmark {
             Self::Full => (500, 1),
             Self::Quick => (12, 5),
         }
+    }
+}
+
+/// What one run of the benchmark showed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// As if a core had been free all the time: what the benchmark's thread lost to others is taken
+    /// out.
+    pub index: f64,
+    /// What a pacer's piece of work took on the same core meanwhile.
+    pub piece_ns: f64,
+}
+
+impl Reading {
+    /// What would have been read on a core on which the piece of work takes `nominal_ns`.
+    pub fn index_at(self, nominal_ns: f64) -> f64 {
+        self.index / speed_of(self.piece_ns, nominal_ns)
     }
 }
 
@@ -54,7 +73,7 @@ impl Gauge {
             .call::<Value>(Some(&session), "Runtime.evaluate", define)
             .await?;
         let gauge = Self { browser, session };
-        gauge.index(1.0, Benchmark::Full).await?;
+        gauge.read(Throttle::NONE, Benchmark::Full).await?;
         Ok(gauge)
     }
 
@@ -63,43 +82,34 @@ impl Gauge {
         &self.browser.version().product
     }
 
-    /// The host's speed with the processor slowed `cpu_rate` times, as if a core had been free all
-    /// the time: what the benchmark's thread waited for one is taken out.
-    pub async fn index(&self, cpu_rate: f64, benchmark: Benchmark) -> Result<f64, BrowserError> {
+    /// The host's speed, slowed down like this.
+    pub async fn read(
+        &self,
+        throttle: Throttle,
+        benchmark: Benchmark,
+    ) -> Result<Reading, BrowserError> {
         let client = &self.browser.client;
         let method = "Emulation.setCPUThrottlingRate";
-        let rate = json!({"rate": cpu_rate.max(1.0)});
+        let rate = json!({"rate": throttle.rate_by_chromium()});
         client
             .call::<Value>(Some(&self.session), method, rate)
             .await?;
+        let pacer = Pacer::start(self.browser.process_id(), throttle);
+        // The pacer looks for the page's threads every 10 ms.
+        tokio::time::sleep(SETTLING).await;
         let method = "Runtime.evaluate";
         let (part_ms, rounds) = benchmark.length();
         let script = format!("benchmark({part_ms}, {rounds})");
         let params = json!({"expression": script, "returnByValue": true});
-        let before = self.thread_time();
         let index = client
             .call_within::<Evaluated<f64>>(DEADLINE, Some(&self.session), method, params)
             .await?
             .value(method)?;
-        let time = self.thread_time().since(before);
-        let wanted_us = time.ran_us + time.waited_us;
-        // Without the kernel's figures (or without a run of any length) the wall clock stands.
-        Ok(if time.ran_us > 0.0 {
-            index * wanted_us / time.ran_us
-        } else {
-            index
+        let pacing = pacer.finish();
+        Ok(Reading {
+            index: index / (1.0 - pacing.lost_share()).max(0.1),
+            piece_ns: pacing.piece_ns,
         })
-    }
-
-    /// Of all its processes together: only the benchmark's does anything.
-    fn thread_time(&self) -> ThreadTime {
-        renderers(self.browser.process_id())
-            .into_iter()
-            .filter_map(ThreadTime::of_main_thread)
-            .fold(ThreadTime::default(), |sum, time| ThreadTime {
-                ran_us: sum.ran_us + time.ran_us,
-                waited_us: sum.waited_us + time.waited_us,
-            })
     }
 
     pub async fn close(self) {

@@ -18,6 +18,7 @@ use std::os::unix::process::CommandExt;
 
 pub use browser::{Browser, Version};
 pub use process::renderers;
+pub(crate) use process::{group_of, is_renderer, pid_of, process_ids};
 pub use profile::sweep;
 
 use crate::BrowserError;

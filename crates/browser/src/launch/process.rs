@@ -108,13 +108,13 @@ fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
 /// its own id and name: no other child's end may be taken from who waits for it.
 fn reap_crash_handlers() {
     let ours = format!(" Z {} ", std::process::id());
-    for pid in all_pids() {
+    for pid in process_ids() {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let is_handler = stat.contains("(chrome_crashpad");
         let is_our_zombie = stat
             .rsplit_once(')')
             .is_some_and(|(_, fields)| fields.starts_with(&ours));
-        if let (true, true, Some(pid)) = (is_handler, is_our_zombie, Pid::from_raw(pid)) {
+        if let (true, true, Some(pid)) = (is_handler, is_our_zombie, pid_of(pid)) {
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
@@ -124,18 +124,18 @@ fn reap_crash_handlers() {
 pub(super) fn kill_browsers_of(home: &Path) {
     let mut argument = b"--user-data-dir=".to_vec();
     argument.extend_from_slice(home.as_os_str().as_bytes());
-    for pid in all_pids() {
+    for pid in process_ids() {
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let names_home = command_line
             .split(|byte| *byte == 0)
             .any(|word| word == argument);
-        if let (true, Some(pid)) = (names_home, Pid::from_raw(pid)) {
-            let group = group_of(pid.as_raw_nonzero().get()).and_then(Pid::from_raw);
+        if let (true, Some(leader)) = (names_home, pid_of(pid)) {
+            let group = group_of(pid);
             // A browser leads its own group; anything else that names the home is killed alone.
             let _ = if group == Some(pid) {
-                rustix::process::kill_process_group(pid, Signal::KILL)
+                rustix::process::kill_process_group(leader, Signal::KILL)
             } else {
-                rustix::process::kill_process(pid, Signal::KILL)
+                rustix::process::kill_process(leader, Signal::KILL)
             };
         }
     }
@@ -143,8 +143,8 @@ pub(super) fn kill_browsers_of(home: &Path) {
 
 /// The process group, as `/proc/PID/stat` has it. Not by the system call: its answer for processes
 /// of other namespaces is 0, which the library around it takes for impossible.
-fn group_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+pub(crate) fn group_of(process_id: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
     // The name stands in parentheses and may hold anything, so the fields are counted behind it.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(2)?.parse().ok()
@@ -152,24 +152,29 @@ fn group_of(pid: i32) -> Option<i32> {
 
 /// The renderer processes of a browser, to be looked at while it runs (`/proc/PID/task/…`).
 pub fn renderers(browser_group: u32) -> Vec<u32> {
-    let is_renderer = |pid: &i32| {
-        group_of(*pid).is_some_and(|group| group.unsigned_abs() == browser_group)
-            && fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| {
-                // A process that was forked rather than started writes its title as one text.
-                command_line
-                    .split(|byte| *byte == 0 || *byte == b' ')
-                    .any(|word| word == b"--type=renderer")
-            })
-    };
-    all_pids()
-        .filter(is_renderer)
-        .map(i32::unsigned_abs)
+    process_ids()
+        .filter(|process| group_of(*process) == Some(browser_group) && is_renderer(*process))
         .collect()
 }
 
-fn all_pids() -> impl Iterator<Item = i32> {
+pub(crate) fn is_renderer(process_id: u32) -> bool {
+    fs::read(format!("/proc/{process_id}/cmdline")).is_ok_and(|command_line| {
+        // A process that was forked rather than started writes its title as one text.
+        command_line
+            .split(|byte| *byte == 0 || *byte == b' ')
+            .any(|word| word == b"--type=renderer")
+    })
+}
+
+/// All processes of this machine, as far as this one can see.
+pub(crate) fn process_ids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// A number from `/proc` as system calls want it.
+pub(crate) fn pid_of(process_id: u32) -> Option<Pid> {
+    Pid::from_raw(process_id.try_into().ok()?)
 }

@@ -21,8 +21,8 @@ pub use plan::{NetworkPath, VisitPlan};
 
 use crate::gather;
 use crate::launch::Browser;
+use crate::pacer::{self, Pacer};
 use crate::protocol::CallError;
-use crate::scheduler::{self, SchedulerWatch};
 use events::Navigated;
 
 /// For preparing and gathering together; a trace of 60 MB takes Chromium some ten seconds.
@@ -67,7 +67,7 @@ async fn walk(
     let mut clock = Clock::start(observer);
 
     clock.enter(Phase::Preparing);
-    let scheduler = SchedulerWatch::start(browser.process_id());
+    let pacer = Pacer::start(browser.process_id(), plan.throttle);
     let mut page = Page::open(browser, plan).await?;
     page.call::<Value>("Tracing.start", trace::start()).await?;
 
@@ -76,7 +76,7 @@ async fn walk(
     navigate(&mut page, &url, deadline).await?;
     wait::until_quiet(&mut page, plan, deadline).await?;
 
-    let waits = scheduler.finish();
+    let pacing = pacer.finish();
 
     clock.enter(Phase::Gathering);
     drop(restock);
@@ -84,7 +84,7 @@ async fn walk(
     let screenshot = gather::screenshot(&mut page, &plan.device).await;
     receive_trace(&mut page).await?;
     let mut artifacts = gather::artifacts(&mut page).await;
-    artifacts.insert(scheduler::ARTIFACT.to_owned(), waits);
+    artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
     clock.stop();
 
     let document = page.loading.main_document();

@@ -79,7 +79,7 @@ impl<'b> Page<'b> {
             device: &plan.device,
             version: &version,
             network: &plan.network,
-            cpu_rate: plan.cpu_rate,
+            cpu_rate: plan.throttle.rate_by_chromium(),
         };
         let mut page = Page {
             client,

@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use plumbline_catalog::Device;
 
+use crate::Throttle;
+
 /// How the browser reaches the internet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NetworkPath {
@@ -25,8 +27,8 @@ pub struct VisitPlan {
     pub url: String,
     pub device: Device,
     pub network: NetworkPath,
-    /// How many times slower the processor is made; 1 leaves it alone.
-    pub cpu_rate: f64,
+    /// How the processor is slowed down.
+    pub throttle: Throttle,
     /// For loading, from the navigation on. Preparing and gathering have bounds of their own.
     pub deadline: Duration,
     /// How long the network and the main thread must be quiet. The definition of Time to
@@ -44,7 +46,7 @@ impl VisitPlan {
             url: url.into(),
             device,
             network: NetworkPath::Direct,
-            cpu_rate: 1.0,
+            throttle: Throttle::NONE,
             deadline: Duration::from_secs(60),
             quiet: Duration::from_millis(5100),
             blank: Duration::from_secs(15),

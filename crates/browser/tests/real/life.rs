@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{
-    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Pool, VisitError, renderers, sweep,
-    visit,
+    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitError, renderers,
+    sweep, visit,
 };
 use plumbline_bundle::FailureCode;
 
@@ -217,9 +217,18 @@ async fn the_version_is_told() {
 async fn a_slowed_processor_has_a_lower_index() {
     let bench = Bench::new();
     let gauge = Gauge::open(&bench.launcher).await.unwrap();
-    let plain = gauge.index(1.0, Benchmark::Quick).await.unwrap();
-    let slowed = gauge.index(8.0, Benchmark::Quick).await.unwrap();
-    assert!(slowed < plain, "{slowed} {plain}");
+    let plain = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
+    let paced = Throttle::Paced {
+        rate: 8.0,
+        nominal_ns: plain.piece_ns,
+    };
+    for throttle in [paced, Throttle::ByChromium { rate: 8.0 }] {
+        let slowed = gauge.read(throttle, Benchmark::Quick).await.unwrap();
+        assert!(
+            slowed.index < plain.index / 2.0,
+            "{throttle:?} {slowed:?} {plain:?}"
+        );
+    }
     gauge.close().await;
 }
 

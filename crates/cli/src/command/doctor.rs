@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plumbline_agent::Cpu;
+use plumbline_agent::{Cpu, Way};
 use plumbline_browser::{LaunchOptions, Launcher};
 use plumbline_store::{SqliteStore, Store};
 
@@ -46,6 +46,13 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     println!("host        {}", calibration.processor);
     println!("browser     {}", calibration.browser);
     println!("host index  {:.0}", calibration.host_index);
+    println!(
+        "slowed down {}",
+        match calibration.way {
+            Way::Paced => "by pacing the page on its core",
+            Way::ByChromium => "by Chromium: this host lets no page be paced",
+        }
+    );
     for step in &calibration.steps {
         println!(
             "rate {:>5.2}  {:>5.2} times slower",
@@ -56,11 +63,13 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
         "\n{:<24}{:>8}{:>8}{:>10}",
         "DEVICE", "INDEX", "RATE", "REACHED"
     );
-    for device in catalog.devices() {
-        let tried = cpu
-            .try_device(device.cpu_index)
-            .await
-            .map_err(Exit::failed)?;
+    let indices: Vec<_> = catalog
+        .devices()
+        .iter()
+        .map(|device| device.cpu_index)
+        .collect();
+    let tried = cpu.try_devices(&indices).await.map_err(Exit::failed)?;
+    for (device, tried) in catalog.devices().iter().zip(tried) {
         let index = device
             .cpu_index
             .map_or("–".to_owned(), |index| index.to_string());

@@ -5,11 +5,11 @@
 //! cannot be had says why and leaves the others alone.
 
 pub mod cls;
-pub mod contention;
 pub mod fcp;
 pub mod lcp;
 mod main_task;
 mod picture;
+pub mod processor;
 pub mod speed_index;
 pub mod tbt;
 pub mod tti;

@@ -1,26 +1,30 @@
 //! What Linux knows about a thread's time: how long it ran, and how long it stood ready without a
 //! core (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
 
-use std::fs;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct ThreadTime {
-    pub ran_us: f64,
-    pub waited_us: f64,
+pub(super) struct ThreadTime {
+    pub(super) ran_us: f64,
+    pub(super) waited_us: f64,
 }
 
-impl ThreadTime {
-    /// The main thread of a process; its id is the process's own. None where it is gone, or where
-    /// the kernel does not count.
-    pub(crate) fn of_main_thread(process_id: u32) -> Option<Self> {
-        parse(&fs::read_to_string(format!("/proc/{process_id}/task/{process_id}/schedstat")).ok()?)
+/// A thread's clocks, kept open: they are read a thousand times a second.
+pub(super) struct ThreadClock(File);
+
+impl ThreadClock {
+    /// None where the thread is gone, or where the kernel does not count.
+    pub(super) fn of(process_id: u32, thread_id: u32) -> Option<Self> {
+        let path = format!("/proc/{process_id}/task/{thread_id}/schedstat");
+        File::open(path).ok().map(Self)
     }
 
-    pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            ran_us: self.ran_us - earlier.ran_us,
-            waited_us: self.waited_us - earlier.waited_us,
-        }
+    /// None when the thread has ended.
+    pub(super) fn read(&self) -> Option<ThreadTime> {
+        let mut text = [0; 96];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        parse(std::str::from_utf8(&text[..length]).ok()?)
     }
 }
 
@@ -50,7 +54,8 @@ mod tests {
 
     #[test]
     fn our_own_main_thread_has_run() {
-        let time = ThreadTime::of_main_thread(std::process::id()).unwrap();
+        let process = std::process::id();
+        let time = ThreadClock::of(process, process).unwrap().read().unwrap();
         assert!(time.ran_us > 0.0);
     }
 }

@@ -1,0 +1,411 @@
+//! Holds a page to a device's pace, and knows what its threads got of their core.
+//!
+//! Chromium's own throttling makes a thread idle for a multiple of the time that it has run. That
+//! time is taken from the wall clock, so a slow or busy core is slowed down once more, and how fast
+//! the page really was stays unknown. Here a thread of ours shares a core with the page's. It lets the
+//! page run for a moment, reads from the kernel how long it did, and keeps the core for as long as
+//! the device would still have needed for the same work. While it keeps the core it does work of
+//! known size, and so knows how fast the core is just now: a slow moment is slowed down less.
+
+mod core;
+mod page_threads;
+mod speed;
+mod thread_time;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plumbline_bundle::Artifact;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::launch::pid_of;
+use core::Core;
+use page_threads::{Found, PageThread, search};
+pub(crate) use speed::speed_of;
+use speed::{Speedometer, monotonic_us};
+use thread_time::{ThreadClock, ThreadTime};
+
+/// The artifact's name in a bundle.
+pub(crate) const ARTIFACT: &str = "scheduler";
+
+/// How a page's processor is slowed down.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Throttle {
+    /// By a pacer: the page gets a `rate`th of what a core does at its nominal speed, at which the
+    /// pacer's piece of work takes `nominal_ns`. Rate 1 only watches.
+    Paced { rate: f64, nominal_ns: f64 },
+    /// By Chromium, which idles `rate` - 1 times as long as it has run.
+    ByChromium { rate: f64 },
+}
+
+impl Throttle {
+    /// Full speed, watched.
+    pub const NONE: Self = Self::Paced {
+        rate: 1.0,
+        nominal_ns: 0.0,
+    };
+
+    /// What Chromium is told.
+    pub(crate) fn rate_by_chromium(self) -> f64 {
+        match self {
+            Self::Paced { .. } => 1.0,
+            Self::ByChromium { rate } => rate.max(1.0),
+        }
+    }
+
+    fn paced(self) -> (f64, f64) {
+        match self {
+            Self::Paced { rate, nominal_ns } => (rate.max(1.0), nominal_ns),
+            Self::ByChromium { .. } => (1.0, 0.0),
+        }
+    }
+}
+
+/// How long the page runs between two looks. Chromium's own throttling takes turns of 200 µs.
+const SLICE: Duration = Duration::from_micros(300);
+/// An idle page's core is looked at this often, for so long.
+const GLANCE_EVERY_US: f64 = 4_000.0;
+const GLANCE: Duration = Duration::from_micros(60);
+/// What is owed beyond this is forgiven: the page would seem to hang.
+const MOST_OWED_US: f64 = 20_000.0;
+/// The page is never made up for more than this much slowness at once.
+const MOST_CREDIT_US: f64 = 1_000.0;
+const SAMPLE_EVERY_US: f64 = 4_000.0;
+const SPEED_EVERY_US: f64 = 50_000.0;
+
+/// Above the page where we may, so that a turn ends when it must.
+const OWN_NICENESS: i32 = -20;
+/// Where we may not, the page's threads go below us.
+const NICENESS_OF_PAGE: i32 = 19;
+
+/// A thread of ours beside those of a page; stopped by [`Pacer::finish`], or dropped.
+pub(crate) struct Pacer {
+    stop: Sender<()>,
+    stop_search: Sender<()>,
+    pacing: JoinHandle<Pacing>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Pacing {
+    rate: f64,
+    /// By process: the main thread's samples.
+    main_threads: BTreeMap<u32, Vec<Sample>>,
+    /// `[at_us, speed]`: the core's speed, 1 being nominal.
+    speeds: Vec<[f64; 2]>,
+    /// Nanoseconds for a piece of work on the average.
+    pub(crate) piece_ns: f64,
+}
+
+/// `[at_us, ran_us, waited_us, worked_us, held_us]`: the clock of traces, then counters: what the
+/// thread ran, what it stood ready without a core, what it would have run at nominal speed, and what
+/// the pacer kept the core.
+type Sample = [f64; 5];
+
+impl Pacer {
+    /// For the renderers of one browser, whenever they come to life.
+    pub(crate) fn start(browser_group: u32, throttle: Throttle) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let (stop_search, search_stopped) = mpsc::channel();
+        let (tell, found) = mpsc::channel();
+        std::thread::spawn(move || search(browser_group, &search_stopped, &tell));
+        let pacing = std::thread::spawn(move || Pacesetter::new(throttle).pace(&stopped, &found));
+        Self {
+            stop,
+            stop_search,
+            pacing,
+        }
+    }
+
+    pub(crate) fn finish(self) -> Pacing {
+        drop(self.stop_search);
+        drop(self.stop);
+        self.pacing.join().unwrap_or_default()
+    }
+}
+
+impl Pacing {
+    /// The part of a main thread's ready time in which others had its core, 0 to 1.
+    pub(crate) fn lost_share(&self) -> f64 {
+        let (mut wanted_us, mut lost_us) = (0.0, 0.0);
+        for samples in self.main_threads.values() {
+            if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
+                let grown = |counter: usize| last[counter] - first[counter];
+                wanted_us += grown(1) + grown(2);
+                lost_us += (grown(2) - grown(4)).max(0.0);
+            }
+        }
+        if wanted_us > 0.0 {
+            lost_us / wanted_us
+        } else {
+            0.0
+        }
+    }
+
+    pub(crate) fn into_artifact(self) -> Artifact {
+        let threads: Vec<_> = self
+            .main_threads
+            .into_iter()
+            .map(|(process, samples)| json!({"processId": process, "samples": samples}))
+            .collect();
+        let told = json!({"rate": self.rate, "speeds": self.speeds, "threads": threads});
+        match to_raw_value(&told) {
+            Ok(raw) => Artifact::Gathered(raw),
+            Err(error) => Artifact::Missing(error.to_string()),
+        }
+    }
+}
+
+/// The loop's state.
+struct Pacesetter {
+    rate: f64,
+    nominal_ns: f64,
+    core: Option<Core>,
+    outranks: bool,
+    meter: Speedometer,
+    threads: Vec<Followed>,
+    /// For how long the core is still to be kept.
+    owed_us: f64,
+    held_us: f64,
+    looked_at_us: f64,
+    told_speed: Told,
+    pacing: Pacing,
+}
+
+struct Followed {
+    thread: PageThread,
+    clock: ThreadClock,
+    time: ThreadTime,
+    worked_us: f64,
+    sampled_at_us: f64,
+}
+
+/// Readings since the last that was written down.
+#[derive(Default)]
+struct Told {
+    at_us: f64,
+    sum_ns: f64,
+    readings: f64,
+}
+
+impl Pacesetter {
+    fn new(throttle: Throttle) -> Self {
+        let (rate, nominal_ns) = throttle.paced();
+        Self {
+            rate,
+            nominal_ns,
+            core: None,
+            outranks: false,
+            meter: Speedometer::new(),
+            threads: Vec::new(),
+            owed_us: 0.0,
+            held_us: 0.0,
+            looked_at_us: 0.0,
+            told_speed: Told::default(),
+            pacing: Pacing {
+                rate: throttle.rate_by_chromium().max(rate),
+                ..Pacing::default()
+            },
+        }
+    }
+
+    fn pace(mut self, stopped: &Receiver<()>, found: &Receiver<Found>) -> Pacing {
+        self.settle();
+        let (mut sum_ns, mut readings) = (0.0, 0.0);
+        while let Err(TryRecvError::Empty) = stopped.try_recv() {
+            std::thread::sleep(SLICE);
+            while let Ok(found) = found.try_recv() {
+                self.meet(found);
+            }
+            self.charge();
+            if let Some(piece_ns) = self.hold() {
+                sum_ns += piece_ns;
+                readings += 1.0;
+            }
+            self.sample();
+        }
+        for followed in &mut self.threads {
+            followed.sampled_at_us = 0.0;
+        }
+        self.sample();
+        self.pacing.piece_ns = if readings > 0.0 {
+            sum_ns / readings
+        } else {
+            0.0
+        };
+        self.pacing
+    }
+
+    /// Takes a core and a rank on it.
+    fn settle(&mut self) {
+        match Core::take().and_then(|core| core.hold(None).map(|()| core)) {
+            Ok(core) => self.core = Some(core),
+            Err(error) => tracing::debug!(%error, "the page is paced without a core of its own"),
+        }
+        self.outranks = rustix::process::setpriority_process(None, OWN_NICENESS).is_ok();
+        // A sleep of 300 µs would else last 350.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    }
+
+    fn meet(&mut self, found: Found) {
+        let Some(core) = &self.core else { return };
+        match found {
+            Found::Servant(thread) => {
+                if let Some(pid) = pid_of(thread.thread_id) {
+                    let _ = core.release(pid);
+                }
+            }
+            Found::Page(thread) => {
+                let (Some(pid), Some(clock)) = (
+                    pid_of(thread.thread_id),
+                    ThreadClock::of(thread.process_id, thread.thread_id),
+                ) else {
+                    return;
+                };
+                if let Err(error) = core.hold(Some(pid)) {
+                    tracing::debug!(%error, "a thread of the page stays free");
+                }
+                if !self.outranks {
+                    let _ = rustix::process::setpriority_process(Some(pid), NICENESS_OF_PAGE);
+                }
+                let time = clock.read().unwrap_or_default();
+                self.threads.push(Followed {
+                    thread,
+                    clock,
+                    time,
+                    worked_us: 0.0,
+                    sampled_at_us: 0.0,
+                });
+            }
+        }
+    }
+
+    /// Adds up what the page's threads did since the last look, and what that costs a device.
+    fn charge(&mut self) {
+        let speed = self.meter.speed(self.nominal_ns);
+        let rate = self.rate;
+        let mut owed_us = 0.0;
+        self.threads.retain_mut(|followed| {
+            let Some(time) = followed.clock.read() else {
+                return false;
+            };
+            let ran_us = time.ran_us - followed.time.ran_us;
+            let worked_us = ran_us * speed;
+            followed.time = time;
+            followed.worked_us += worked_us;
+            owed_us += worked_us * rate - ran_us;
+            true
+        });
+        if rate > 1.0 {
+            self.owed_us = (self.owed_us + owed_us).clamp(-MOST_CREDIT_US, MOST_OWED_US);
+        }
+    }
+
+    /// Keeps the core for what is owed; gives what a piece of work took, if any was done.
+    fn hold(&mut self) -> Option<f64> {
+        let began_us = monotonic_us();
+        let how_long = if self.owed_us > 0.0 {
+            Duration::from_secs_f64(self.owed_us / 1e6)
+        } else if began_us - self.looked_at_us > GLANCE_EVERY_US {
+            GLANCE
+        } else {
+            return None;
+        };
+        let piece_ns = self.meter.work_for(how_long);
+        let ended_us = monotonic_us();
+        self.looked_at_us = ended_us;
+        self.held_us += ended_us - began_us;
+        self.owed_us -= ended_us - began_us;
+        if let Some(piece_ns) = piece_ns {
+            self.tell_speed(ended_us, piece_ns);
+        }
+        piece_ns
+    }
+
+    fn tell_speed(&mut self, at_us: f64, piece_ns: f64) {
+        let told = &mut self.told_speed;
+        told.sum_ns += piece_ns;
+        told.readings += 1.0;
+        if at_us - told.at_us >= SPEED_EVERY_US {
+            let speed = speed_of(told.sum_ns / told.readings, self.nominal_ns);
+            self.pacing.speeds.push([at_us, speed]);
+            *told = Told {
+                at_us,
+                ..Told::default()
+            };
+        }
+    }
+
+    fn sample(&mut self) {
+        let at_us = monotonic_us();
+        for followed in &mut self.threads {
+            if !followed.thread.is_main() || at_us - followed.sampled_at_us < SAMPLE_EVERY_US {
+                continue;
+            }
+            followed.sampled_at_us = at_us;
+            let ThreadTime { ran_us, waited_us } = followed.time;
+            let sample = [at_us, ran_us, waited_us, followed.worked_us, self.held_us];
+            let samples = self.pacing.main_threads.entry(followed.thread.process_id);
+            push(samples.or_default(), sample);
+        }
+    }
+}
+
+/// A thread that does nothing takes two samples: its first idle one and its last.
+fn push(samples: &mut Vec<Sample>, sample: Sample) {
+    match samples.as_mut_slice() {
+        [.., before, last] if before[1..4] == sample[1..4] && last[1..4] == sample[1..4] => {
+            *last = sample;
+        }
+        _ => samples.push(sample),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_thread_leaves_two_samples() {
+        let mut samples = Vec::new();
+        push(&mut samples, [0.0, 5.0, 1.0, 5.0, 0.0]);
+        push(&mut samples, [4.0, 9.0, 1.0, 9.0, 1.0]);
+        for at in 2..100 {
+            push(
+                &mut samples,
+                [4.0 * f64::from(at), 9.0, 1.0, 9.0, f64::from(at)],
+            );
+        }
+        assert_eq!(samples.len(), 3);
+        assert_eq!(samples[2][0], 4.0 * 99.0);
+    }
+
+    #[test]
+    fn what_the_pacer_kept_is_not_lost_to_others() {
+        let samples = vec![[0.0; 5], [100.0, 25.0, 75.0, 25.0, 60.0]];
+        let pacing = Pacing {
+            main_threads: BTreeMap::from([(1, samples)]),
+            ..Pacing::default()
+        };
+        assert_eq!(pacing.lost_share(), 0.15);
+        assert_eq!(Pacing::default().lost_share(), 0.0);
+    }
+
+    #[test]
+    fn only_the_chosen_way_slows_down() {
+        let paced = Throttle::Paced {
+            rate: 4.0,
+            nominal_ns: 4000.0,
+        };
+        assert_eq!((paced.rate_by_chromium(), paced.paced().0), (1.0, 4.0));
+        let by_chromium = Throttle::ByChromium { rate: 4.0 };
+        assert_eq!(
+            (by_chromium.rate_by_chromium(), by_chromium.paced().0),
+            (4.0, 1.0)
+        );
+    }
+}
