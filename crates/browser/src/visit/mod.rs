@@ -78,9 +78,10 @@ async fn walk(
 
     let waits = scheduler.finish();
 
+    page.call::<Value>("Tracing.end", json!({})).await?;
+    // Who hears of this phase may change the conditions: nothing is recorded any more.
     clock.enter(Phase::Gathering);
     drop(restock);
-    page.call::<Value>("Tracing.end", json!({})).await?;
     let screenshot = gather::screenshot(&mut page, &plan.device).await;
     receive_trace(&mut page).await?;
     let mut artifacts = gather::artifacts(&mut page).await;
