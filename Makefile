@@ -2,15 +2,18 @@
 # make test   install what is missing, run every test
 # make build  leaves target/release/plumbline
 #
-# make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages
+# make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages, DEVICE=desktop
+# make bench-fixtures   Lighthouse's own smoke tests                     LIGHTHOUSE="DIR DIR", its checkouts
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
 
-.PHONY: run test build setup bench-agreement bench-link corpus
+.PHONY: run test build setup bench-agreement bench-fixtures bench-link corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
 CORPUS ?= target/corpus
 ONLY ?=
+DEVICE ?= mobile
+LIGHTHOUSE ?=
 
 run: build
 	target/release/plumbline serve --data data --create-key 100
@@ -28,7 +31,11 @@ bench-agreement: build corpus
 	@node $(SHARED)/corpus/serve.mjs $(CORPUS) --port 9100 > target/corpus.urls & server=$$!; \
 	trap 'kill $$server' EXIT; \
 	for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s target/corpus.urls ] && break; sleep 0.5; done; sleep 1; \
-	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --again --only '$(ONLY)'
+	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --again --only '$(ONLY)' \
+	  --device $(DEVICE)
+
+bench-fixtures: build
+	bench/fixtures $(foreach checkout,$(LIGHTHOUSE),--lighthouse $(checkout)) --again --only '$(ONLY)'
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent

@@ -135,7 +135,15 @@ impl Auditor {
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
         let allowed = plan.deadline + AROUND_THE_VISIT;
-        let visited = timeout(allowed, self.visit(&plan, progress)).await;
+        let observe = |phase| {
+            // What is fetched besides the page (robots.txt, source maps) is no part of what is
+            // measured, and must not be cut because the line is slow.
+            if phase == Phase::Gathering {
+                link.lift();
+            }
+            progress(phase);
+        };
+        let visited = timeout(allowed, self.visit(&plan, &observe)).await;
         let explained = reason::explain(visited, &link);
         link.close().await;
         match explained {

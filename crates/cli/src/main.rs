@@ -4,6 +4,7 @@ mod args;
 mod clock;
 mod command;
 mod exit;
+mod out;
 mod settings;
 mod store_work;
 

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::protocol::CallError;
-use crate::visit::Page;
+use crate::visit::Caller;
 
 pub(super) const ARTIFACT: &str = "anchors";
 
@@ -30,7 +30,7 @@ struct RemoteObject {
 
 /// The artifact with `hasListener` at each placeholder; none when there are no placeholders.
 pub(super) async fn with_listeners(
-    page: &mut Page<'_>,
+    page: &Caller,
     raw: &RawValue,
 ) -> Result<Option<Box<RawValue>>, CallError> {
     let misread = |error: serde_json::Error| CallError::Misunderstood {
@@ -68,7 +68,7 @@ fn for_each_placeholder(value: &mut Value, mark: &mut impl FnMut(&mut Value)) {
 }
 
 /// For each element that the script left, whether anybody listens to it.
-async fn listened_to(page: &mut Page<'_>) -> Result<Vec<bool>, CallError> {
+async fn listened_to(page: &Caller) -> Result<Vec<bool>, CallError> {
     #[derive(Deserialize)]
     struct Left {
         result: RemoteObject,
@@ -102,7 +102,7 @@ async fn listened_to(page: &mut Page<'_>) -> Result<Vec<bool>, CallError> {
         .filter_map(|property| property.value?.object_id);
     let asked: Vec<_> = elements
         .map(|element| {
-            page.ask::<Listeners>(
+            page.call_within::<Listeners>(
                 DEADLINE,
                 "DOMDebugger.getEventListeners",
                 listeners(&element),
@@ -111,7 +111,7 @@ async fn listened_to(page: &mut Page<'_>) -> Result<Vec<bool>, CallError> {
         .collect();
     let mut listened = Vec::with_capacity(asked.len());
     for answer in asked {
-        let found = page.during(answer).await;
+        let found = answer.await;
         listened.push(found.is_ok_and(|found| !found.listeners.is_empty()));
     }
     Ok(listened)

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Gathered, gathered, missing};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 /// More than the checks of document type and charset look at.
 const CHARS: usize = 4096;
 const DEADLINE: Duration = Duration::from_secs(5);
 
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
+pub(super) async fn gather(page: &Caller, request: &str) -> Gathered {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Body {
@@ -20,7 +20,7 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
         #[serde(default)]
         base64_encoded: bool,
     }
-    let request = json!({"requestId": page.document_request()});
+    let request = json!({"requestId": request});
     let answer: Body = page
         .call_within(DEADLINE, "Network.getResponseBody", request)
         .await

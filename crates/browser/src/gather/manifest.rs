@@ -7,11 +7,11 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{Gathered, gathered, nothing};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(3);
 
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
+pub(super) async fn gather(page: &Caller) -> Gathered {
     #[derive(Deserialize)]
     struct Manifest {
         #[serde(default)]
@@ -31,7 +31,7 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
     }
 }
 
-pub(super) async fn installability(page: &mut Page<'_>) -> Gathered {
+pub(super) async fn installability(page: &Caller) -> Gathered {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Errors {

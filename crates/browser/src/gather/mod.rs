@@ -25,7 +25,7 @@ pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
 
 use crate::protocol::CallError;
-use crate::visit::Page;
+use crate::visit::{Caller, Page};
 
 /// For all artifacts together. The accessibility rules alone may take half a minute on a page of
 /// ten thousand links.
@@ -34,34 +34,52 @@ const ALL: Duration = Duration::from_secs(55);
 /// What a gatherer gives: the artifact, or a sentence on why there is none.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
 
-/// Everything but the screenshot. What comes last may disturb the page, so the order counts.
+/// Everything but the screenshot, and meanwhile whatever the browser reports. Three lines side by
+/// side: what the browser knows, what is fetched, and what scripts find. Of scripts, what comes
+/// last may disturb the page, so their order counts.
 pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
-    let mut found = Found {
-        artifacts: BTreeMap::new(),
-        given_up: Instant::now() + ALL,
-    };
+    let given_up = Instant::now() + ALL;
     let (console, issues) = page.stop_listening();
-    found.keep("console", gathered(&console));
-    found.keep("issues", gathered(&issues));
     page.lift_throttling().await;
-    found
-        .add("main-document", main_document::gather(page))
-        .await;
-    found.add("manifest", manifest::gather(page)).await;
-    found
-        .add("installability", manifest::installability(page))
-        .await;
-    found.add("robots-txt", robots_txt::gather(page)).await;
-    found.add("scripts", scripts::gather(page)).await;
-    for script in scripted::SCRIPTS {
-        found
-            .add(script.artifact, scripted::gather(page, script))
-            .await;
-        if script.artifact == anchors::ARTIFACT {
-            found.look_at_listeners(page).await;
+    let scripts = scripts::parsed(page).await;
+    let (caller, url) = (page.caller(), page.final_url().to_owned());
+    let document = page.document_request().to_owned();
+    let (caller, url) = (&caller, url.as_str());
+    let known = async {
+        let mut found = Found::within(given_up);
+        found.keep("console", gathered(&console));
+        found.keep("issues", gathered(&issues));
+        let start = main_document::gather(caller, &document);
+        found.add("main-document", start).await;
+        found.add("manifest", manifest::gather(caller)).await;
+        let errors = manifest::installability(caller);
+        found.add("installability", errors).await;
+        found.artifacts
+    };
+    let fetched = async {
+        let mut found = Found::within(given_up);
+        let robots = robots_txt::gather(caller, url);
+        found.add("robots-txt", robots).await;
+        let with_maps = scripts::gather(caller, url, scripts);
+        found.add("scripts", with_maps).await;
+        found.artifacts
+    };
+    let scripted = async {
+        let mut found = Found::within(given_up);
+        for script in scripted::SCRIPTS {
+            let running = scripted::gather(caller, script);
+            found.add(script.artifact, running).await;
+            if script.artifact == anchors::ARTIFACT {
+                found.look_at_listeners(caller).await;
+            }
         }
-    }
-    found.artifacts
+        found.artifacts
+    };
+    let together = async { tokio::join!(known, fetched, scripted) };
+    let (mut all, fetched, scripted) = page.during(together).await;
+    all.extend(fetched);
+    all.extend(scripted);
+    all
 }
 
 struct Found {
@@ -70,6 +88,13 @@ struct Found {
 }
 
 impl Found {
+    fn within(given_up: Instant) -> Self {
+        Self {
+            artifacts: BTreeMap::new(),
+            given_up,
+        }
+    }
+
     async fn add(&mut self, name: &str, gathering: impl Future<Output = Gathered>) {
         let left = self.given_up.saturating_duration_since(Instant::now());
         let gathered = tokio::time::timeout(left, gathering)
@@ -87,7 +112,7 @@ impl Found {
     }
 
     /// What a script cannot see of links without a target is asked of the protocol.
-    async fn look_at_listeners(&mut self, page: &mut Page<'_>) {
+    async fn look_at_listeners(&mut self, page: &Caller) {
         if let Some(Artifact::Gathered(raw)) = self.artifacts.get(anchors::ARTIFACT) {
             match anchors::with_listeners(page, raw).await {
                 Ok(None) => {}

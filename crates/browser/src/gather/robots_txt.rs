@@ -6,15 +6,15 @@ use serde_json::json;
 use url::Url;
 
 use super::{Gathered, gathered, network_resource};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(2);
 /// What crawlers read at most (RFC 9309, section 2.5).
 const MAX_BYTES: usize = 500 * 1024;
 
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
-    let url = Url::parse(page.final_url())
-        .and_then(|page_url| page_url.join("/robots.txt"))
+pub(super) async fn gather(page: &Caller, page_url: &str) -> Gathered {
+    let url = Url::parse(page_url)
+        .and_then(|url| url.join("/robots.txt"))
         .map_err(|error| error.to_string())?;
     let fetched = network_resource::fetch(page, url.as_str(), DEADLINE, MAX_BYTES).await;
     gathered(&json!({

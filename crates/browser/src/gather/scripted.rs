@@ -6,7 +6,7 @@ use plumbline_axe::AXE_SOURCE;
 use serde_json::value::RawValue;
 
 use super::{Gathered, missing};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 /// What every script may use to find and describe elements.
 const NODES: &str = include_str!("nodes.js");
@@ -56,7 +56,7 @@ const fn ours(artifact: &'static str, text: &'static str, deadline_s: u64) -> Sc
     }
 }
 
-pub(super) async fn gather(page: &mut Page<'_>, script: &Script) -> Gathered {
+pub(super) async fn gather(page: &Caller, script: &Script) -> Gathered {
     let text = script.text;
     let answer = match script.world {
         World::Ours => {

@@ -1,18 +1,23 @@
 //! The scripts of the page, and whether the large ones can be read through their source maps.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::{Gathered, gathered, missing, network_resource};
 use crate::protocol::Event;
-use crate::visit::Page;
+use crate::visit::{Caller, Page};
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// For one map, and for all of them together.
-const MAPS_DEADLINE: Duration = Duration::from_millis(1500);
+const MAP_DEADLINE: Duration = Duration::from_millis(1500);
+/// For all of them.
+const MAPS_DEADLINE: Duration = Duration::from_secs(4);
+/// A map may be large, and a page have many.
+const MAPS_AT_A_TIME: usize = 4;
 const MAX_MAP_BYTES: usize = 20_000_000;
 const MAX_SCRIPTS: usize = 5_000;
 /// Only of scripts this large does a check look at the map (Lighthouse 13.5,
@@ -62,35 +67,88 @@ struct SourceMap {
     sources_without_content: usize,
 }
 
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
-    // Chromium reports every script that is alive when the debugger is turned on.
+/// Every script that is alive: Chromium reports them when the debugger is turned on.
+pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Scripts, String> {
     for method in ["Debugger.enable", "Debugger.disable"] {
         page.call_within::<Value>(DEADLINE, method, json!({}))
             .await
             .map_err(|error| missing(&error))?;
     }
-    let given_up = Instant::now() + MAPS_DEADLINE;
-    let mut scripts = Vec::new();
-    for parsed in page.take_scripts().0 {
-        let source_map = match parsed.source_map_url.is_empty() {
-            true => None,
-            false => Some(map_of(page, &parsed, given_up).await),
-        };
-        scripts.push(Script {
-            url: parsed.embedder_name,
-            length: parsed.length,
-            source_map,
-        });
+    Ok(page.take_scripts())
+}
+
+pub(super) async fn gather(
+    page: &Caller,
+    page_url: &str,
+    scripts: Result<Scripts, String>,
+) -> Gathered {
+    let fetcher = Arc::new(Fetcher {
+        page: page.clone(),
+        page_url: page_url.to_owned(),
+        places: Semaphore::new(MAPS_AT_A_TIME),
+        given_up: Instant::now() + MAPS_DEADLINE,
+    });
+    let described: Vec<_> = scripts?
+        .0
+        .into_iter()
+        .map(|parsed| tokio::spawn(describe(Arc::clone(&fetcher), parsed)))
+        .collect();
+    let mut scripts = Vec::with_capacity(described.len());
+    for script in described {
+        scripts.push(script.await.map_err(|error| error.to_string())?);
     }
     gathered(&scripts)
 }
 
-async fn map_of(page: &mut Page<'_>, script: &Parsed, given_up: Instant) -> SourceMap {
+struct Fetcher {
+    page: Caller,
+    page_url: String,
+    places: Semaphore,
+    given_up: Instant,
+}
+
+impl Fetcher {
+    /// The text behind an address, in a place of its own.
+    async fn text(&self, url: &Url) -> Result<String, String> {
+        let left = self.given_up.saturating_duration_since(Instant::now());
+        let place = tokio::time::timeout(left, self.places.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            return Err("there was no time left for it".to_owned());
+        };
+        if url.scheme() == "data" {
+            return decode_data(&self.page, url.as_str()).await;
+        }
+        let fetched =
+            network_resource::fetch(&self.page, url.as_str(), MAP_DEADLINE, MAX_MAP_BYTES).await;
+        fetched.text.ok_or_else(|| {
+            fetched.error.unwrap_or_else(|| {
+                format!(
+                    "it was answered with status {}",
+                    fetched.status.unwrap_or(0)
+                )
+            })
+        })
+    }
+}
+
+async fn describe(fetcher: Arc<Fetcher>, parsed: Parsed) -> Script {
+    let source_map = match parsed.source_map_url.is_empty() {
+        true => None,
+        false => Some(map_of(&fetcher, &parsed).await),
+    };
+    Script {
+        url: parsed.embedder_name,
+        length: parsed.length,
+        source_map,
+    }
+}
+
+async fn map_of(fetcher: &Fetcher, script: &Parsed) -> SourceMap {
     let failed = |error: String| SourceMap {
         error: Some(error),
         ..SourceMap::default()
     };
-    let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(page.final_url()));
+    let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(&fetcher.page_url));
     let url = match base.and_then(|base| base.join(&script.source_map_url)) {
         Ok(url) => url,
         Err(error) => return failed(format!("its address cannot be resolved: {error}")),
@@ -103,20 +161,7 @@ async fn map_of(page: &mut Page<'_>, script: &Parsed, given_up: Instant) -> Sour
             ..SourceMap::default()
         };
     }
-    let text = if in_script {
-        decode_data(page, url.as_str()).await
-    } else {
-        let left = given_up.saturating_duration_since(Instant::now());
-        let fetched = network_resource::fetch(page, url.as_str(), left, MAX_MAP_BYTES).await;
-        fetched.text.ok_or_else(|| {
-            fetched.error.unwrap_or_else(|| {
-                format!(
-                    "it was answered with status {}",
-                    fetched.status.unwrap_or(0)
-                )
-            })
-        })
-    };
+    let text = fetcher.text(&url).await;
     let judged = text.and_then(|text| sources_without_content(&text));
     SourceMap {
         url: shown,
@@ -125,7 +170,7 @@ async fn map_of(page: &mut Page<'_>, script: &Parsed, given_up: Instant) -> Sour
     }
 }
 
-async fn decode_data(page: &mut Page<'_>, url: &str) -> Result<String, String> {
+async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
     let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));
     let decoded = page.evaluate(Duration::from_secs(1), &script).await;
     decoded.map_err(|error| missing(&error))

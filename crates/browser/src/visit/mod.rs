@@ -1,5 +1,6 @@
 //! One visit, from an unused browser to the evidence.
 
+mod caller;
 mod events;
 mod failure;
 mod loading;
@@ -15,8 +16,9 @@ use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Ph
 use serde_json::{Value, json};
 use url::Url;
 
+pub(crate) use caller::{Caller, Evaluated};
 pub use failure::VisitError;
-pub(crate) use page::{Evaluated, Page, open_target};
+pub(crate) use page::{Page, open_target};
 pub use plan::{NetworkPath, VisitPlan};
 
 use crate::gather;
@@ -78,12 +80,14 @@ async fn walk(
 
     let pacing = pacer.finish();
 
+    page.call::<Value>("Tracing.end", json!({})).await?;
+    // Who hears of this phase may change the conditions: nothing is recorded any more.
     clock.enter(Phase::Gathering);
     drop(restock);
-    page.call::<Value>("Tracing.end", json!({})).await?;
     let screenshot = gather::screenshot(&mut page, &plan.device).await;
-    receive_trace(&mut page).await?;
+    // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let mut artifacts = gather::artifacts(&mut page).await;
+    receive_trace(&mut page).await?;
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
     clock.stop();
 

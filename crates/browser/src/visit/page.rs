@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::caller::Caller;
 use super::events::{
     Attached, DataReceived, Detached, Dialog, FrameNavigated, Lifecycle, TargetCreated,
 };
@@ -23,9 +24,6 @@ use crate::emulate::{Call, Conditions};
 use crate::gather::{Console, Line, Scripts};
 use crate::launch::Browser;
 use crate::protocol::{CALL_DEADLINE, CallError, Client, Event, Events, SessionId};
-
-/// Where our own scripts run, out of the page's reach.
-const WORLD: &str = "plumbline";
 
 pub(crate) struct Page<'b> {
     client: &'b Client,
@@ -205,24 +203,19 @@ impl<'b> Page<'b> {
         self.during(answer).await
     }
 
-    /// Calls a method at once; the answer is waited for with [`Self::during`].
-    pub(crate) fn ask<T: DeserializeOwned>(
-        &self,
+    /// Runs a script of ours in the present document, beside the page's own.
+    pub(super) async fn evaluate<T: DeserializeOwned>(
+        &mut self,
         deadline: Duration,
-        method: &'static str,
-        params: Value,
-    ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
-        self.client
-            .call_within(deadline, Some(&self.session), method, params)
+        script: &str,
+    ) -> Result<T, CallError> {
+        let caller = self.caller();
+        self.during(caller.evaluate(deadline, script)).await
     }
 
-    /// Calls a method whose answer does not matter.
-    pub(crate) fn send(&self, method: &'static str, params: Value) {
-        self.client.send(Some(&self.session), method, params);
-    }
-
-    pub(crate) fn main_frame(&self) -> &str {
-        &self.main_frame
+    /// For asking several things at a time.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(self.client, &self.session, &self.main_frame)
     }
 
     pub(crate) fn final_url(&self) -> &str {
@@ -250,55 +243,6 @@ impl<'b> Page<'b> {
         if let Err(error) = self.call::<Value>(method, json!({"rate": 1})).await {
             tracing::debug!(%error, "gathering goes on throttled");
         }
-    }
-
-    /// The context of our own world in the present document.
-    pub(crate) async fn world(&mut self, deadline: Duration) -> Result<i64, CallError> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct World {
-            execution_context_id: i64,
-        }
-        let params = json!({"frameId": self.main_frame, "worldName": WORLD});
-        let world: World = self
-            .call_within(deadline, "Page.createIsolatedWorld", params)
-            .await?;
-        Ok(world.execution_context_id)
-    }
-
-    /// Runs a script in the page's own world: what it gives may be the page's invention.
-    pub(crate) async fn evaluate_in_page<T: DeserializeOwned>(
-        &mut self,
-        deadline: Duration,
-        script: &str,
-    ) -> Result<T, CallError> {
-        let method = "Runtime.evaluate";
-        let params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
-        let evaluated: Evaluated<T> = self.call_within(deadline, method, params).await?;
-        evaluated.value(method)
-    }
-
-    /// Runs a script of ours in the present document, beside the page's own.
-    pub(crate) async fn evaluate<T: DeserializeOwned>(
-        &mut self,
-        deadline: Duration,
-        script: &str,
-    ) -> Result<T, CallError> {
-        let given_up = Instant::now() + deadline;
-        let context = self.world(deadline).await?;
-        let evaluated: Evaluated<T> = self
-            .call_within(
-                given_up.saturating_duration_since(Instant::now()),
-                "Runtime.evaluate",
-                json!({
-                    "expression": script,
-                    "contextId": context,
-                    "awaitPromise": true,
-                    "returnByValue": true,
-                }),
-            )
-            .await?;
-        evaluated.value("Runtime.evaluate")
     }
 
     fn take(&mut self, event: &Event) {
@@ -522,36 +466,4 @@ fn violations() -> Value {
 
 fn auto_attach() -> Value {
     json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
-}
-
-/// What a script gave, or why it gave nothing.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Evaluated<T> {
-    result: Evaluation<T>,
-    #[serde(default)]
-    exception_details: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Evaluation<T> {
-    // Not required: a script that throws gives none.
-    #[serde(default = "none")]
-    value: Option<T>,
-}
-
-fn none<T>() -> Option<T> {
-    None
-}
-
-impl<T> Evaluated<T> {
-    pub(crate) fn value(self, method: &'static str) -> Result<T, CallError> {
-        let reason = self.exception_details.map_or_else(
-            || "the script gave nothing".to_owned(),
-            |details| format!("the script failed: {details}"),
-        );
-        self.result
-            .value
-            .ok_or(CallError::Misunderstood { method, reason })
-    }
 }

@@ -14,6 +14,7 @@ use url::Url;
 
 use crate::args::AuditArgs;
 use crate::exit::Exit;
+use crate::out;
 use crate::settings::{TargetSettings, calibration_file, launch_options};
 
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
@@ -37,7 +38,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),
-        browsers: Pool::start(launcher, 1),
+        // One visit, as a rule: a spare would start beside it and never be used.
+        browsers: Pool::start(launcher, 0),
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(allow)),
         stands_at,
@@ -55,9 +57,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
     if args.json {
         let text = serde_json::to_string_pretty(&report).map_err(Exit::failed)?;
-        println!("{text}");
+        out::line(text)?;
     } else {
-        print!("{}", plumbline_report::terminal::render(&report));
+        out::text(plumbline_report::terminal::render(&report))?;
     }
     Ok(match report.error {
         None => Exit::Done,

@@ -10,6 +10,7 @@ use plumbline_store::{SqliteStore, Store};
 use crate::args::{BrowserArgs, DoctorArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::out;
 use crate::settings::{calibration_file, data_dir, launch_options, load_catalog};
 
 /// A clock before this (2026-01-01) is wrong: certificates and times in reports would be too.
@@ -28,10 +29,10 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     let mut fit = true;
     for finding in findings.into_iter().flatten() {
         match finding {
-            Finding::Fit(what) => println!("ok    {what}"),
+            Finding::Fit(what) => out::line(format_args!("ok    {what}"))?,
             Finding::Unfit { what, mend } => {
                 fit = false;
-                println!("FAIL  {what}\n      {mend}");
+                out::line(format_args!("FAIL  {what}\n      {mend}"))?;
             }
         }
     }
@@ -43,26 +44,26 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     let launcher = Launcher::find(launch_options(browser)).map_err(Exit::failed)?;
     let cpu = Cpu::new(launcher, calibration_file());
     let calibration = cpu.calibrate().await.map_err(Exit::failed)?;
-    println!("host        {}", calibration.processor);
-    println!("browser     {}", calibration.browser);
-    println!("host index  {:.0}", calibration.host_index);
-    println!(
+    out::line(format_args!("host        {}", calibration.processor))?;
+    out::line(format_args!("browser     {}", calibration.browser))?;
+    out::line(format_args!("host index  {:.0}", calibration.host_index))?;
+    out::line(format_args!(
         "slowed down {}",
         match calibration.way {
             Way::Paced => "by pacing the page on its core",
             Way::ByChromium => "by Chromium: this host lets no page be paced",
         }
-    );
+    ))?;
     for step in &calibration.steps {
-        println!(
+        out::line(format_args!(
             "rate {:>5.2}  {:>5.2} times slower",
             step.rate, step.slowdown
-        );
+        ))?;
     }
-    println!(
+    out::line(format_args!(
         "\n{:<24}{:>8}{:>8}{:>10}",
         "DEVICE", "INDEX", "RATE", "REACHED"
-    );
+    ))?;
     let indices: Vec<_> = catalog
         .devices()
         .iter()
@@ -81,7 +82,9 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
             false => "",
         };
         let (id, rate) = (&device.id, tried.choice.rate);
-        println!("{id:<24}{index:>8}{rate:>8.2}{reached:>10}{limited}");
+        out::line(format_args!(
+            "{id:<24}{index:>8}{rate:>8.2}{reached:>10}{limited}"
+        ))?;
     }
     Ok(Exit::Done)
 }

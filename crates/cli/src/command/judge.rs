@@ -7,6 +7,7 @@ use plumbline_engine::{evaluate, remembered_conditions};
 
 use crate::args::JudgeArgs;
 use crate::exit::Exit;
+use crate::out;
 
 pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let path = args.bundle.display();
@@ -17,7 +18,7 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
         .ok_or_else(|| named("the bundle does not say what it was gathered under".to_owned()))?;
     let report = evaluate(&bundle, conditions);
     let text = serde_json::to_string_pretty(&report).map_err(Exit::failed)?;
-    println!("{text}");
+    out::line(text)?;
     Ok(match report.error {
         None => Exit::Done,
         Some(_) => Exit::Failed(None),

@@ -8,6 +8,7 @@ use plumbline_store::{Key, SqliteStore, Store, StoreError};
 use crate::args::{CreditsAddArgs, DataArgs, KeysCreateArgs, KeysRevokeArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::out;
 use crate::settings::data_dir;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,19 +37,19 @@ pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
         .add_key(&account, key.id(), key.digest(), expires_at, now())
         .await
         .map_err(Exit::failed)?;
-    println!("account {account}");
-    println!("key id  {}", key.id());
-    println!("The key is shown this once:");
-    println!("{}", key.reveal());
+    out::line(format_args!("account {account}"))?;
+    out::line(format_args!("key id  {}", key.id()))?;
+    out::line("The key is shown this once:")?;
+    out::line(key.reveal())?;
     Ok(Exit::Done)
 }
 
 pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
     let keys = open(args)?.keys().await.map_err(Exit::failed)?;
-    println!(
+    out::line(format_args!(
         "{:<14}{:<26}{:<20}{:>10}  {:<26}STATE",
         "KEY", "ACCOUNT", "NAME", "CREDITS", "CREATED"
-    );
+    ))?;
     for key in keys {
         let state = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => format!("revoked {}", iso8601_ms(at.0)),
@@ -56,14 +57,14 @@ pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
             (None, Some(at)) => format!("valid until {}", iso8601_ms(at.0)),
             (None, None) => "valid".to_owned(),
         };
-        println!(
+        out::line(format_args!(
             "{:<14}{:<26}{:<20}{:>10}  {:<26}{state}",
             key.id,
             key.account_id,
             key.account_name,
             key.credits,
             iso8601_ms(key.created_at.0),
-        );
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -74,7 +75,7 @@ pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
         .revoke_key(&id, now())
         .await
         .map_err(Exit::failed)?;
-    println!("revoked {id}");
+    out::line(format_args!("revoked {id}"))?;
     Ok(Exit::Done)
 }
 
@@ -86,7 +87,7 @@ pub async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
     };
     match store.add_credits(&account, args.credits, now()).await {
         Ok(balance) => {
-            println!("{account} has {balance} credits");
+            out::line(format_args!("{account} has {balance} credits"))?;
             Ok(Exit::Done)
         }
         Err(StoreError::NotFound(_)) => Err(Exit::failed(format!("no account or key `{account}`"))),

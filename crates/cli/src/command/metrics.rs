@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{FormFactor, MetricsArgs};
 use crate::exit::Exit;
+use crate::out;
 
 pub fn run(args: &MetricsArgs) -> Result<Exit, Exit> {
     let named = |path: &Path, error: String| Exit::failed(format!("{}: {error}", path.display()));
@@ -28,7 +29,7 @@ pub fn run(args: &MetricsArgs) -> Result<Exit, Exit> {
         FormFactor::Mobile => Mode::Mobile,
         FormFactor::Desktop => Mode::Desktop,
     };
-    println!("{:#}", as_json(mode, &measured));
+    out::line(format_args!("{:#}", as_json(mode, &measured)))?;
     Ok(Exit::Done)
 }
 

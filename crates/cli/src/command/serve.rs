@@ -19,6 +19,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{LogFormat, ServeArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::out;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
 
@@ -73,7 +74,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
     let address = listener.local_addr().map_err(Exit::failed)?;
-    println!("listening on http://{address}");
+    // Whoever started it may not be listening; the service is there all the same.
+    let _ = out::line(format_args!("listening on http://{address}"));
     if let Some(credits) = settings.create_key {
         print_key_to_try(&store, credits, &address.to_string()).await?;
     }
@@ -177,12 +179,12 @@ async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -
         .await
         .map_err(Exit::failed)?;
     let key = key.reveal();
-    println!("key {key}");
-    println!(
+    out::line(format_args!("key {key}"))?;
+    out::line(format_args!(
         "try:\n  curl -s http://{address}/v1/audit/start -H 'Content-Type: application/json' \
          -H 'X-SVC-KEY: {key}' -d '{{\"url\":\"https://example.com/\",\"device\":\"mobile\",\
          \"network\":\"mobileSlow4g\",\"location\":\"us-tx\"}}'"
-    );
+    ))?;
     Ok(())
 }
 

@@ -62,7 +62,7 @@ fn window_bytes(setup: &Setup, way: Way) -> u64 {
 
 /// What a sender holds ready: enough to bridge the time until more is read, and little enough that
 /// the server feels the line's pace.
-fn ahead_bytes(setup: &Setup, way: Way) -> u64 {
+pub(super) fn ahead_bytes(setup: &Setup, way: Way) -> u64 {
     let kbps = setup.kbps(way).unwrap_or(FAST_KBPS);
     let in_ten_ms = (kbps / 8.0 * 10.0) as u64;
     16 * u64::from(PAYLOAD_BYTES) + in_ten_ms

@@ -57,6 +57,25 @@ impl Schedule {
         self.events.peek().map(|Reverse(s)| s.at_ns)
     }
 
+    /// What is on its way arrives now, in its order; what is only waited for keeps its time.
+    pub(super) fn hasten(&mut self, now_ns: u64) {
+        for Reverse(scheduled) in std::mem::take(&mut self.events)
+            .into_sorted_vec()
+            .into_iter()
+            .rev()
+        {
+            let travels = !matches!(
+                scheduled.event,
+                Event::WakeSender(..) | Event::WakeReceiver(..)
+            );
+            let at_ns = match travels {
+                true => scheduled.at_ns.min(now_ns),
+                false => scheduled.at_ns,
+            };
+            self.add(at_ns, scheduled.event);
+        }
+    }
+
     /// The next event, if it happens by `now_ns`.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<(u64, Event)> {
         if self.next_ns()? > now_ns {

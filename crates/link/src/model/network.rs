@@ -1,7 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::HEADER_BYTES;
-use super::connection::Connection;
+use super::connection::{Connection, ahead_bytes};
 use super::event::{Event, Packet, Schedule};
 use super::line::Line;
 use super::receiver::Ack;
@@ -41,6 +41,27 @@ impl Network {
             schedule: Schedule::default(),
             next_connection: 0,
             outputs: VecDeque::new(),
+        }
+    }
+
+    /// From now on there is no limit and no delay: for connections that are open, for those to
+    /// come, and for what is on its way.
+    pub(crate) fn lift(&mut self) {
+        self.setup = self.setup.without_limits();
+        let line = || Line::new(None, 0, 0.0, 0);
+        self.lines = [line(), line()];
+        self.schedule.hasten(self.now_ns);
+        let open: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in open {
+            for way in [Way::Up, Way::Down] {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection
+                        .flow(way)
+                        .sender
+                        .lift(ahead_bytes(&self.setup, way));
+                }
+                self.send(id, way);
+            }
         }
     }
 

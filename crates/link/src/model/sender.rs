@@ -97,6 +97,13 @@ impl Sender {
         }
     }
 
+    /// The line has no limits any more: neither window nor pace holds this sender back.
+    pub(super) fn lift(&mut self, ahead_bytes: u64) {
+        self.congestion = Congestion::Unrestrained;
+        self.pacer = Pacer::default();
+        self.ahead_bytes = ahead_bytes;
+    }
+
     /// Bytes the sender would like to be offered now.
     pub(super) fn room(&self) -> u64 {
         if self.end != End::Open {

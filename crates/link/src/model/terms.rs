@@ -36,6 +36,16 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    pub(super) fn without_limits(&self) -> Self {
+        Self {
+            down_kbps: None,
+            up_kbps: None,
+            rtt_ns: 0,
+            loss_share: 0.0,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn kbps(&self, way: Way) -> Option<f64> {
         match way {
             Way::Up => self.up_kbps,

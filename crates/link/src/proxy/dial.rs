@@ -61,7 +61,7 @@ pub(super) async fn dial(
     let there = trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES).await;
     let connected = timeout(
         shared.connect_timeout,
-        connect_any(shared.upstream_buffer_bytes, &addresses),
+        connect_any(shared.upstream_buffer_bytes(), &addresses),
     )
     .await;
     let wire_bytes = match connected {
@@ -108,7 +108,7 @@ async fn look_up(shared: &Shared, host: &str) -> Result<Vec<IpAddr>, Outcome> {
 }
 
 async fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Duration {
-    match &shared.wire {
+    match shared.wire() {
         Some(wire) => wire.message(way, wire_bytes).await,
         None => Duration::ZERO,
     }

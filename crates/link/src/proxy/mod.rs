@@ -24,7 +24,7 @@ mod tests;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -109,6 +109,19 @@ struct Shared {
     lookup_timeout: Duration,
     connect_timeout: Duration,
     upstream_buffer_bytes: Option<u32>,
+    lifted: AtomicBool,
+}
+
+impl Shared {
+    /// For connections from now on: none on a line without limits.
+    fn upstream_buffer_bytes(&self) -> Option<u32> {
+        self.upstream_buffer_bytes
+            .filter(|_| !self.lifted.load(Relaxed))
+    }
+
+    fn wire(&self) -> Option<&Arc<Wire>> {
+        self.wire.as_ref().filter(|_| !self.lifted.load(Relaxed))
+    }
 }
 
 /// A client that does not say what it wants is gone or none of ours.
@@ -140,6 +153,7 @@ impl Link {
             ledger: Arc::new(Ledger::new()),
             upstream_buffer_bytes: wire.as_ref().map(|_| upstream_buffer_bytes(profile)),
             wire,
+            lifted: AtomicBool::new(false),
             max_bytes: config.max_bytes,
             over_limit: watch::Sender::new(false),
             refused_hosts: config.refused_hosts,
@@ -169,6 +183,15 @@ impl Link {
     /// Where the browser is to find the proxy.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
+    }
+
+    /// Ends the emulation: from now on everything passes as fast as the machine and its own line
+    /// let it, connections that are open included.
+    pub fn lift(&self) {
+        if let Some(wire) = &self.shared.wire {
+            self.shared.lifted.store(true, Relaxed);
+            wire.lift();
+        }
     }
 
     /// How the last attempt to reach this host and port ended; `None` if nobody tried.
@@ -336,7 +359,7 @@ async fn carry(
     rtt: Duration,
     meter: &Meter,
 ) -> Ending {
-    let carrier = shared.wire.as_ref().map(|wire| wire.establish(rtt));
+    let carrier = shared.wire().map(|wire| wire.establish(rtt));
     if socks::reply(client, socks::Reply::Succeeded).await.is_err() {
         return Ending::Broken;
     }

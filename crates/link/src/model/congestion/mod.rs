@@ -53,7 +53,12 @@ pub(super) struct Progress<'a> {
 pub(super) enum Congestion {
     Bbr(Box<Bbr>),
     Cubic(Box<Cubic>),
+    /// On a line whose limits are lifted.
+    Unrestrained,
 }
+
+/// Packets: no line that is worth the name holds that many.
+const UNRESTRAINED_WINDOW: u64 = 1 << 20;
 
 impl Congestion {
     pub(super) fn new(algorithm: Algorithm, now_ns: u64, rtt_ns: u64, seed: u64) -> Self {
@@ -68,6 +73,7 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.window,
             Self::Cubic(c) => c.window,
+            Self::Unrestrained => UNRESTRAINED_WINDOW,
         }
     }
 
@@ -75,7 +81,7 @@ impl Congestion {
     pub(super) fn pacing_rate(&self) -> Option<f64> {
         match self {
             Self::Bbr(c) => Some(c.pacing_rate),
-            Self::Cubic(_) => None,
+            Self::Cubic(_) | Self::Unrestrained => None,
         }
     }
 
@@ -83,7 +89,7 @@ impl Congestion {
     pub(super) fn burst(&self) -> u64 {
         match self {
             Self::Bbr(c) => c.burst(),
-            Self::Cubic(_) => u64::MAX,
+            Self::Cubic(_) | Self::Unrestrained => u64::MAX,
         }
     }
 
@@ -91,6 +97,7 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.acknowledged(progress),
             Self::Cubic(c) => c.acknowledged(progress),
+            Self::Unrestrained => {}
         }
     }
 
@@ -99,6 +106,7 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.losing(),
             Self::Cubic(c) => c.losing(),
+            Self::Unrestrained => {}
         }
     }
 
@@ -107,6 +115,7 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.timed_out(),
             Self::Cubic(c) => c.timed_out(),
+            Self::Unrestrained => {}
         }
     }
 
@@ -115,6 +124,7 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.undo(),
             Self::Cubic(c) => c.undo(),
+            Self::Unrestrained => {}
         }
     }
 
@@ -134,7 +144,7 @@ impl Congestion {
     ) {
         match self {
             Self::Bbr(c) if app_limited => c.resuming(now_ns),
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Unrestrained => {}
             Self::Cubic(c) => c.resuming(now_ns, idle_ns, timeout_ns),
         }
     }

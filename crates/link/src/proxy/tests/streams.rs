@@ -98,6 +98,61 @@ async fn a_server_that_has_said_all_still_hears_the_client() {
     }
 }
 
+/// Two megabytes take more than half an hour on it.
+const CRAWLING_LINE: LineProfile = LineProfile {
+    down_kbps: Some(8.0),
+    up_kbps: Some(8.0),
+    rtt_ms: 400.0,
+    loss_pct: 5.0,
+};
+
+#[tokio::test]
+async fn a_line_that_is_lifted_holds_nobody_back() {
+    let (link, server) = (open(CRAWLING_LINE).await, echo_server().await);
+    let before = connect(&link, "127.0.0.1", server.port()).await.unwrap();
+    let (mut from, mut to) = before.into_split();
+    let sent = pattern(2_000_000);
+    let copy = sent.clone();
+    // Some of it is on its way, and waits in queues, when the line is lifted.
+    let writing = tokio::spawn(async move {
+        to.write_all(&copy).await.unwrap();
+        to
+    });
+    let mut first = [0; 100];
+    timeout(PATIENCE, from.read_exact(&mut first))
+        .await
+        .unwrap()
+        .unwrap();
+    link.lift();
+    let mut rest = vec![0; sent.len() - first.len()];
+    timeout(PATIENCE, from.read_exact(&mut rest))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(sent == [&first[..], &rest].concat());
+    drop(writing.await.unwrap());
+
+    let after = connect(&link, "127.0.0.1", server.port()).await.unwrap();
+    let (mut from, mut to) = after.into_split();
+    let mut received = vec![0; sent.len()];
+    let exchange = async { tokio::join!(to.write_all(&sent), from.read_exact(&mut received)) };
+    let (wrote, read) = timeout(PATIENCE, exchange).await.unwrap();
+    wrote.unwrap();
+    read.unwrap();
+    assert!(sent == received);
+}
+
+#[tokio::test]
+async fn a_line_without_limits_can_be_lifted_too() {
+    let (link, server) = (open(LineProfile::UNLIMITED).await, echo_server().await);
+    link.lift();
+    let mut stream = connect(&link, "127.0.0.1", server.port()).await.unwrap();
+    stream.write_all(b"still here").await.unwrap();
+    let mut answer = [0; 10];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"still here");
+}
+
 async fn read_until_error(stream: &mut TcpStream) -> io::ErrorKind {
     let mut buffer = [0; 4096];
     loop {

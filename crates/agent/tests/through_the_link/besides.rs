@@ -1,0 +1,52 @@
+//! What is fetched besides the page, when measuring is over.
+
+use std::sync::Arc;
+
+use plumbline_agent::{Auditor, Cpu, Order};
+use plumbline_browser::Pool;
+use plumbline_bundle::{Artifact, Bundle};
+use plumbline_catalog::{BUILT_IN, Catalog};
+use plumbline_link::Guard;
+use serde_json::Value;
+
+use crate::rig::launcher;
+use crate::site::{Answer, Site};
+
+#[tokio::test]
+async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
+    // Ten seconds on 2G at its full rate; two are given to it.
+    let robots = format!(
+        "User-agent: *\nDisallow:\n{}",
+        "# a comment\n".repeat(30_000)
+    );
+    let site = Site::serve([
+        (
+            "/",
+            Answer::html("<!doctype html><html lang=en><title>Small</title><h1>Hello"),
+        ),
+        ("/robots.txt", Answer::of("text/plain", robots)),
+    ])
+    .await;
+    let catalog = Catalog::load(BUILT_IN).unwrap();
+    let order = Order {
+        url: site.url("/"),
+        device: "desktop".to_owned(),
+        network: "normal2g".to_owned(),
+        location: catalog.locations()[0].id.clone(),
+    };
+    let auditor = Auditor {
+        browsers: Pool::start(launcher(), 0),
+        stands_at: order.location.clone(),
+        catalog: Arc::new(catalog),
+        guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
+        cpu: Cpu::new(launcher(), None),
+    };
+    let audited = auditor.audit(&order, &|_| {}).await.unwrap();
+    let bundle = Bundle::unpack(&audited.bundle.unwrap()).unwrap();
+    let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
+        panic!("{:?}", bundle.artifacts["robots-txt"]);
+    };
+    let read: Value = serde_json::from_str(raw.get()).unwrap();
+    assert_eq!(read["status"], 200, "{}", read["error"]);
+    assert!(read["content"].as_str().unwrap().len() > 300_000);
+}

@@ -1,0 +1,141 @@
+//! Asking the page for things, several at a time.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::protocol::{CALL_DEADLINE, CallError, Client, SessionId};
+
+/// Where our own scripts run, out of the page's reach.
+const WORLD: &str = "plumbline";
+
+/// Speaks to the page's own session. Whoever waits for an answer must let events be taken
+/// meanwhile: see [`super::Page::during`].
+#[derive(Clone)]
+pub(crate) struct Caller {
+    client: Client,
+    session: SessionId,
+    main_frame: String,
+}
+
+impl Caller {
+    pub(super) fn new(client: &Client, session: &SessionId, main_frame: &str) -> Self {
+        Self {
+            client: client.clone(),
+            session: session.clone(),
+            main_frame: main_frame.to_owned(),
+        }
+    }
+
+    pub(crate) fn main_frame(&self) -> &str {
+        &self.main_frame
+    }
+
+    pub(crate) fn call<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: Value,
+    ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
+        self.call_within(CALL_DEADLINE, method, params)
+    }
+
+    /// The call is on its way at once, also if the answer is waited for later.
+    pub(crate) fn call_within<T: DeserializeOwned>(
+        &self,
+        deadline: Duration,
+        method: &'static str,
+        params: Value,
+    ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
+        self.client
+            .call_within(deadline, Some(&self.session), method, params)
+    }
+
+    /// Calls a method whose answer does not matter.
+    pub(crate) fn send(&self, method: &'static str, params: Value) {
+        self.client.send(Some(&self.session), method, params);
+    }
+
+    /// The context of our own world in the present document.
+    pub(crate) async fn world(&self, deadline: Duration) -> Result<i64, CallError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct World {
+            execution_context_id: i64,
+        }
+        let params = json!({"frameId": self.main_frame, "worldName": WORLD});
+        let world: World = self
+            .call_within(deadline, "Page.createIsolatedWorld", params)
+            .await?;
+        Ok(world.execution_context_id)
+    }
+
+    /// Runs a script in the page's own world: what it gives may be the page's invention.
+    pub(crate) async fn evaluate_in_page<T: DeserializeOwned>(
+        &self,
+        deadline: Duration,
+        script: &str,
+    ) -> Result<T, CallError> {
+        let method = "Runtime.evaluate";
+        let params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
+        let evaluated: Evaluated<T> = self.call_within(deadline, method, params).await?;
+        evaluated.value(method)
+    }
+
+    /// Runs a script of ours in the present document, beside the page's own.
+    pub(crate) async fn evaluate<T: DeserializeOwned>(
+        &self,
+        deadline: Duration,
+        script: &str,
+    ) -> Result<T, CallError> {
+        let given_up = Instant::now() + deadline;
+        let context = self.world(deadline).await?;
+        let evaluated: Evaluated<T> = self
+            .call_within(
+                given_up.saturating_duration_since(Instant::now()),
+                "Runtime.evaluate",
+                json!({
+                    "expression": script,
+                    "contextId": context,
+                    "awaitPromise": true,
+                    "returnByValue": true,
+                }),
+            )
+            .await?;
+        evaluated.value("Runtime.evaluate")
+    }
+}
+
+/// What a script gave, or why it gave nothing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Evaluated<T> {
+    result: Evaluation<T>,
+    #[serde(default)]
+    exception_details: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Evaluation<T> {
+    // Not required: a script that throws gives none.
+    #[serde(default = "none")]
+    value: Option<T>,
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+impl<T> Evaluated<T> {
+    pub(crate) fn value(self, method: &'static str) -> Result<T, CallError> {
+        let reason = self.exception_details.map_or_else(
+            || "the script gave nothing".to_owned(),
+            |details| format!("the script failed: {details}"),
+        );
+        self.result
+            .value
+            .ok_or(CallError::Misunderstood { method, reason })
+    }
+}
