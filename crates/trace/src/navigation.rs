@@ -6,7 +6,7 @@ use crate::TraceError;
 use crate::event::Event;
 use crate::frames::{Frames, NamedFrame, page_frames};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Thread {
     pub process_id: i64,
     pub thread_id: i64,
