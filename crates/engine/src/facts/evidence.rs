@@ -42,6 +42,8 @@ mod tests {
     #[test]
     fn a_trace_is_read_once_and_an_unreadable_one_says_so() {
         let events = json!([
+            {"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 2,
+             "args": {"name": "CrRendererMain"}},
             {"name": "TracingStartedInBrowser", "cat": "devtools.timeline", "ph": "I", "ts": 1, "pid": 1,
              "tid": 1, "args": {"data": {"frames": [{"frame": "F", "url": "https://a.test/", "processId": 2}]}}},
             {"name": "navigationStart", "cat": "blink.user_timing", "ph": "R", "ts": 2, "pid": 2, "tid": 2,
