@@ -7,6 +7,7 @@
 mod anchors;
 mod axe;
 mod console;
+mod evidence;
 mod images;
 mod inputs;
 mod issues;
@@ -34,6 +35,7 @@ use serde::de::DeserializeOwned;
 pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
 pub use console::{Console, ConsoleEntry};
+pub use evidence::TRACE;
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
@@ -99,6 +101,13 @@ impl<'a> Facts<'a> {
         let kept: Rc<dyn Any> = Rc::new(found.clone());
         self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
         found
+    }
+
+    /// Keeps what is known already, so that it is not looked for again.
+    pub fn tell<T: Fact>(&self, known: T) {
+        let found: Result<Rc<T>, Missing> = Ok(Rc::new(known));
+        let kept: Rc<dyn Any> = Rc::new(found);
+        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {
