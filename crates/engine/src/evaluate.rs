@@ -54,6 +54,7 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
             contention,
         }) => {
             report.conditions.cpu.contention = contention;
+            facts.tell(measured.clone());
             report.categories = registry::judge(&facts);
             for category in &mut report.categories {
                 if category.id == CategoryId::Performance {

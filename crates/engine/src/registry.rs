@@ -2,7 +2,8 @@
 
 use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
 use crate::checks::{
-    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, pwa, seo,
+    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, performance as perf,
+    pwa, seo,
 };
 use crate::facts::Facts;
 
@@ -54,7 +55,32 @@ pub fn categories() -> [Category; 5] {
 }
 
 /// What costs time. The category is scored by its metrics: these weigh nothing.
-const PERFORMANCE: &[(&Check, f64, Group)] = &[];
+const PERFORMANCE: &[(&Check, f64, Group)] = &[
+    (&perf::cls_culprits_insight::CHECK, 0.0, Group::Insights),
+    (&perf::dom_size_insight::CHECK, 0.0, Group::Insights),
+    (&perf::forced_reflow_insight::CHECK, 0.0, Group::Insights),
+    (&perf::inp_breakdown_insight::CHECK, 0.0, Group::Insights),
+    (&perf::lcp_breakdown_insight::CHECK, 0.0, Group::Insights),
+    (&perf::lcp_discovery_insight::CHECK, 0.0, Group::Insights),
+    (&perf::viewport_insight::CHECK, 0.0, Group::Insights),
+    (&perf::user_timings::CHECK, 0.0, Group::Diagnostics),
+    (&perf::bootup_time::CHECK, 0.0, Group::Diagnostics),
+    (
+        &perf::mainthread_work_breakdown::CHECK,
+        0.0,
+        Group::Diagnostics,
+    ),
+    (&perf::long_tasks::CHECK, 0.0, Group::Diagnostics),
+    (
+        &perf::non_composited_animations::CHECK,
+        0.0,
+        Group::Diagnostics,
+    ),
+    (&perf::unsized_images::CHECK, 0.0, Group::Diagnostics),
+    (&perf::bf_cache::CHECK, 0.0, Group::Diagnostics),
+    (&perf::main_thread_tasks::CHECK, 0.0, Group::Experimental),
+    (&perf::layout_shifts::CHECK, 0.0, Group::Experimental),
+];
 
 const BEST_PRACTICES: &[(&Check, f64, Group)] = &[
     (&bp::is_on_https::CHECK, 5.0, Group::TrustAndSafety),

@@ -21,6 +21,8 @@ pub struct Navigation {
     /// When the last navigation of the main frame to a web address began: zero of all metrics. Client-side
     /// redirects before it do not count. Where Lighthouse marked the start of a span, that is zero.
     pub time_origin_us: f64,
+    /// Chromium's id of that navigation, which is also that of its document's request; empty where unknown.
+    pub id: String,
     /// The address of that navigation, as the document's loader has it.
     pub url: String,
     /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
@@ -55,6 +57,7 @@ struct NavigationStart {
     /// Where the event names its frame directly, and where any event may name it.
     args_frame: Option<String>,
     frame: Option<String>,
+    id: String,
     url: Option<String>,
     loads_main_frame: bool,
 }
@@ -69,6 +72,7 @@ struct NavigationArgs {
 #[serde(rename_all = "camelCase")]
 struct NavigationData {
     frame: Option<String>,
+    navigation_id: Option<String>,
     #[serde(rename = "documentLoaderURL")]
     document_loader_url: Option<String>,
     is_loading_main_frame: Option<bool>,
@@ -159,18 +163,21 @@ impl NavigationEvents {
             return;
         };
         let NavigationArgs { frame, data } = args;
-        let (data_frame, url, loads_main_frame) = data.map_or((None, None, false), |data| {
-            (
-                data.frame.filter(|frame| !frame.is_empty()),
-                data.document_loader_url,
-                data.is_loading_main_frame == Some(true),
-            )
-        });
+        let (data_frame, id, url, loads_main_frame) =
+            data.map_or((None, None, None, false), |data| {
+                (
+                    data.frame.filter(|frame| !frame.is_empty()),
+                    data.navigation_id,
+                    data.document_loader_url,
+                    data.is_loading_main_frame == Some(true),
+                )
+            });
         self.navigation_starts.push(NavigationStart {
             ts_us: event.ts_us,
             thread,
             frame: data_frame.or_else(|| frame.clone()),
             args_frame: frame.filter(|frame| !frame.is_empty()),
+            id: id.unwrap_or_default(),
             url,
             loads_main_frame,
         });
@@ -206,6 +213,7 @@ impl NavigationEvents {
         });
         let navigation = Navigation {
             time_origin_us,
+            id: last.map(|start| start.id.clone()).unwrap_or_default(),
             url: url.unwrap_or_default(),
             main_threads,
             count: of_interest().count(),

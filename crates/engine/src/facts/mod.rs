@@ -6,14 +6,18 @@
 
 mod anchors;
 mod axe;
+mod back_forward;
 mod console;
 mod evidence;
+mod image_sizing;
 mod images;
 mod inputs;
 mod issues;
+mod largest_content;
 mod libraries;
 mod links;
 mod main_resource;
+mod main_thread;
 mod manifest;
 mod metas;
 mod node;
@@ -21,6 +25,8 @@ mod page;
 mod requests;
 mod robots_txt;
 mod scripts;
+mod shift_clusters;
+mod trace_elements;
 mod web_address;
 
 use std::any::{Any, TypeId};
@@ -34,14 +40,18 @@ use serde::de::DeserializeOwned;
 
 pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
+pub use back_forward::{BackForward, NotRestored};
 pub use console::{Console, ConsoleEntry};
 pub use evidence::TRACE;
+pub use image_sizing::{ImageSizing, SizedImage, SizingRules};
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
+pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
 pub use main_resource::{MainDocument, MainResource};
+pub use main_thread::{Blamed, ScriptUrls};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
 };
@@ -51,6 +61,8 @@ pub use page::{Doctype, Page};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;
 pub use scripts::{Script, Scripts, SourceMap};
+pub use shift_clusters::{Culprit, Shift, ShiftCluster, ShiftClusters, impact_by_node};
+pub use trace_elements::{TraceElement, TraceElements};
 pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
 
 /// Why something cannot be known: a sentence for a person.

@@ -1,2 +1,46 @@
 //! What costs time: Lighthouse's insights and diagnostics. All weigh nothing; the score of the category is
 //! that of the metrics.
+
+pub mod bf_cache;
+pub mod bootup_time;
+pub mod cls_culprits_insight;
+pub mod dom_size_insight;
+pub mod forced_reflow_insight;
+pub mod inp_breakdown_insight;
+pub mod layout_shifts;
+pub mod lcp_breakdown_insight;
+pub mod lcp_discovery_insight;
+pub mod long_tasks;
+pub mod main_thread_tasks;
+pub mod mainthread_work_breakdown;
+pub mod non_composited_animations;
+mod shift_rows;
+#[cfg(test)]
+mod traced;
+pub mod unsized_images;
+pub mod user_timings;
+pub mod viewport_insight;
+
+use crate::checks::Cell;
+use crate::facts::{Blamed, Facts, TraceElements};
+
+/// The element of that number, where it was still there when the page was quiet.
+fn element_cell(facts: &Facts, node_id: Option<i64>) -> Cell {
+    TraceElements::of(facts, node_id).map_or(Cell::Nothing, |node| Cell::element(&node))
+}
+
+fn blamed_cell(blamed: Blamed) -> Cell {
+    match blamed {
+        Blamed::Url(url) => Cell::url(url),
+        other => Cell::text(other.text()),
+    }
+}
+
+/// `340 ms`, `1.2 s`: for one-line summaries.
+fn seconds(ms: f64) -> String {
+    if ms < 1000.0 {
+        format!("{ms:.0} ms")
+    } else {
+        format!("{:.1} s", ms / 1000.0)
+    }
+}
