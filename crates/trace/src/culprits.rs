@@ -17,21 +17,13 @@ impl Span {
     }
 }
 
-/// An image, by its node, when it was painted or laid out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImageSeen {
-    pub span: Span,
-    pub node_id: i64,
-}
-
 /// Of all frames and processes, each list in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Culprits {
     /// Layout shifts are found while the page is prepared for painting.
     pub pre_paints: Vec<Span>,
-    pub painted_images: Vec<ImageSeen>,
-    /// Images that were laid out without a size of their own.
-    pub unsized_images: Vec<ImageSeen>,
+    /// When an image without a size of its own was laid out, and its node.
+    pub unsized_images: Vec<(f64, i64)>,
     pub frames_made: Vec<Span>,
     /// When a document began to load, and in which frame.
     pub documents_begun: Vec<(f64, String)>,
@@ -54,15 +46,13 @@ impl Culprits {
             start_us: event.ts_us,
             dur_us: event.dur_us.unwrap_or(0.0),
         };
-        let image = || {
-            let args: NodeArgs = event.args()?;
-            let node_id = args.data.node_id;
-            Some(ImageSeen { span, node_id })
-        };
         match event.name.as_ref() {
             "PrePaint" => self.pre_paints.push(span),
-            "PaintImage" if event.phase == b'X' => self.painted_images.extend(image()),
-            "LayoutImageUnsized" => self.unsized_images.extend(image()),
+            "LayoutImageUnsized" => {
+                let args: Option<NodeArgs> = event.args();
+                self.unsized_images
+                    .extend(args.map(|args| (event.ts_us, args.data.node_id)));
+            }
             "RenderFrameImpl::createChildFrame" => self.frames_made.push(span),
             "domLoading" => self
                 .documents_begun
@@ -75,10 +65,7 @@ impl Culprits {
         let by_start = |a: &Span, b: &Span| a.start_us.total_cmp(&b.start_us);
         self.pre_paints.sort_by(by_start);
         self.frames_made.sort_by(by_start);
-        self.painted_images
-            .sort_by(|a, b| by_start(&a.span, &b.span));
-        self.unsized_images
-            .sort_by(|a, b| by_start(&a.span, &b.span));
+        self.unsized_images.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.documents_begun.sort_by(|a, b| a.0.total_cmp(&b.0));
         self
     }

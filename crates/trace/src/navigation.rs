@@ -21,10 +21,10 @@ pub struct Navigation {
     /// When the last navigation of the main frame to a web address began: zero of all metrics. Client-side
     /// redirects before it do not count. Where Lighthouse marked the start of a span, that is zero.
     pub time_origin_us: f64,
-    /// Chromium's id of that navigation, which is also that of its document's request; empty where unknown.
-    pub id: String,
     /// The address of that navigation, as the document's loader has it.
     pub url: String,
+    /// The id of its document's request, where the trace says.
+    pub document_request: Option<String>,
     /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
     pub main_threads: Vec<Thread>,
     /// How often the main frame navigated to a web address while the trace ran.
@@ -57,8 +57,8 @@ struct NavigationStart {
     /// Where the event names its frame directly, and where any event may name it.
     args_frame: Option<String>,
     frame: Option<String>,
-    id: String,
     url: Option<String>,
+    document_request: Option<String>,
     loads_main_frame: bool,
 }
 
@@ -68,14 +68,14 @@ struct NavigationArgs {
     data: Option<NavigationData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NavigationData {
     frame: Option<String>,
-    navigation_id: Option<String>,
     #[serde(rename = "documentLoaderURL")]
     document_loader_url: Option<String>,
     is_loading_main_frame: Option<bool>,
+    navigation_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -163,23 +163,16 @@ impl NavigationEvents {
             return;
         };
         let NavigationArgs { frame, data } = args;
-        let (data_frame, id, url, loads_main_frame) =
-            data.map_or((None, None, None, false), |data| {
-                (
-                    data.frame.filter(|frame| !frame.is_empty()),
-                    data.navigation_id,
-                    data.document_loader_url,
-                    data.is_loading_main_frame == Some(true),
-                )
-            });
+        let data = data.unwrap_or_default();
+        let data_frame = data.frame.filter(|frame| !frame.is_empty());
         self.navigation_starts.push(NavigationStart {
             ts_us: event.ts_us,
             thread,
             frame: data_frame.or_else(|| frame.clone()),
             args_frame: frame.filter(|frame| !frame.is_empty()),
-            id: id.unwrap_or_default(),
-            url,
-            loads_main_frame,
+            url: data.document_loader_url,
+            document_request: data.navigation_id,
+            loads_main_frame: data.is_loading_main_frame == Some(true),
         });
     }
 
@@ -213,8 +206,8 @@ impl NavigationEvents {
         });
         let navigation = Navigation {
             time_origin_us,
-            id: last.map(|start| start.id.clone()).unwrap_or_default(),
             url: url.unwrap_or_default(),
+            document_request: last.and_then(|start| start.document_request.clone()),
             main_threads,
             count: of_interest().count(),
         };

@@ -44,7 +44,7 @@ pub struct LargestPaint {
 
 /// An image that was the largest of its document for a while.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ImagePaint {
+pub struct LargestImage {
     pub ts_us: f64,
     pub process_id: i64,
     pub node_id: i64,
@@ -58,7 +58,7 @@ pub struct Paints {
     pub largest: Vec<LargestPaint>,
     /// When the browser process dropped its own largest candidate, over all frames.
     pub largest_dropped_us: Vec<f64>,
-    pub largest_images: Vec<ImagePaint>,
+    pub largest_images: Vec<LargestImage>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ impl Paints {
             }
             "LargestImagePaint::Candidate" => {
                 let args: Option<ImageArgs> = event.args();
-                self.largest_images.extend(args.map(|args| ImagePaint {
+                self.largest_images.extend(args.map(|args| LargestImage {
                     ts_us: event.ts_us,
                     process_id: event.process,
                     node_id: args.data.node_id,

@@ -10,7 +10,6 @@ use crate::animations::{Animation, AnimationEvents};
 use crate::culprits::Culprits;
 use crate::document::Documents;
 use crate::event::{Event, Value};
-use crate::fetches::{Fetch, FetchEvents};
 use crate::frames::Frames;
 use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
@@ -18,6 +17,7 @@ use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
 use crate::requests::{Request, RequestEvents};
+use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::tasks::{TaskEvents, Tasks, is_task};
@@ -37,8 +37,7 @@ pub struct Trace {
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
-    /// The same requests as the trace alone tells of them.
-    pub fetches: Vec<Fetch>,
+    pub resources: Resources,
     /// Everything that the page's main threads did, in order of the start, outer before inner.
     pub work: Vec<Work>,
     pub reflows: Vec<ForcedReflow>,
@@ -84,7 +83,7 @@ struct Collected<'a> {
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
-    fetches: FetchEvents,
+    resources: ResourceEvents,
     work: WorkEvents<'a>,
     reflows: ReflowEvents<'a>,
     documents: Documents,
@@ -110,7 +109,7 @@ impl<'a> Collected<'a> {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
-            self.fetches.see(event);
+            self.resources.see(event);
             self.documents.see(event);
             self.culprits.see(event);
             self.animations.see(event);
@@ -136,7 +135,7 @@ impl<'a> Collected<'a> {
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
-            fetches: self.fetches.all(),
+            resources: self.resources.resolve(),
             documents: self.documents.of_page(&frames, threads),
             culprits: self.culprits.in_order(),
             animations: self.animations.of_threads(threads),

@@ -2,7 +2,9 @@
 //! `README.md` lists them with their shapes.
 
 mod anchors;
+mod back_forward;
 mod console;
+mod image_sizing;
 mod main_document;
 mod manifest;
 mod network_resource;
@@ -10,6 +12,7 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod trace_elements;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,6 +23,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
 pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
@@ -45,6 +49,9 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     found.keep("issues", gathered(&issues));
     page.lift_throttling().await;
     found
+        .add("trace-elements", trace_elements::gather(page))
+        .await;
+    found
         .add("main-document", main_document::gather(page))
         .await;
     found.add("manifest", manifest::gather(page)).await;
@@ -53,6 +60,7 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         .await;
     found.add("robots-txt", robots_txt::gather(page)).await;
     found.add("scripts", scripts::gather(page)).await;
+    found.add("image-sizing", image_sizing::gather(page)).await;
     for script in scripted::SCRIPTS {
         found
             .add(script.artifact, scripted::gather(page, script))
@@ -61,6 +69,10 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
             found.look_at_listeners(page).await;
         }
     }
+    // The page is gone after this.
+    found
+        .add("back-forward-cache", back_forward::gather(page))
+        .await;
     found.artifacts
 }
 
@@ -98,7 +110,7 @@ impl Found {
     }
 }
 
-fn gathered(value: &impl Serialize) -> Gathered {
+fn gathered<T: Serialize + ?Sized>(value: &T) -> Gathered {
     to_raw_value(value).map_err(|error| error.to_string())
 }
 

@@ -4,6 +4,7 @@ mod events;
 mod failure;
 mod loading;
 mod log;
+mod named_nodes;
 mod page;
 mod plan;
 mod trace;

@@ -20,7 +20,7 @@ use super::log::Log;
 use super::plan::{NetworkPath, VisitPlan};
 use super::trace::Trace;
 use crate::emulate::{Call, Conditions};
-use crate::gather::{Console, Line, Scripts};
+use crate::gather::{Console, Departure, Line, Scripts};
 use crate::launch::Browser;
 use crate::protocol::{CALL_DEADLINE, CallError, Client, Event, Events, SessionId};
 
@@ -45,6 +45,8 @@ pub(crate) struct Page<'b> {
     scripts: Scripts,
     /// Until the page has been measured: what our own gathering causes is not the page's.
     listening: bool,
+    /// The page was left: what is heard from now on is of other documents.
+    departure: Option<Departure>,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +100,7 @@ impl<'b> Page<'b> {
             console: Console::default(),
             scripts: Scripts::default(),
             listening: true,
+            departure: None,
         };
         page.fit_screen(&conditions).await;
         page.set_up(conditions.for_page()).await?;
@@ -174,7 +177,7 @@ impl<'b> Page<'b> {
     }
 
     /// Waits for the next event, at most until then. `false` when the time is over.
-    pub(super) async fn next_event(&mut self, until: Instant) -> Result<bool, VisitError> {
+    pub(crate) async fn next_event(&mut self, until: Instant) -> Result<bool, VisitError> {
         match tokio::time::timeout_at(until.into(), self.events.recv()).await {
             Ok(Some(event)) => {
                 self.take(&event);
@@ -238,6 +241,20 @@ impl<'b> Page<'b> {
     pub(crate) fn stop_listening(&mut self) -> (Vec<Line>, Vec<Box<RawValue>>) {
         self.listening = false;
         self.console.stop()
+    }
+
+    /// From here on the page is being left, or returned to.
+    pub(crate) fn depart(&mut self) {
+        self.departure = Some(Departure::default());
+    }
+
+    pub(crate) fn departure(&self) -> Option<&Departure> {
+        self.departure.as_ref()
+    }
+
+    /// The elements that the trace names, by number.
+    pub(crate) fn named_nodes(&self) -> Vec<i64> {
+        self.trace.named_nodes()
     }
 
     pub(crate) fn take_scripts(&mut self) -> Scripts {
@@ -322,6 +339,9 @@ impl<'b> Page<'b> {
     }
 
     fn take_network(&mut self, event: &Event, what: &str) {
+        if self.departure.is_some() {
+            return;
+        }
         let Some(session) = &event.session else {
             return;
         };
@@ -361,6 +381,14 @@ impl<'b> Page<'b> {
         struct Within {
             frame_id: String,
             url: String,
+        }
+        if let Some(departure) = &mut self.departure {
+            departure.take(event, what);
+            if what == "javascriptDialogOpening" {
+                let accept = json!({"accept": true});
+                self.send("Page.handleJavaScriptDialog", accept);
+            }
+            return;
         }
         match what {
             "frameNavigated" => {

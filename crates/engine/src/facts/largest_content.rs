@@ -1,4 +1,4 @@
-use plumbline_trace::{Fetch, LargestPaint, Trace};
+use plumbline_trace::{LargestPaint, Resource, Trace};
 
 use super::{Fact, Facts, Missing};
 
@@ -8,9 +8,9 @@ pub struct LargestContent {
     /// None where the page told of none.
     pub paint: Option<LargestPaint>,
     /// The document's request.
-    pub document: Option<Fetch>,
+    pub document: Option<Resource>,
     /// The image's request; none where the largest content is text, or an image that needed no request.
-    pub image: Option<Fetch>,
+    pub image: Option<Resource>,
 }
 
 impl Fact for LargestContent {
@@ -22,12 +22,16 @@ impl Fact for LargestContent {
         for candidate in &trace.paints.largest {
             let is_ours = candidate.frame == trace.frames.main_id
                 && candidate.index > 0
-                && candidate.navigation_id == navigation.id;
+                && navigation.document_request.as_ref() == Some(&candidate.navigation_id);
             if is_ours && paint.is_none_or(|last| last.index < candidate.index) {
                 paint = Some(candidate);
             }
         }
-        let document = trace.fetches.iter().find(|fetch| fetch.id == navigation.id);
+        let document = trace
+            .resources
+            .all
+            .iter()
+            .find(|resource| navigation.document_request.as_ref() == Some(&resource.id));
         Ok(Self {
             image: paint
                 .and_then(|paint| image_request(&trace, paint))
@@ -38,18 +42,23 @@ impl Fact for LargestContent {
     }
 }
 
-fn image_request<'t>(trace: &'t Trace, paint: &LargestPaint) -> Option<&'t Fetch> {
+fn image_request<'t>(trace: &'t Trace, paint: &LargestPaint) -> Option<&'t Resource> {
     let node_id = paint.node_id.filter(|id| *id != 0)?;
     let image = trace
         .paints
         .largest_images
         .iter()
         .rfind(|image| image.process_id == paint.process_id && image.node_id == node_id)?;
+    let is_of_image = |resource: &&Resource| {
+        let mut redirects = resource.redirects.iter();
+        resource.url == image.url || redirects.any(|redirect| redirect.url == image.url)
+    };
     trace
-        .fetches
+        .resources
+        .all
         .iter()
-        .filter(|fetch| fetch.start_us >= trace.navigation.time_origin_us)
-        .take_while(|fetch| fetch.start_us < image.ts_us)
-        .find(|fetch| fetch.url == image.url || fetch.redirected_from.contains(&image.url))
+        .filter(|resource| resource.start_us >= trace.navigation.time_origin_us)
+        .take_while(|resource| resource.start_us < image.ts_us)
+        .find(is_of_image)
         .filter(|_| !image.url.is_empty())
 }

@@ -140,7 +140,7 @@ fn blame(trace: &Trace, shifts: &mut [&mut Shift]) {
             );
         }
     }
-    for font in &trace.fetches {
+    for font in &trace.resources.all {
         let is_font = font.resource_type == "Font" && font.mime_type.starts_with("font");
         if is_font
             && let Some(painting) = next(font.end_us)
@@ -150,16 +150,16 @@ fn blame(trace: &Trace, shifts: &mut [&mut Shift]) {
             accuse(painting, Culprit::WebFont(font.url.clone()));
         }
     }
-    let images = &culprits.painted_images;
+    let images = &trace.resources.image_paints;
     for painting in &paintings {
-        let after = images.partition_point(|image| image.span.start_us <= painting.end_us());
-        if let Some(image) = images.get(after)
-            && let Some(bare) = culprits
-                .unsized_images
-                .iter()
-                .find(|bare| bare.node_id == image.node_id && origin_us < bare.span.start_us)
-        {
-            accuse(painting, Culprit::UnsizedImage(bare.node_id));
+        let after = images.partition_point(|image| image.ts_us <= painting.end_us());
+        let node = images.get(after).and_then(|image| image.node_id);
+        let bare = &culprits.unsized_images;
+        let bare = bare
+            .iter()
+            .find(|(ts_us, bare)| Some(*bare) == node && origin_us < *ts_us);
+        if let Some((_, node)) = bare {
+            accuse(painting, Culprit::UnsizedImage(*node));
         }
     }
 }

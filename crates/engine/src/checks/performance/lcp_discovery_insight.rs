@@ -35,11 +35,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     else {
         return Ok(Outcome::not_applicable());
     };
-    let is_hinted = image.priority_hint == "high";
-    let by_document = image.initiator_type == "parser" && image.initiator_url == document.url;
-    let is_discoverable = image.is_preload || by_document;
-    let is_eager = !paint.is_lazy || image.is_preload;
-    let hint = match (is_hinted, image.is_preload) {
+    let is_hinted = image.fetch_priority_hint == "high";
+    let by_document = image.initiator_kind == "parser" && image.initiator_url == document.url;
+    let is_discoverable = image.is_link_preload || by_document;
+    let is_eager = !paint.is_lazy || image.is_link_preload;
+    let hint = match (is_hinted, image.is_link_preload) {
         (true, _) => "`fetchpriority=\"high\"` is set",
         (false, true) => "`fetchpriority=\"high\"` should be set on the image's preload",
         (false, false) => "`fetchpriority=\"high\"` should be set",
