@@ -2,7 +2,8 @@
 
 use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
 use crate::checks::{
-    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, pwa, seo,
+    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, performance as perf,
+    pwa, seo,
 };
 use crate::facts::Facts;
 
@@ -54,7 +55,20 @@ pub fn categories() -> [Category; 5] {
 }
 
 /// What costs time. The category is scored by its metrics: these weigh nothing.
-const PERFORMANCE: &[(&Check, f64, Group)] = &[];
+const PERFORMANCE: &[(&Check, f64, Group)] = &[
+    (&perf::cache::CHECK, 0.0, Group::Insights),
+    (&perf::document_latency::CHECK, 0.0, Group::Insights),
+    (&perf::font_display::CHECK, 0.0, Group::Insights),
+    (&perf::image_delivery::CHECK, 0.0, Group::Insights),
+    (&perf::modern_http::CHECK, 0.0, Group::Insights),
+    (&perf::network_dependency_tree::CHECK, 0.0, Group::Insights),
+    (&perf::render_blocking::CHECK, 0.0, Group::Insights),
+    (&perf::third_parties::CHECK, 0.0, Group::Insights),
+    (&perf::total_byte_weight::CHECK, 0.0, Group::Diagnostics),
+    (&perf::resource_summary::CHECK, 0.0, Group::Experimental),
+    (&perf::redirects::CHECK, 0.0, Group::Experimental),
+    (&perf::server_response_time::CHECK, 0.0, Group::Experimental),
+];
 
 const BEST_PRACTICES: &[(&Check, f64, Group)] = &[
     (&bp::is_on_https::CHECK, 5.0, Group::TrustAndSafety),

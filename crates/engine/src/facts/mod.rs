@@ -13,6 +13,7 @@ mod inputs;
 mod issues;
 mod libraries;
 mod links;
+mod loaded;
 mod main_resource;
 mod manifest;
 mod metas;
@@ -41,6 +42,7 @@ pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
+pub use loaded::{document, is_compressed, is_render_blocking, loaded, time_saved};
 pub use main_resource::{MainDocument, MainResource};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
