@@ -80,6 +80,18 @@ const PERFORMANCE: &[(&Check, f64, Group)] = &[
     (&perf::bf_cache::CHECK, 0.0, Group::Diagnostics),
     (&perf::main_thread_tasks::CHECK, 0.0, Group::Experimental),
     (&perf::layout_shifts::CHECK, 0.0, Group::Experimental),
+    (&perf::cache::CHECK, 0.0, Group::Insights),
+    (&perf::document_latency::CHECK, 0.0, Group::Insights),
+    (&perf::font_display::CHECK, 0.0, Group::Insights),
+    (&perf::image_delivery::CHECK, 0.0, Group::Insights),
+    (&perf::modern_http::CHECK, 0.0, Group::Insights),
+    (&perf::network_dependency_tree::CHECK, 0.0, Group::Insights),
+    (&perf::render_blocking::CHECK, 0.0, Group::Insights),
+    (&perf::third_parties::CHECK, 0.0, Group::Insights),
+    (&perf::total_byte_weight::CHECK, 0.0, Group::Diagnostics),
+    (&perf::resource_summary::CHECK, 0.0, Group::Experimental),
+    (&perf::redirects::CHECK, 0.0, Group::Experimental),
+    (&perf::server_response_time::CHECK, 0.0, Group::Experimental),
 ];
 
 const BEST_PRACTICES: &[(&Check, f64, Group)] = &[

@@ -47,6 +47,8 @@ pub struct Resource {
     /// Who asked for it, as far as Chromium says: a document, a style sheet, or else the script on top of the
     /// stack. Empty where nobody is named.
     pub initiator_url: String,
+    /// Of every script on the stack that asked, the innermost first.
+    pub stack_urls: Vec<String>,
     /// `parser`, `script`, `preload` …
     pub initiator_kind: String,
     pub failed: bool,
@@ -486,7 +488,13 @@ impl Story {
         let named = initiator
             .map(|who| who.url.clone())
             .filter(|url| !url.is_empty());
-        let on_stack = last.stack_trace.into_iter().next().map(|frame| frame.url);
+        let mut stack_urls: Vec<String> = Vec::new();
+        let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
+        for frame in last.stack_trace {
+            if !frame.url.is_empty() && !stack_urls.contains(&frame.url) {
+                stack_urls.push(frame.url);
+            }
+        }
         let initial_priority = last.priority;
         Some(Resource {
             id,
@@ -518,6 +526,7 @@ impl Story {
                 .unwrap_or_else(|| "non_blocking".to_owned()),
             is_link_preload: last.is_link_preload,
             initiator_kind: initiator.map_or_else(String::new, |who| who.kind.clone()),
+            stack_urls,
             initiator_url: named.or(on_stack).unwrap_or_default(),
             url: last.url,
             frame: last.frame,

@@ -16,6 +16,7 @@ mod issues;
 mod largest_content;
 mod libraries;
 mod links;
+mod loaded;
 mod main_resource;
 mod main_thread;
 mod manifest;
@@ -50,6 +51,7 @@ pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
+pub use loaded::{document, is_compressed, is_render_blocking, loaded, time_saved};
 pub use main_resource::{MainDocument, MainResource};
 pub use main_thread::{Blamed, ScriptUrls};
 pub use manifest::{

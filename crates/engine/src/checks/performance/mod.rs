@@ -3,9 +3,13 @@
 
 pub mod bf_cache;
 pub mod bootup_time;
+pub mod cache;
 pub mod cls_culprits_insight;
+pub mod document_latency;
 pub mod dom_size_insight;
+pub mod font_display;
 pub mod forced_reflow_insight;
+pub mod image_delivery;
 pub mod inp_breakdown_insight;
 pub mod layout_shifts;
 pub mod lcp_breakdown_insight;
@@ -13,8 +17,16 @@ pub mod lcp_discovery_insight;
 pub mod long_tasks;
 pub mod main_thread_tasks;
 pub mod mainthread_work_breakdown;
+pub mod modern_http;
+pub mod network_dependency_tree;
 pub mod non_composited_animations;
+pub mod redirects;
+pub mod render_blocking;
+pub mod resource_summary;
+pub mod server_response_time;
 mod shift_rows;
+pub mod third_parties;
+pub mod total_byte_weight;
 #[cfg(test)]
 mod traced;
 pub mod unsized_images;
