@@ -7,6 +7,7 @@
 mod anchors;
 mod axe;
 mod console;
+mod content_size;
 mod evidence;
 mod images;
 mod inputs;
@@ -22,6 +23,7 @@ mod page;
 mod requests;
 mod robots_txt;
 mod scripts;
+mod style_sheets;
 mod web_address;
 
 use std::any::{Any, TypeId};
@@ -36,6 +38,7 @@ use serde::de::DeserializeOwned;
 pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
 pub use console::{Console, ConsoleEntry};
+pub use content_size::{TextKind, script_request};
 pub use evidence::TRACE;
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
@@ -52,7 +55,8 @@ pub use node::{Node, Rect};
 pub use page::{Doctype, Page};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;
-pub use scripts::{Script, Scripts, SourceMap};
+pub use scripts::{Coverage, Legacy, LegacySignal, Script, Scripts, SourceMap};
+pub use style_sheets::{StyleSheet, StyleSheets};
 pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
 
 /// Why something cannot be known: a sentence for a person.
