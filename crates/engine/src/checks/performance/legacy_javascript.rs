@@ -105,3 +105,53 @@ fn compression(resource: &Resource) -> f64 {
         (false, false) => 1.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    const SCRIPT: &str = "https://example.test/a.js";
+
+    fn judge(script: &str) -> (Verdict, Option<f64>) {
+        let gzip = json!({"headers": [{"name": "content-encoding", "value": "gzip"}]});
+        let traced = Traced::new().loads(
+            "2.1",
+            SCRIPT,
+            150,
+            500,
+            json!({}),
+            gzip,
+            json!({"encodedDataLength": 5000, "decodedBodyLength": 10_000}),
+        );
+        let outcome = traced
+            .visit()
+            .with("scripts", &format!("[{script}]"))
+            .judge(CHECK);
+        (
+            outcome.verdict,
+            outcome.savings.and_then(|savings| savings.wasted_bytes),
+        )
+    }
+
+    #[test]
+    fn from_5000_bytes_on_it_counts_as_it_was_transferred() {
+        let script = |bytes: u32, frame: &str| {
+            format!(
+                r#"{{"url": "{SCRIPT}", "frame": "{frame}", "length": 9, "tokenLength": 9,
+                    "legacy": {{"bytes": {bytes}, "signals": [{{"name": "Math.log2"}}]}}}}"#
+            )
+        };
+        assert_eq!(judge(&script(6000, "F")), (Verdict::Fail, Some(3000.0)));
+        assert_eq!(judge(&script(4999, "F")).0, Verdict::Pass);
+        assert_eq!(
+            judge(&script(6000, "G")).0,
+            Verdict::Pass,
+            "another frame's"
+        );
+        assert_eq!(judge(r#"{"url": "x"}"#).0, Verdict::CouldNotMeasure);
+    }
+}

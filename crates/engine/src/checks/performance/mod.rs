@@ -19,3 +19,6 @@ pub mod unminified_javascript;
 pub mod unused_css_rules;
 pub mod unused_javascript;
 mod wasted_bytes;
+
+#[cfg(test)]
+mod traced;
