@@ -4,6 +4,7 @@
 mod anchors;
 mod back_forward;
 mod console;
+mod coverage;
 mod image_sizing;
 mod main_document;
 mod manifest;
@@ -12,6 +13,7 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod style_sheets;
 mod trace_elements;
 
 use std::collections::BTreeMap;
@@ -27,6 +29,7 @@ pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
 pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
+pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::CallError;
 use crate::visit::Page;
@@ -48,6 +51,7 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     found.keep("console", gathered(&console));
     found.keep("issues", gathered(&issues));
     page.lift_throttling().await;
+    let coverage = coverage::take(page).await;
     found
         .add("trace-elements", trace_elements::gather(page))
         .await;
@@ -59,7 +63,8 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         .add("installability", manifest::installability(page))
         .await;
     found.add("robots-txt", robots_txt::gather(page)).await;
-    found.add("scripts", scripts::gather(page)).await;
+    found.add("scripts", scripts::gather(page, &coverage)).await;
+    found.add("style-sheets", style_sheets::gather(page)).await;
     found.add("image-sizing", image_sizing::gather(page)).await;
     for script in scripted::SCRIPTS {
         found

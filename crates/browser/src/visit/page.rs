@@ -20,7 +20,7 @@ use super::log::Log;
 use super::plan::{NetworkPath, VisitPlan};
 use super::trace::Trace;
 use crate::emulate::{Call, Conditions};
-use crate::gather::{Console, Departure, Line, Scripts};
+use crate::gather::{Console, Departure, Line, Scripts, StyleSheets};
 use crate::launch::Browser;
 use crate::protocol::{CALL_DEADLINE, CallError, Client, Event, Events, SessionId};
 
@@ -43,6 +43,7 @@ pub(crate) struct Page<'b> {
     pub(super) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
+    style_sheets: StyleSheets,
     /// Until the page has been measured: what our own gathering causes is not the page's.
     listening: bool,
     /// The page was left: what is heard from now on is of other documents.
@@ -99,6 +100,7 @@ impl<'b> Page<'b> {
             warnings: Vec::new(),
             console: Console::default(),
             scripts: Scripts::default(),
+            style_sheets: StyleSheets::default(),
             listening: true,
             departure: None,
         };
@@ -142,6 +144,9 @@ impl<'b> Page<'b> {
             ("Log.enable", json!({})),
             ("Log.startViolationsReport", violations()),
             ("Audits.enable", json!({})),
+            // Which functions run, as Lighthouse asks for it: whole functions, no counts.
+            ("Profiler.enable", json!({})),
+            ("Profiler.startPreciseCoverage", json!({"detailed": false})),
             ("Target.setAutoAttach", auto_attach()),
             (
                 "Page.setInterceptFileChooserDialog",
@@ -261,6 +266,10 @@ impl<'b> Page<'b> {
         std::mem::take(&mut self.scripts)
     }
 
+    pub(crate) fn take_style_sheets(&mut self) -> StyleSheets {
+        std::mem::take(&mut self.style_sheets)
+    }
+
     /// Nothing is measured any more: our own work need not be slow.
     pub(crate) async fn lift_throttling(&mut self) {
         let method = "Emulation.setCPUThrottlingRate";
@@ -330,6 +339,9 @@ impl<'b> Page<'b> {
                 self.console.take(event);
             }
             Some(("Debugger", "scriptParsed")) if self.is_main(event) => self.scripts.take(event),
+            Some(("CSS", "styleSheetAdded")) if self.is_main(event) => {
+                self.style_sheets.take(event)
+            }
             _ => {}
         }
     }

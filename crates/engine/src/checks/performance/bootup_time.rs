@@ -147,7 +147,7 @@ fn blocked_by_scripts_ms(trace: &Trace, measured: &Measured) -> Option<f64> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     const SCRIPT: &str = "https://a.test/a.js";
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn scripts_may_take_more_than_a_second_together() {
         let busy = |ms| {
-            Traced::new()
+            PageLoad::new()
                 .script(SCRIPT)
                 .task(500, ms, SCRIPT)
                 .judge(CHECK)

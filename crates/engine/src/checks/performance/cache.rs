@@ -169,3 +169,58 @@ fn hit_probability(lifetime_s: f64) -> f64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::{CHECK, hit_probability};
+    use crate::checks::Verdict;
+
+    fn wasted(headers: serde_json::Value) -> f64 {
+        let response = json!({"headers": headers});
+        let sent = json!({"resourceType": "Script"});
+        let traced = Traced::new().resource("2.1", "https://example.test/a.js", sent, response);
+        let outcome = traced.judge(CHECK);
+        let wasted_bytes = outcome.savings.unwrap().wasted_bytes.unwrap();
+        assert_eq!(outcome.verdict == Verdict::Fail, wasted_bytes > 0.0);
+        wasted_bytes
+    }
+
+    #[test]
+    fn short_lifetimes_waste_and_long_or_forbidden_ones_do_not() {
+        let control = |value: &str| wasted(json!([{"name": "Cache-Control", "value": value}]));
+        assert_eq!(wasted(json!([])), 20_000.0);
+        assert!((control("max-age=3600") - 16_000.0).abs() < 1e-6);
+        assert_eq!(control("max-age=2592000"), 0.0);
+        assert_eq!(control("public, max-age=31536000"), 0.0);
+        for forbidden in ["no-store", "no-cache, max-age=60", "private", "max-age=0"] {
+            assert_eq!(control(forbidden), 0.0, "{forbidden}");
+        }
+        assert_eq!(
+            wasted(json!([{"name": "Pragma", "value": "no-cache"}])),
+            0.0
+        );
+    }
+
+    #[test]
+    fn expires_counts_from_the_answers_own_date() {
+        let expires = |value: &str| {
+            wasted(json!([{"name": "Expires", "value": value},
+                          {"name": "Date", "value": "Sun, 15 Nov 2026 04:00:00 GMT"}]))
+        };
+        assert!((expires("Sun, 15 Nov 2026 05:00:00 GMT") - 16_000.0).abs() < 1e-6);
+        assert_eq!(expires("Mon, 15 Nov 2027 05:00:00 GMT"), 0.0);
+        assert_eq!(expires("0"), 0.0);
+    }
+
+    #[test]
+    fn a_longer_lifetime_is_never_less_likely_to_be_enough() {
+        let shares: Vec<f64> = (0..2000)
+            .map(|h| hit_probability(f64::from(h) * 3600.0))
+            .collect();
+        assert!(shares.is_sorted());
+        assert_eq!((shares[0], hit_probability(1e12)), (0.0, 1.0));
+    }
+}

@@ -65,7 +65,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
     use crate::checks::{Outcome, Verdict};
 
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn the_worst_burst_decides() {
-        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
-        let small = Traced::new().shift(500, 0.05, 9);
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::Pass);
+        let small = PageLoad::new().shift(500, 0.05, 9);
         assert_eq!(small.judge(CHECK).verdict, Verdict::Informative);
-        let large = Traced::new().shift(500, 0.05, 9).shift(600, 0.06, 9);
+        let large = PageLoad::new().shift(500, 0.05, 9).shift(600, 0.06, 9);
         assert_eq!(large.judge(CHECK).verdict, Verdict::Fail);
-        let apart = Traced::new().shift(500, 0.05, 9).shift(1600, 0.06, 9);
+        let apart = PageLoad::new().shift(500, 0.05, 9).shift(1600, 0.06, 9);
         assert_eq!(apart.judge(CHECK).verdict, Verdict::Informative);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
@@ -88,14 +88,14 @@ mod tests {
     #[test]
     fn a_font_that_came_right_before_is_named() {
         let font = "https://a.test/f.woff2";
-        let blamed = Traced::new()
+        let blamed = PageLoad::new()
             .font(font, 100, 450)
             .pre_paint(490, 30)
             .shift(500, 0.2, 9)
             .element(9, "body > p")
             .judge(CHECK);
         assert!(text(&blamed).contains(font) && text(&blamed).contains("body > p"));
-        let long_before = Traced::new()
+        let long_before = PageLoad::new()
             .font(font, 100, 450)
             .pre_paint(990, 30)
             .shift(1000, 0.2, 9)
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_image_without_a_size_that_is_painted_next_is_named() {
-        let blamed = Traced::new()
+        let blamed = PageLoad::new()
             .unsized_image(5, 480)
             .pre_paint(490, 30)
             .shift(500, 0.2, 9)

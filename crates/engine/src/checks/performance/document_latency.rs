@@ -122,3 +122,39 @@ fn compression_saves_bytes(document: &Resource) -> f64 {
     }
     saved_bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn an_uncompressed_document_wastes_two_thirds() {
+        let outcome = Traced::new().judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.savings.unwrap().wasted_bytes, Some(13_266.0));
+        let gzip = json!({"headers": [{"name": "content-encoding", "value": "gzip"}]});
+        let traced = Traced::with_document(gzip, json!({}));
+        assert_eq!(traced.judge(CHECK).verdict, Verdict::Pass);
+        let small = Traced::with_document(json!({}), json!({"decodedBodyLength": 2000}));
+        assert_eq!(small.judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_slow_server_costs_what_it_took_beyond_100_ms() {
+        let slow = json!({"headers": [{"name": "content-encoding", "value": "br"}],
+            "timing": {"requestTime": 0.001, "sendEnd": 1.0, "receiveHeadersStart": 701.0, "receiveHeadersEnd": 702.0}});
+        let outcome = Traced::with_document(slow, json!({})).judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.savings.unwrap().lcp_ms, Some(600.0));
+    }
+
+    #[test]
+    fn without_a_trace_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -96,24 +96,24 @@ fn largest(trace: &Trace) -> Option<&DomSize> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn only_slow_updates_of_many_elements_are_worth_telling() {
-        let sized = || Traced::new().dom_size(500, 1200);
+        let sized = || PageLoad::new().dom_size(500, 1200);
         assert_eq!(sized().judge(CHECK).verdict, Verdict::Pass);
         let slow = |boxes, dur_ms| sized().layout(600, dur_ms, boxes).judge(CHECK).verdict;
         assert_eq!(slow(101, 40), Verdict::Informative);
         assert_eq!(slow(100, 40), Verdict::Pass);
         assert_eq!(slow(101, 39), Verdict::Pass);
-        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::NotApplicable);
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 
     #[test]
     fn the_largest_state_counts() {
-        let outcome = Traced::new()
+        let outcome = PageLoad::new()
             .dom_size(500, 1200)
             .dom_size(600, 900)
             .judge(CHECK);

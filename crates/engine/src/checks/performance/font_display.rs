@@ -68,3 +68,35 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     );
     Ok(outcome.with(table.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    #[test]
+    fn fonts_that_hide_text_are_listed_with_how_long_they_took() {
+        for (display, verdict) in [
+            ("auto", Verdict::Fail),
+            ("block", Verdict::Fail),
+            ("fallback", Verdict::Fail),
+            ("swap", Verdict::Pass),
+            ("optional", Verdict::Pass),
+        ] {
+            let url = "https://example.test/f.woff2";
+            let outcome = Traced::new()
+                .resource("2.7", url, json!({}), json!({}))
+                .event(
+                    "BeginRemoteFontLoad",
+                    json!({"id": 7, "url": url, "display": display}),
+                )
+                .judge(CHECK);
+            assert_eq!(outcome.verdict, verdict, "{display}");
+            let saved = outcome.savings.and_then(|savings| savings.fcp_ms);
+            assert_eq!(saved, (verdict == Verdict::Fail).then_some(350.0));
+        }
+    }
+}

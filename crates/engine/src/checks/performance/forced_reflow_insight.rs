@@ -113,13 +113,13 @@ fn table<'t>(label: &str, spots: impl IntoIterator<Item = Spot<'t>>) -> Details 
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn thirty_milliseconds_in_a_task_are_too_many() {
         let forced = |dur_ms| {
-            Traced::new()
+            PageLoad::new()
                 .forced_layout(500, dur_ms, "https://a.test/a.js")
                 .judge(CHECK)
         };

@@ -166,3 +166,76 @@ fn by_format(resource: &Resource, bytes: f64, file_px2: f64) -> Option<(String, 
     };
     Some((way.to_owned(), saved_bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    const IMAGE: &str = "https://example.test/a.jpg";
+
+    fn saved(mime_type: &str, bytes: u64, painted: Value) -> Option<f64> {
+        let mut paint =
+            json!({"url": IMAGE, "width": 100, "height": 100, "srcWidth": 100, "srcHeight": 100});
+        if let (Some(paint), Value::Object(painted)) = (paint.as_object_mut(), painted) {
+            paint.extend(painted);
+        }
+        let outcome = Traced::new()
+            .loads(
+                "2.1",
+                IMAGE,
+                150,
+                500,
+                json!({"resourceType": "Image"}),
+                json!({"mimeType": mime_type}),
+                json!({"encodedDataLength": bytes + 300, "decodedBodyLength": bytes}),
+            )
+            .event("PaintImage", json!({"data": paint}))
+            .judge(CHECK);
+        let saved_bytes = outcome.savings.and_then(|savings| savings.wasted_bytes);
+        match outcome.verdict {
+            Verdict::Fail => saved_bytes,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_heavy_format_saves_what_is_above_a_good_avif() {
+        // 10,000 pixels fit into 1,667 bytes.
+        assert_eq!(saved("image/jpeg", 10_000, json!({})), Some(8333.0));
+        assert_eq!(saved("image/webp", 10_000, json!({})), Some(8333.0));
+        assert_eq!(
+            saved("image/jpeg", 5_000, json!({})),
+            None,
+            "less than 4 KiB"
+        );
+        assert_eq!(saved("image/svg+xml", 10_000, json!({})), None);
+    }
+
+    #[test]
+    fn a_file_larger_than_it_is_shown_saves_its_share() {
+        let large = json!({"srcWidth": 200, "srcHeight": 200});
+        assert_eq!(saved("image/avif", 6_600, large.clone()), Some(4950.0));
+        let of_style = json!({"srcWidth": 200, "srcHeight": 200, "isCSS": true});
+        assert_eq!(saved("image/avif", 6_600, of_style), None);
+        let of_several = json!({"srcWidth": 200, "srcHeight": 200, "srcsetAttribute": "a 1x"});
+        assert_eq!(saved("image/avif", 6_600, of_several), None);
+    }
+
+    #[test]
+    fn large_gifs_are_better_videos_and_what_was_not_painted_is_left_out() {
+        assert_eq!(saved("image/gif", 90_000, json!({})), None);
+        assert!(saved("image/gif", 200_000, json!({})).is_some());
+        assert_eq!(
+            saved(
+                "image/jpeg",
+                10_000,
+                json!({"url": "https://example.test/b"})
+            ),
+            None
+        );
+    }
+}

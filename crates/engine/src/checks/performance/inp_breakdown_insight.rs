@@ -87,15 +87,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn the_longest_interaction_is_told_of() {
-        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::NotApplicable);
-        let quick = Traced::new().click(500, 200).judge(CHECK);
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::NotApplicable);
+        let quick = PageLoad::new().click(500, 200).judge(CHECK);
         assert_eq!(quick.verdict, Verdict::Informative);
-        let slow = Traced::new().click(500, 100).click(900, 201).judge(CHECK);
+        let slow = PageLoad::new().click(500, 100).click(900, 201).judge(CHECK);
         assert_eq!(slow.verdict, Verdict::Fail);
         assert_eq!(
             slow.summary.unwrap(),

@@ -62,18 +62,18 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn the_fifteen_largest_are_listed() {
-        let none = Traced::new().judge(CHECK);
+        let none = PageLoad::new().judge(CHECK);
         assert_eq!(none.verdict, Verdict::NotApplicable);
-        let many = (0..20).fold(Traced::new(), |page, at| page.shift(500 + at, 0.001, 9));
+        let many = (0..20).fold(PageLoad::new(), |page, at| page.shift(500 + at, 0.001, 9));
         let outcome = many.judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Informative);
         assert_eq!(outcome.details.unwrap().len(), 15);
-        let large = Traced::new().shift(500, 0.3, 9).judge(CHECK);
+        let large = PageLoad::new().shift(500, 0.3, 9).judge(CHECK);
         assert_eq!(large.verdict, Verdict::Fail);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }

@@ -88,7 +88,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
     use crate::checks::{Cell, Details, Verdict};
 
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn text_has_two_parts_and_an_image_four() {
-        let text = Traced::new()
+        let text = PageLoad::new()
             .document(100)
             .largest_text(7, 900)
             .judge(CHECK);
         assert_eq!(text.verdict, Verdict::Informative);
         assert_eq!(durations(&text.details.unwrap()), [100.0, 800.0]);
 
-        let image = Traced::new()
+        let image = PageLoad::new()
             .document(100)
             .image("https://a.test/i.png", 300, 1900)
             .largest_image(7, "https://a.test/i.png", 3000)
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_page_without_such_a_paint_has_no_parts() {
-        let without = Traced::new().document(100).judge(CHECK);
+        let without = PageLoad::new().document(100).judge(CHECK);
         assert_eq!(without.verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 
     #[test]
     fn the_element_is_named() {
-        let outcome = Traced::new()
+        let outcome = PageLoad::new()
             .document(100)
             .largest_text(7, 900)
             .element(7, "body > h1")

@@ -80,14 +80,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
     use crate::checks::{Outcome, Verdict};
 
     const IMAGE: &str = "https://a.test/i.png";
 
     fn judged(hint: &str, initiator: &str, loading: &str) -> Outcome {
-        Traced::new()
+        PageLoad::new()
             .document(100)
             .image_asked_by(IMAGE, 300, 1900, hint, initiator)
             .largest_image_loading(7, IMAGE, 3000, loading)
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn text_needs_no_discovery() {
-        let text = Traced::new()
+        let text = PageLoad::new()
             .document(100)
             .largest_text(7, 900)
             .judge(CHECK);

@@ -67,12 +67,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn the_longest_come_first_with_the_script_that_ran() {
-        let outcome = Traced::new()
+        let outcome = PageLoad::new()
             .script("https://a.test/a.js")
             .task(500, 60, "https://a.test/a.js")
             .task(700, 90, "https://a.test/b.js")
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn short_tasks_are_nothing_to_tell() {
-        let short = Traced::new().task(500, 49, "https://a.test/a.js");
+        let short = PageLoad::new().task(500, 49, "https://a.test/a.js");
         assert_eq!(short.judge(CHECK).verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }

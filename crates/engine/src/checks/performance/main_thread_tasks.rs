@@ -49,13 +49,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn tasks_of_more_than_five_milliseconds_are_listed() {
         let page =
-            Traced::new()
+            PageLoad::new()
                 .task(500, 6, "https://a.test/a.js")
                 .task(700, 5, "https://a.test/a.js");
         let outcome = page.judge(CHECK);

@@ -82,13 +82,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn two_seconds_of_work_are_enough() {
         let busy = |ms| {
-            Traced::new()
+            PageLoad::new()
                 .task(500, ms, "https://a.test/a.js")
                 .judge(CHECK)
         };

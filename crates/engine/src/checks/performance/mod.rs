@@ -14,12 +14,15 @@ pub mod inp_breakdown_insight;
 pub mod layout_shifts;
 pub mod lcp_breakdown_insight;
 pub mod lcp_discovery_insight;
+pub mod legacy_javascript;
 pub mod long_tasks;
 pub mod main_thread_tasks;
 pub mod mainthread_work_breakdown;
 pub mod modern_http;
 pub mod network_dependency_tree;
 pub mod non_composited_animations;
+#[cfg(test)]
+mod page_load;
 pub mod redirects;
 pub mod render_blocking;
 pub mod resource_summary;
@@ -29,9 +32,14 @@ pub mod third_parties;
 pub mod total_byte_weight;
 #[cfg(test)]
 mod traced;
+pub mod unminified_css;
+pub mod unminified_javascript;
 pub mod unsized_images;
+pub mod unused_css_rules;
+pub mod unused_javascript;
 pub mod user_timings;
 pub mod viewport_insight;
+mod wasted_bytes;
 
 use crate::checks::Cell;
 use crate::facts::{Blamed, Facts, TraceElements};

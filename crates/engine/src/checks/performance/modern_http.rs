@@ -93,3 +93,29 @@ fn remote_origin(resource: &Resource) -> Option<String> {
     let is_local = is_like_localhost(url.host_str()?);
     (!is_local).then(|| url.origin().ascii_serialization())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+
+    fn listed(host: &str, number: u32, protocol: &str) -> usize {
+        let mut traced = Traced::new();
+        for at in 0..number {
+            let (id, url) = (format!("2.{at}"), format!("{host}/{at}.js"));
+            let response = json!({"protocol": protocol});
+            traced = traced.resource(&id, &url, json!({"resourceType": "Script"}), response);
+        }
+        traced.found(CHECK).len()
+    }
+
+    #[test]
+    fn six_files_over_http_1_are_too_many() {
+        assert_eq!(listed("https://cdn.test", 6, "http/1.1"), 6);
+        assert_eq!(listed("https://cdn.test", 5, "http/1.1"), 0);
+        assert_eq!(listed("https://cdn.test", 6, "h2"), 0);
+        assert_eq!(listed("http://127.0.0.1:8080", 6, "http/1.1"), 0);
+    }
+}

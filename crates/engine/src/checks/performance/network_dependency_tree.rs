@@ -245,3 +245,62 @@ fn preconnected(trace: &Trace, candidates: &[(String, f64)]) -> Findings {
         Row::new([Cell::text(&preconnect.url)]).with(notes)
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::{Details, Outcome, Row, Verdict};
+
+    fn tree(outcome: &Outcome) -> &Row {
+        let Some(Details::Parts { items }) = &outcome.details else {
+            panic!("parts");
+        };
+        let Details::Findings(chains) = &items[0] else {
+            panic!("the chains come first");
+        };
+        &chains.rows[0]
+    }
+
+    #[test]
+    fn a_script_hangs_below_the_script_that_asked_for_it() {
+        let first = "https://example.test/a.js";
+        let by_script = json!({"initiator": {"type": "script"}, "stackTrace": [{"url": first}]});
+        let outcome = Traced::new()
+            .resource("2.1", first, json!({}), json!({}))
+            .loads(
+                "2.2",
+                "https://example.test/b.js",
+                600,
+                700,
+                by_script,
+                json!({}),
+                json!({}),
+            )
+            .judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        let document = tree(&outcome);
+        assert_eq!(document.sub_rows.len(), 1);
+        assert_eq!(document.sub_rows[0].sub_rows.len(), 1);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_left_out() {
+        for sent in [
+            json!({"resourceType": "Image"}),
+            json!({"resourceType": "Fetch"}),
+            json!({"isLinkPreload": true}),
+            json!({"priority": "Low"}),
+            json!({"initiator": {"type": "other"}}),
+            json!({"resourceType": "Document", "frame": "G"}),
+        ] {
+            let outcome = Traced::new()
+                .resource("2.1", "https://example.test/x", sent.clone(), json!({}))
+                .judge(CHECK);
+            assert_eq!(outcome.verdict, Verdict::Pass, "{sent}");
+            assert!(tree(&outcome).sub_rows.is_empty());
+        }
+    }
+}

@@ -145,12 +145,12 @@ fn reasons(animation: &Animation) -> Vec<String> {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn an_animation_of_a_property_that_needs_the_main_thread_is_told_of() {
-        let outcome = Traced::new()
+        let outcome = PageLoad::new()
             .animation(4, "grow", 1 << 13, &["width", "--size"])
             .element(4, "body > div")
             .judge(CHECK);
@@ -163,13 +163,13 @@ mod tests {
 
     #[test]
     fn what_an_author_cannot_change_is_not() {
-        let no_reason = Traced::new()
+        let no_reason = PageLoad::new()
             .animation(4, "grow", 1 << 5, &[])
             .element(4, "body > div");
         assert_eq!(no_reason.judge(CHECK).verdict, Verdict::NotApplicable);
-        let composited = Traced::new().animation(4, "fade", 0, &[]).element(4, "p");
+        let composited = PageLoad::new().animation(4, "fade", 0, &[]).element(4, "p");
         assert_eq!(composited.judge(CHECK).verdict, Verdict::NotApplicable);
-        let no_elements = Traced::new().animation(4, "grow", 1 << 13, &["width"]);
+        let no_elements = PageLoad::new().animation(4, "grow", 1 << 13, &["width"]);
         assert_eq!(no_elements.judge(CHECK).verdict, Verdict::CouldNotMeasure);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }

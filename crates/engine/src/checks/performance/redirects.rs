@@ -53,3 +53,30 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .with(table.rows(rows).into())
         .saving(Savings::paints(total_ms, total_ms)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+    use crate::facts::Facts;
+
+    #[test]
+    fn a_redirect_costs_the_time_until_the_next_request() {
+        let mut bundle = Visit::to("https://b.test/").bundle();
+        bundle.log = br#"[
+            {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "type": "Document",
+              "timestamp": 1.0, "request": {"url": "https://a.test/"}}},
+            {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "type": "Document",
+              "timestamp": 1.25, "request": {"url": "https://b.test/"},
+              "redirectResponse": {"url": "https://a.test/", "status": 301}}}
+        ]"#
+        .to_vec();
+        let facts = Facts::new(&bundle, plumbline_catalog::Mode::Mobile);
+        let outcome = (CHECK.run)(&facts).unwrap();
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.savings.unwrap().fcp_ms, Some(250.0));
+        assert_eq!(Visit::new().verdict(CHECK), Verdict::Pass);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

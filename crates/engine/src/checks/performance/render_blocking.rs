@@ -103,3 +103,59 @@ fn row(resource: &Resource) -> Row {
         },
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    const SHEET: &str = "https://example.test/a.css";
+
+    fn sheet(sent: serde_json::Value) -> Traced {
+        Traced::new().resource("2.1", SHEET, sent, json!({}))
+    }
+
+    #[test]
+    fn what_chromium_calls_blocking_and_came_before_the_first_paint_is_listed() {
+        let outcome = sheet(json!({"renderBlocking": "blocking"})).judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        assert_eq!(outcome.savings.unwrap().fcp_ms, Some(400.0));
+        assert_eq!(sheet(json!({})).judge(CHECK).verdict, Verdict::Pass);
+        let of_other_frame = json!({"renderBlocking": "blocking", "frame": "G"});
+        assert_eq!(sheet(of_other_frame).judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn what_came_after_the_first_paint_did_not_block_it() {
+        let late = Traced::new().loads(
+            "2.1",
+            SHEET,
+            150,
+            1500,
+            json!({"renderBlocking": "blocking"}),
+            json!({}),
+            json!({}),
+        );
+        assert_eq!(late.judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn in_the_body_only_the_priority_of_a_blocking_resource_counts() {
+        for (kind, priority, verdict) in [
+            ("Script", "High", Verdict::Fail),
+            ("Script", "Low", Verdict::Pass),
+            ("Stylesheet", "VeryHigh", Verdict::Fail),
+            ("Stylesheet", "High", Verdict::Pass),
+        ] {
+            let sent = json!({"renderBlocking": "in_body_parser_blocking", "priority": priority, "resourceType": kind});
+            assert_eq!(
+                sheet(sent).judge(CHECK).verdict,
+                verdict,
+                "{kind} {priority}"
+            );
+        }
+    }
+}

@@ -74,3 +74,34 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome.with(table.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    #[test]
+    fn organisations_are_listed_once_and_the_site_itself_never() {
+        let none = || json!({});
+        let traced = Traced::new()
+            .resource("2.1", "https://cdn.example.test/a.js", none(), none())
+            .resource(
+                "2.2",
+                "https://www.google-analytics.com/a.js",
+                none(),
+                none(),
+            )
+            .resource(
+                "2.3",
+                "https://www.google-analytics.com/b.js",
+                none(),
+                none(),
+            )
+            .resource("2.4", "https://unheard.test/c.js", none(), none());
+        assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
+        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
+    }
+}

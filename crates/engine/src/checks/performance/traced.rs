@@ -1,272 +1,133 @@
-//! Traces written by hand, for the cases at the bottom of each check. Times are milliseconds since the
-//! navigation began.
+//! Traces written by hand, for the cases of the checks that read them.
 
 use serde_json::{Value, json};
 
-use crate::checks::testing::Visit;
+use crate::checks::testing::{PAGE, Visit};
 use crate::checks::{Check, Outcome};
 
-const PAGE: &str = "https://example.test/page";
-const PROCESS: i64 = 2;
-const THREAD: i64 = 3;
-/// When the navigation began, on the trace's clock.
-const ORIGIN_US: i64 = 1_000_000;
-
-pub(super) struct Traced {
-    events: Vec<Value>,
-    elements: Vec<Value>,
-    scripts: Vec<String>,
-    candidates: i64,
-}
-
-fn at(ms: i64) -> i64 {
-    ORIGIN_US + ms * 1000
-}
+/// The page's document begins at 1 ms of the trace's clock and ends at 100 ms; the first paint is at one second.
+pub(super) struct Traced(Vec<Value>);
 
 impl Traced {
-    /// A page that was navigated to, and nothing else.
     pub(super) fn new() -> Self {
-        let page = Self {
-            events: Vec::new(),
-            elements: Vec::new(),
-            scripts: Vec::new(),
-            candidates: 0,
+        Self::with_document(json!({}), json!({}))
+    }
+
+    pub(super) fn with_document(response: Value, finish: Value) -> Self {
+        let mark = |name: &str, ts: u64, data: Value| {
+            json!({"name": name, "cat": "blink.user_timing,loading", "ph": "R", "ts": ts, "pid": 2, "tid": 3,
+                   "args": {"frame": "F", "data": data}})
         };
-        page.event(
-            "TracingStartedInBrowser",
-            -1,
-            json!({"data": {"frames": [{"frame": "F", "url": PAGE, "processId": PROCESS}]}}),
-        )
-        .and(json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": PROCESS,
-            "tid": THREAD, "args": {"name": "CrRendererMain"}}))
-        .and(
-            json!({"name": "navigationStart", "cat": "blink.user_timing", "ph": "R", "ts": ORIGIN_US,
-            "pid": PROCESS, "tid": THREAD, "args": {"frame": "F", "data": {"documentLoaderURL": PAGE,
-            "navigationId": "main", "isLoadingMainFrame": true}}}),
-        )
-    }
-
-    fn and(mut self, event: Value) -> Self {
-        self.events.push(event);
-        self
-    }
-
-    fn event(self, name: &str, ms: i64, args: Value) -> Self {
-        self.and(json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": at(ms), "pid": PROCESS,
-            "tid": THREAD, "args": args}))
-    }
-
-    fn span(self, name: &str, from_ms: i64, dur_ms: i64, args: Value) -> Self {
-        self.and(
-            json!({"name": name, "cat": "devtools.timeline", "ph": "X", "ts": at(from_ms),
-            "dur": dur_ms * 1000, "pid": PROCESS, "tid": THREAD, "args": args}),
+        let traced = Self(vec![
+            json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 3,
+                   "args": {"name": "CrRendererMain"}}),
+            json!({"name": "TracingStartedInBrowser", "cat": "devtools.timeline", "ph": "I", "ts": 1, "pid": 2,
+                   "tid": 3, "args": {"data": {"frames": [{"frame": "F", "url": PAGE, "processId": 2}]}}}),
+            mark(
+                "navigationStart",
+                1000,
+                json!({"documentLoaderURL": PAGE, "navigationId": "N", "isLoadingMainFrame": true}),
+            ),
+            mark("firstPaint", 1_000_000, json!({})),
+            mark("firstContentfulPaint", 1_000_000, json!({})),
+        ]);
+        let response = merged(json!({"mimeType": "text/html"}), response);
+        traced.loads(
+            "N",
+            PAGE,
+            1,
+            100,
+            json!({"resourceType": "Document"}),
+            response,
+            finish,
         )
     }
 
-    fn fetched(self, id: &str, sent: Value, mime: &str, from_ms: i64, until_ms: i64) -> Self {
-        let mut data = sent;
-        data["requestId"] = json!(id);
-        let finish_s = at(until_ms) as f64 / 1e6;
-        self.event("ResourceSendRequest", from_ms, json!({"data": data}))
-            .event(
-                "ResourceReceiveResponse",
-                until_ms,
-                json!({"data": {"requestId": id, "mimeType": mime, "timing": {
-                    "requestTime": at(0) as f64 / 1e6, "receiveHeadersStart": until_ms,
-                    "receiveHeadersEnd": until_ms}}}),
-            )
-            .event(
-                "ResourceFinish",
-                until_ms,
-                json!({"data": {"requestId": id, "finishTime": finish_s}}),
-            )
+    /// A resource, asked for and there at these milliseconds. What is given replaces what is usual.
+    pub(super) fn resource(self, id: &str, url: &str, sent: Value, response: Value) -> Self {
+        self.loads(id, url, 150, 500, sent, response, json!({}))
     }
 
-    /// The document, whose first byte came then.
-    pub(super) fn document(self, first_byte_ms: i64) -> Self {
-        let sent = json!({"url": PAGE, "resourceType": "Document"});
-        self.fetched("main", sent, "text/html", 1, first_byte_ms)
-    }
-
-    pub(super) fn image(self, url: &str, from_ms: i64, until_ms: i64) -> Self {
-        self.image_asked_by(url, from_ms, until_ms, "auto", "parser")
-    }
-
-    pub(super) fn image_asked_by(
-        self,
+    #[expect(clippy::too_many_arguments, reason = "a test names what matters in it")]
+    pub(super) fn loads(
+        mut self,
+        id: &str,
         url: &str,
-        from_ms: i64,
-        until_ms: i64,
-        hint: &str,
-        initiator: &str,
+        from_ms: u64,
+        to_ms: u64,
+        sent: Value,
+        response: Value,
+        finish: Value,
     ) -> Self {
-        let sent = json!({"url": url, "resourceType": "Image", "fetchPriorityHint": hint,
-            "initiator": {"type": initiator, "url": PAGE}});
-        self.fetched(url, sent, "image/png", from_ms, until_ms)
-    }
-
-    pub(super) fn font(self, url: &str, from_ms: i64, until_ms: i64) -> Self {
-        let sent = json!({"url": url, "resourceType": "Font"});
-        self.fetched(url, sent, "font/woff2", from_ms, until_ms)
-    }
-
-    pub(super) fn largest_text(self, node: i64, ms: i64) -> Self {
-        self.largest(node, ms, "eager")
-    }
-
-    pub(super) fn largest_image(self, node: i64, url: &str, ms: i64) -> Self {
-        self.largest_image_loading(node, url, ms, "eager")
-    }
-
-    pub(super) fn largest_image_loading(
-        self,
-        node: i64,
-        url: &str,
-        ms: i64,
-        loading: &str,
-    ) -> Self {
-        let args = json!({"frame": "F", "data": {"DOMNodeId": node, "imageUrl": url}});
-        self.event("LargestImagePaint::Candidate", ms, args)
-            .largest(node, ms, loading)
-    }
-
-    fn largest(mut self, node: i64, ms: i64, loading: &str) -> Self {
-        self.candidates += 1;
-        let data = json!({"candidateIndex": self.candidates, "navigationId": "main", "nodeId": node,
-            "size": 1000, "loadingAttr": loading});
-        self.event(
-            "largestContentfulPaint::Candidate",
-            ms,
-            json!({"frame": "F", "data": data}),
-        )
-    }
-
-    pub(super) fn shift(self, ms: i64, score: f64, node: i64) -> Self {
-        let moved =
-            json!([{"node_id": node, "old_rect": [0, 0, 10, 10], "new_rect": [0, 20, 10, 10]}]);
-        self.event(
-            "LayoutShift",
-            ms,
-            json!({"frame": "F", "data": {"is_main_frame": true, "weighted_score_delta": score,
-                "had_recent_input": false, "impacted_nodes": moved}}),
-        )
-    }
-
-    pub(super) fn pre_paint(self, ms: i64, dur_ms: i64) -> Self {
-        self.span("PrePaint", ms, dur_ms, json!({}))
-    }
-
-    pub(super) fn unsized_image(self, node: i64, ms: i64) -> Self {
-        self.event("LayoutImageUnsized", ms, json!({"data": {"nodeId": node}}))
-    }
-
-    pub(super) fn painted_image(self, node: i64, ms: i64) -> Self {
-        self.span("PaintImage", ms, 1, json!({"data": {"nodeId": node}}))
-    }
-
-    pub(super) fn dom_size(self, ms: i64, elements: i64) -> Self {
-        self.event(
-            "DOMStats",
-            ms,
-            json!({"data": {"frame": "F", "totalElements": elements,
-                "maxChildren": {"nodeId": 1, "numChildren": 30}, "maxDepth": {"nodeId": 2, "depth": 12}}}),
-        )
-    }
-
-    pub(super) fn layout(self, ms: i64, dur_ms: i64, boxes: i64) -> Self {
-        let args = json!({"beginData": {"frame": "F", "dirtyObjects": boxes}});
-        self.span("Layout", ms, dur_ms, args)
-    }
-
-    /// A script that forces one layout, and a task after it.
-    pub(super) fn forced_layout(self, ms: i64, dur_ms: i64, script: &str) -> Self {
-        let stack = json!([{"url": script, "scriptId": "1", "functionName": "read", "lineNumber": 3,
-            "columnNumber": 5}]);
-        let args = json!({"beginData": {"frame": "F", "dirtyObjects": 1, "stackTrace": stack}});
-        let call = json!({"data": {"frame": "F", "url": script, "scriptId": "1",
-            "functionName": "start", "lineNumber": 1, "columnNumber": 1}});
-        self.span("FunctionCall", ms, dur_ms + 10, call)
-            .span("Layout", ms + 1, dur_ms, args)
-            .span("RunTask", ms + dur_ms + 100, 1, json!({}))
-    }
-
-    pub(super) fn click(self, ms: i64, dur_ms: i64) -> Self {
-        let id = format!("0x{ms}");
-        let event = |phase: &str, ms: i64, args: Value| {
-            json!({"name": "EventTiming", "cat": "devtools.timeline", "ph": phase, "id": id, "ts": at(ms),
-                "pid": PROCESS, "tid": THREAD, "args": args})
+        let event = |name: &str, ms: u64, data: Value| {
+            json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": ms * 1000, "pid": 2, "tid": 3,
+                   "args": {"data": data}})
         };
-        let data = json!({"type": "click", "duration": dur_ms, "interactionId": ms, "timeStamp": ms,
-            "processingStart": ms + 10, "processingEnd": ms + 20, "nodeId": 5});
-        self.and(event("b", ms, json!({"data": data})))
-            .and(event("e", ms + dur_ms, json!({})))
-    }
-
-    pub(super) fn viewport(self, node: i64, ms: i64) -> Self {
-        let args = json!({"data": {"frame": "F", "node_id": node, "content": ""}});
-        self.event("ParseMetaViewport", ms, args)
-    }
-
-    pub(super) fn drawn(self, ms: i64, fits: bool) -> Self {
-        let args = json!({"frame": "F", "is_mobile_optimized": fits});
-        self.event("BeginCommitCompositorFrame", ms, args)
-    }
-
-    /// A task that runs a script all the time.
-    pub(super) fn task(self, ms: i64, dur_ms: i64, script: &str) -> Self {
-        let args = json!({"data": {"frame": "F", "url": script}});
-        self.span("RunTask", ms, dur_ms, json!({}))
-            .span("EvaluateScript", ms, dur_ms, args)
-    }
-
-    /// The network brought this script.
-    pub(super) fn script(mut self, url: &str) -> Self {
-        self.scripts.push(url.to_owned());
+        let sent = merged(
+            json!({"requestId": id, "url": url, "frame": "F", "priority": "High",
+                   "initiator": {"type": "parser", "url": PAGE}}),
+            sent,
+        );
+        let response = merged(
+            json!({"requestId": id, "statusCode": 200, "protocol": "http/1.1", "headers": [],
+                   "timing": {"requestTime": from_ms as f64 / 1000.0, "sendEnd": 1.0, "receiveHeadersEnd": 20.0,
+                              "dnsStart": -1, "dnsEnd": -1, "connectStart": -1, "connectEnd": -1}}),
+            response,
+        );
+        let finish = merged(
+            json!({"requestId": id, "encodedDataLength": 20_000, "decodedBodyLength": 19_800,
+                   "finishTime": to_ms as f64 / 1000.0}),
+            finish,
+        );
+        self.0.extend([
+            event("ResourceSendRequest", from_ms, sent),
+            event("ResourceReceiveResponse", to_ms - 1, response),
+            event("ResourceFinish", to_ms, finish),
+        ]);
         self
     }
 
-    pub(super) fn animation(self, node: i64, name: &str, mask: i64, properties: &[&str]) -> Self {
-        let event = |phase: &str, data: Value| {
-            json!({"name": "Animation", "cat": "devtools.timeline", "ph": phase, "id2": {"local": "0x1"},
-                "ts": at(100), "pid": PROCESS, "tid": THREAD, "args": {"data": data}})
-        };
-        let begun = json!({"id": "1", "nodeId": node, "displayName": name});
-        let told = json!({"compositeFailed": mask, "unsupportedProperties": properties});
-        self.and(event("b", begun)).and(event("n", told))
-    }
-
-    fn user_timing(self, name: &str, phase: &str, ms: i64) -> Self {
-        self.and(
-            json!({"name": name, "cat": "blink.user_timing", "ph": phase, "ts": at(ms),
-            "pid": PROCESS, "tid": THREAD, "args": {}}),
-        )
-    }
-
-    pub(super) fn mark(self, name: &str, ms: i64) -> Self {
-        self.user_timing(name, "R", ms)
-    }
-
-    pub(super) fn measure(self, name: &str, from_ms: i64, until_ms: i64) -> Self {
-        self.user_timing(name, "b", from_ms)
-            .user_timing(name, "e", until_ms)
-    }
-
-    /// The element that a number in the trace stands for.
-    pub(super) fn element(mut self, node: i64, selector: &str) -> Self {
-        self.elements
-            .push(json!({"nodeId": node, "node": {"selector": selector}}));
+    pub(super) fn event(mut self, name: &str, args: Value) -> Self {
+        self.0.push(
+            json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": 600_000, "pid": 2, "tid": 3,
+                   "args": args}),
+        );
         self
+    }
+
+    pub(super) fn visit(self) -> Visit {
+        Visit::new().trace(&Value::Array(self.0))
     }
 
     pub(super) fn judge(self, check: Check) -> Outcome {
-        let mut visit = Visit::to(PAGE).trace(&Value::Array(self.events));
-        for url in &self.scripts {
-            visit = visit.requests(url, "Script", "text/javascript");
-        }
-        if !self.elements.is_empty() {
-            let elements = Value::Array(self.elements).to_string();
-            visit = visit.with("trace-elements", &elements);
-        }
-        visit.judge(check)
+        self.visit().judge(check)
     }
+
+    /// The first cells of the rows found, as they are shown.
+    pub(super) fn found(self, check: Check) -> Vec<String> {
+        rows(&self.judge(check))
+    }
+}
+
+pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
+    use crate::checks::{Cell, Details};
+    let Some(Details::Findings(findings)) = &outcome.details else {
+        return Vec::new();
+    };
+    let named = |cell: &Cell| match cell {
+        Cell::Url(text) | Cell::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    findings
+        .rows
+        .iter()
+        .filter_map(|row| row.cells.iter().find_map(named))
+        .collect()
+}
+
+fn merged(mut usual: Value, given: Value) -> Value {
+    if let (Some(usual), Value::Object(given)) = (usual.as_object_mut(), given) {
+        usual.extend(given);
+    }
+    usual
 }

@@ -74,13 +74,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
     use crate::checks::{Details, Verdict};
 
     #[test]
     fn measures_come_before_marks() {
-        let outcome = Traced::new()
+        let outcome = PageLoad::new()
             .mark("first", 100)
             .mark("goog_x", 150)
             .measure("whole", 200, 300)
@@ -92,7 +92,7 @@ mod tests {
         let text = serde_json::to_string(&table.rows).unwrap();
         assert_eq!(table.rows.len(), 2);
         assert!(text.find("whole").unwrap() < text.find("first").unwrap());
-        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::NotApplicable);
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

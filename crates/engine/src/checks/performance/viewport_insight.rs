@@ -81,13 +81,13 @@ fn longest_wait_ms(trace: &Trace) -> f64 {
 mod tests {
     use super::CHECK;
     use crate::checks::Verdict;
-    use crate::checks::performance::traced::Traced;
+    use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
     fn frames_drawn_before_the_viewport_was_known_do_not_count() {
         let page = |fits_later| {
-            Traced::new()
+            PageLoad::new()
                 .drawn(100, false)
                 .viewport(3, 200)
                 .drawn(300, fits_later)
@@ -97,10 +97,10 @@ mod tests {
         assert_eq!(page(true), Verdict::Pass);
         assert_eq!(page(false), Verdict::Fail);
         assert_eq!(
-            Traced::new().drawn(100, false).judge(CHECK).verdict,
+            PageLoad::new().drawn(100, false).judge(CHECK).verdict,
             Verdict::Fail
         );
-        assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::Pass);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }
