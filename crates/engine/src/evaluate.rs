@@ -5,6 +5,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
+use crate::facts::Facts;
 use crate::metrics::processor::{self, Processor};
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
@@ -43,7 +44,10 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
         timings: bundle.timings.clone(),
         ..unmeasured(&bundle.requested_url, conditions)
     };
-    match measure(bundle, &mut report.warnings) {
+    let mode = report.conditions.device.mode;
+    let facts = Facts::new(bundle, mode);
+    facts.tell(report.conditions.clone());
+    match measure(&facts, &mut report.warnings) {
         Ok(Judged {
             measured,
             as_traced,
@@ -57,13 +61,15 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
                 cpu.host_index = Some(nominal * during);
                 cpu.host_index_after = Some(nominal * after);
             }
-            let mode = report.conditions.device.mode;
-            report.categories = registry::judge(bundle, mode);
-            for category in &report.categories {
+            facts.tell(measured.clone());
+            report.categories = registry::judge(&facts);
+            for category in &mut report.categories {
+                if category.id == CategoryId::Performance {
+                    category.score = scoring::performance_score(mode, &measured)
+                        .map(|score| (score * 100.0).round() as u8);
+                }
                 *score_of(&mut report.scores, category.id) = category.score;
             }
-            report.scores.performance = scoring::performance_score(mode, &measured)
-                .map(|score| (score * 100.0).round() as u8);
             let scored = |metric: Curve, value: Result<f64, MetricError>| {
                 value.ok().map(|value| Metric {
                     value,
@@ -87,6 +93,7 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
 
 fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
     match category {
+        CategoryId::Performance => &mut scores.performance,
         CategoryId::Accessibility => &mut scores.accessibility,
         CategoryId::BestPractices => &mut scores.best_practices,
         CategoryId::Seo => &mut scores.seo,
@@ -128,12 +135,14 @@ struct Judged {
     speed: Option<[f64; 2]>,
 }
 
-fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
+fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
     let broken =
         |what: &str| Failure::new(FailureCode::Internal, format!("the {what} is unreadable"));
-    let trace = Trace::read(&bundle.trace).map_err(|_| broken("trace"))?;
-    let log = ProtocolLog::read(&bundle.log).map_err(|_| broken("protocol log"))?;
-    let processor = processor(bundle, &trace);
+    let trace = facts.get::<Trace>().map_err(|_| broken("trace"))?;
+    let log = facts
+        .get::<ProtocolLog>()
+        .map_err(|_| broken("protocol log"))?;
+    let processor = processor(facts.bundle, &trace);
     let traced_tasks = main_tasks(&trace);
     let tasks = processor.on_device(&traced_tasks);
     let mut measured = metrics::measure_tasks(&trace, Some(&log), &tasks);

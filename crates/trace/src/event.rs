@@ -7,6 +7,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::navigation::Thread;
+
 /// The categories in which Lighthouse looks for navigation, paint and frame events
 /// (core/lib/tracehouse/trace-processor.js, `processTrace`).
 const KEY_CATEGORIES: [&str; 3] = ["blink.user_timing", "loading", "devtools.timeline"];
@@ -16,6 +18,8 @@ const METADATA_CATEGORY: &str = "__metadata";
 pub(crate) struct Event<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) category: Cow<'a, str>,
+    /// The letter that says what kind of event it is: `X` has a duration, `B` begins, `E` ends … Zero where none.
+    pub(crate) phase: u8,
     pub(crate) process: i64,
     pub(crate) thread: i64,
     pub(crate) ts_us: f64,
@@ -23,6 +27,15 @@ pub(crate) struct Event<'a> {
     pub(crate) thread_ts_us: Option<f64>,
     pub(crate) thread_dur_us: Option<f64>,
     pub(crate) args: Option<&'a RawValue>,
+    /// What ties the events of one story together; some have one of their process alone.
+    pub(crate) id: Cow<'a, str>,
+    local_id: Option<&'a RawValue>,
+}
+
+#[derive(serde::Deserialize)]
+struct LocalId<'a> {
+    #[serde(borrow)]
+    local: Option<Cow<'a, str>>,
 }
 
 impl<'a> Event<'a> {
@@ -32,6 +45,19 @@ impl<'a> Event<'a> {
 
     pub(crate) fn is_metadata(&self) -> bool {
         self.category == METADATA_CATEGORY
+    }
+
+    pub(crate) fn thread(&self) -> Thread {
+        Thread {
+            process_id: self.process,
+            thread_id: self.thread,
+        }
+    }
+
+    /// The story's id within its process.
+    pub(crate) fn local_id(&self) -> Option<Cow<'a, str>> {
+        let id: LocalId = serde_json::from_str(self.local_id?.get()).ok()?;
+        id.local
     }
 
     /// The arguments in the shape asked for, or nothing when they have another.
@@ -61,12 +87,18 @@ impl<'de> Visitor<'de> for EventVisitor {
             match key.text().as_ref() {
                 "name" => event.name = map.next_value::<Value>()?.text(),
                 "cat" => event.category = map.next_value::<Value>()?.text(),
+                "ph" => {
+                    let phase = map.next_value::<Value>()?.text();
+                    event.phase = phase.as_bytes().first().copied().unwrap_or(0);
+                }
                 "pid" => event.process = map.next_value::<Value>()?.id(),
                 "tid" => event.thread = map.next_value::<Value>()?.id(),
                 "ts" => event.ts_us = map.next_value::<Value>()?.number().unwrap_or(0.0),
                 "dur" => event.dur_us = map.next_value::<Value>()?.number(),
                 "tts" => event.thread_ts_us = map.next_value::<Value>()?.number(),
                 "tdur" => event.thread_dur_us = map.next_value::<Value>()?.number(),
+                "id" => event.id = map.next_value::<Value>()?.text(),
+                "id2" => event.local_id = Some(map.next_value()?),
                 "args" => event.args = Some(map.next_value()?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;

@@ -6,26 +6,44 @@
 //! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
 //! [`Trace::since_origin_ms`] turns one into what people read.
 
+mod animations;
+mod culprits;
+mod document;
 mod error;
 mod event;
 mod frames;
 mod input;
+mod interactions;
 mod navigation;
 mod paints;
 mod protocol_log;
 mod reader;
+mod reflows;
 mod requests;
+mod resources;
 mod screenshots;
 mod shifts;
 mod tasks;
+mod user_timings;
+mod work;
 
+pub use animations::Animation;
+pub use culprits::{Culprits, Span};
+pub use document::{Documents, DomSize, LargeUpdate, UpdateKind};
 pub use error::TraceError;
 pub use frames::{Frame, Frames};
+pub use interactions::{Interaction, InteractionKind};
 pub use navigation::{Navigation, Thread};
-pub use paints::{LargestPaint, Milestone, Paints};
+pub use paints::{LargestImage, LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
+pub use reflows::{CodePlace, ForcedReflow};
 pub use requests::Request;
+pub use resources::{
+    ImagePaint, Preconnect, Redirect, RemoteFont, Resource, ResourceTiming, Resources,
+};
 pub use screenshots::Screenshot;
-pub use shifts::{LayoutShift, Shifts};
+pub use shifts::{LayoutShift, MovedNode, Shifts};
 pub use tasks::{Task, Tasks};
+pub use user_timings::UserTiming;
+pub use work::{Chore, Work, WorkKind};

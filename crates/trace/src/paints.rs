@@ -32,6 +32,23 @@ pub struct LargestPaint {
     pub frame: String,
     /// The candidate's painted area in square pixels; nothing for an invalidation.
     pub size_px2: Option<f64>,
+    pub process_id: i64,
+    /// How many candidates there have been, this one included; 0 for an invalidation.
+    pub index: i64,
+    pub node_id: Option<i64>,
+    /// Which navigation it belongs to: the id of its document's request.
+    pub navigation_id: String,
+    /// Its `loading` attribute says `lazy`.
+    pub is_lazy: bool,
+}
+
+/// An image that was the largest of its document for a while.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LargestImage {
+    pub ts_us: f64,
+    pub process_id: i64,
+    pub node_id: i64,
+    pub url: String,
 }
 
 /// All in order of time, from the whole trace: also from documents before the navigation that counts.
@@ -41,6 +58,7 @@ pub struct Paints {
     pub largest: Vec<LargestPaint>,
     /// When the browser process dropped its own largest candidate, over all frames.
     pub largest_dropped_us: Vec<f64>,
+    pub largest_images: Vec<LargestImage>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,19 +73,48 @@ struct LargestArgs {
     data: Option<LargestData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct LargestData {
     size: Option<f64>,
+    candidate_index: i64,
+    node_id: Option<i64>,
+    navigation_id: String,
+    loading_attr: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ImageArgs {
+    data: ImageData,
+}
+
+#[derive(Deserialize)]
+struct ImageData {
+    #[serde(rename = "DOMNodeId")]
+    node_id: i64,
+    #[serde(rename = "imageUrl", default)]
+    url: String,
 }
 
 impl Paints {
     pub(crate) fn see(&mut self, event: &Event) {
         match event.name.as_ref() {
             "largestContentfulPaint::Candidate" => {
-                let size_px2 = event.args::<LargestArgs>().and_then(|args| args.data?.size);
-                self.see_largest(event, size_px2);
+                let data = event.args::<LargestArgs>().and_then(|args| args.data);
+                self.see_largest(event, data.unwrap_or_default());
             }
-            "largestContentfulPaint::Invalidate" => self.see_largest(event, None),
+            "largestContentfulPaint::Invalidate" => {
+                self.see_largest(event, LargestData::default());
+            }
+            "LargestImagePaint::Candidate" => {
+                let args: Option<ImageArgs> = event.args();
+                self.largest_images.extend(args.map(|args| LargestImage {
+                    ts_us: event.ts_us,
+                    process_id: event.process,
+                    node_id: args.data.node_id,
+                    url: args.data.url,
+                }));
+            }
             "NavStartToLargestContentfulPaint::Invalidate::AllFrames::UKM" => {
                 self.largest_dropped_us.push(event.ts_us);
             }
@@ -85,7 +132,7 @@ impl Paints {
         }
     }
 
-    fn see_largest(&mut self, event: &Event, size_px2: Option<f64>) {
+    fn see_largest(&mut self, event: &Event, data: LargestData) {
         let Some(args) = event.args::<FrameArgs>() else {
             return;
         };
@@ -96,7 +143,12 @@ impl Paints {
             self.largest.push(LargestPaint {
                 ts_us: event.ts_us,
                 frame,
-                size_px2,
+                size_px2: data.size,
+                process_id: event.process,
+                index: data.candidate_index,
+                node_id: data.node_id,
+                navigation_id: data.navigation_id,
+                is_lazy: data.loading_attr.as_deref() == Some("lazy"),
             });
         }
     }
@@ -107,6 +159,8 @@ impl Paints {
         self.largest.retain(|paint| frames.contains(&paint.frame));
         self.largest.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
         self.largest_dropped_us.sort_by(f64::total_cmp);
+        self.largest_images
+            .sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
         self
     }
 

@@ -6,15 +6,23 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::TraceError;
+use crate::animations::{Animation, AnimationEvents};
+use crate::culprits::Culprits;
+use crate::document::Documents;
 use crate::event::{Event, Value};
 use crate::frames::Frames;
 use crate::input;
+use crate::interactions::{Interaction, InteractionEvents};
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
+use crate::reflows::{ForcedReflow, ReflowEvents};
 use crate::requests::{Request, RequestEvents};
+use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::tasks::{TaskEvents, Tasks, is_task};
+use crate::user_timings::{TimingEvents, UserTiming};
+use crate::work::{Work, WorkEvents};
 
 const SCREENSHOT_CATEGORY: &str = "disabled-by-default-devtools.screenshot";
 
@@ -29,6 +37,15 @@ pub struct Trace {
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
+    pub resources: Resources,
+    /// Everything that the page's main threads did, in order of the start, outer before inner.
+    pub work: Vec<Work>,
+    pub reflows: Vec<ForcedReflow>,
+    pub documents: Documents,
+    pub culprits: Culprits,
+    pub animations: Vec<Animation>,
+    pub user_timings: Vec<UserTiming>,
+    pub interactions: Vec<Interaction>,
     /// The end of the last event of any process.
     pub end_us: f64,
 }
@@ -57,7 +74,7 @@ impl Trace {
 }
 
 #[derive(Default)]
-struct Collected {
+struct Collected<'a> {
     events: usize,
     end_us: f64,
     navigation: NavigationEvents,
@@ -66,13 +83,23 @@ struct Collected {
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
+    resources: ResourceEvents,
+    work: WorkEvents<'a>,
+    reflows: ReflowEvents<'a>,
+    documents: Documents,
+    culprits: Culprits,
+    animations: AnimationEvents,
+    user_timings: TimingEvents,
+    interactions: InteractionEvents,
 }
 
-impl Collected {
-    fn see(&mut self, event: &Event) {
+impl<'a> Collected<'a> {
+    fn see(&mut self, event: &Event<'a>) {
         self.events += 1;
         let end_us = event.ts_us + event.dur_us.unwrap_or(0.0);
         self.end_us = self.end_us.max(end_us);
+        self.work.see(event);
+        self.reflows.see(event);
         if is_task(&event.name) {
             self.tasks.see(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -82,6 +109,12 @@ impl Collected {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
+            self.resources.see(event);
+            self.documents.see(event);
+            self.culprits.see(event);
+            self.animations.see(event);
+            self.user_timings.see(event);
+            self.interactions.see(event);
         }
     }
 
@@ -90,12 +123,24 @@ impl Collected {
             return Err(TraceError::NoEvents);
         }
         let (navigation, frames) = self.navigation.resolve()?;
+        let threads = &navigation.main_threads;
+        let mut reflows = self.reflows.all();
         Ok(Trace {
-            tasks: self.tasks.of_threads(&navigation.main_threads),
+            work: self
+                .work
+                .of_threads(threads, &frames, self.end_us, &mut reflows),
+            reflows,
+            tasks: self.tasks.of_threads(threads),
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
+            resources: self.resources.resolve(),
+            documents: self.documents.of_page(&frames, threads),
+            culprits: self.culprits.in_order(),
+            animations: self.animations.of_threads(threads),
+            user_timings: self.user_timings.of_processes(threads),
+            interactions: self.interactions.all(),
             end_us: self.end_us,
             navigation,
             frames,
@@ -103,7 +148,7 @@ impl Collected {
     }
 }
 
-impl<'de> Deserialize<'de> for Collected {
+impl<'de: 'a, 'a> Deserialize<'de> for Collected<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut collected = Self::default();
         deserializer.deserialize_any(TopLevel(&mut collected))?;
@@ -111,9 +156,9 @@ impl<'de> Deserialize<'de> for Collected {
     }
 }
 
-struct TopLevel<'c>(&'c mut Collected);
+struct TopLevel<'c, 'a>(&'c mut Collected<'a>);
 
-impl<'de> Visitor<'de> for TopLevel<'_> {
+impl<'de: 'a, 'a> Visitor<'de> for TopLevel<'_, 'a> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -121,7 +166,7 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(event) = seq.next_element::<Event>()? {
+        while let Some(event) = seq.next_element::<Event<'a>>()? {
             self.0.see(&event);
         }
         Ok(())
@@ -139,9 +184,9 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 }
 
-struct Events<'c>(&'c mut Collected);
+struct Events<'c, 'a>(&'c mut Collected<'a>);
 
-impl<'de> DeserializeSeed<'de> for Events<'_> {
+impl<'de: 'a, 'a> DeserializeSeed<'de> for Events<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {

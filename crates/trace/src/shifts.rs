@@ -15,10 +15,21 @@ pub struct LayoutShift {
     pub had_recent_input: bool,
 }
 
+/// A node that a shift moved: `[left, top, width, height]` before and after, in physical pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MovedNode {
+    pub node_id: i64,
+    pub before: [f64; 4],
+    pub after: [f64; 4],
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Shifts {
     /// In order of time, from the whole trace.
     pub all: Vec<LayoutShift>,
+    /// What each of them moved, in the same order.
+    pub moved: Vec<Vec<MovedNode>>,
+    seen: Vec<(LayoutShift, Vec<MovedNode>)>,
     viewports: Vec<(f64, String)>,
     /// When the main frame's viewport was first set. Chromium takes this for an interaction and marks the
     /// shifts after it as expected by the user.
@@ -36,6 +47,27 @@ struct ShiftData {
     weighted_score_delta: Option<f64>,
     #[serde(default)]
     had_recent_input: bool,
+    #[serde(default)]
+    impacted_nodes: Vec<ImpactedNode>,
+}
+
+#[derive(Deserialize)]
+struct ImpactedNode {
+    #[serde(default)]
+    node_id: i64,
+    old_rect: Option<[f64; 4]>,
+    new_rect: Option<[f64; 4]>,
+}
+
+impl ImpactedNode {
+    fn moved(self) -> Option<MovedNode> {
+        let (before, after) = self.old_rect.zip(self.new_rect)?;
+        (self.node_id != 0).then_some(MovedNode {
+            node_id: self.node_id,
+            before,
+            after,
+        })
+    }
 }
 
 impl Shifts {
@@ -52,21 +84,26 @@ impl Shifts {
                 let Some(in_main_frame) = data.is_main_frame else {
                     return;
                 };
-                self.all.push(LayoutShift {
+                let shift = LayoutShift {
                     ts_us: event.ts_us,
                     frame,
                     in_main_frame,
                     weighted_score: data.weighted_score_delta,
                     had_recent_input: data.had_recent_input,
-                });
+                };
+                let moved = data.impacted_nodes.into_iter();
+                self.seen
+                    .push((shift, moved.filter_map(ImpactedNode::moved).collect()));
             }
             _ => {}
         }
     }
 
     pub(crate) fn of_page(mut self, frames: &Frames) -> Self {
-        self.all.retain(|shift| frames.contains(&shift.frame));
-        self.all.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(|(shift, _)| frames.contains(&shift.frame));
+        seen.sort_by(|(a, _), (b, _)| a.ts_us.total_cmp(&b.ts_us));
+        (self.all, self.moved) = seen.into_iter().unzip();
         self.first_viewport_us = self
             .viewports
             .iter()

@@ -2,7 +2,10 @@
 //! `README.md` lists them with their shapes.
 
 mod anchors;
+mod back_forward;
 mod console;
+mod coverage;
+mod image_sizing;
 mod main_document;
 mod manifest;
 mod network_resource;
@@ -10,6 +13,8 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod style_sheets;
+mod trace_elements;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,9 +25,11 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
 pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
+pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::CallError;
 use crate::visit::{Caller, Page};
@@ -30,6 +37,9 @@ use crate::visit::{Caller, Page};
 /// For all artifacts together. The accessibility rules alone may take half a minute on a page of
 /// ten thousand links.
 const ALL: Duration = Duration::from_secs(55);
+
+/// And for those that need the whole trace.
+const AFTER_TRACE: Duration = Duration::from_secs(10);
 
 /// What a gatherer gives: the artifact, or a sentence on why there is none.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
@@ -41,7 +51,10 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     let given_up = Instant::now() + ALL;
     let (console, issues) = page.stop_listening();
     page.lift_throttling().await;
+    let coverage = coverage::take(page).await;
     let scripts = scripts::parsed(page).await;
+    let mut first = Found::within(given_up);
+    first.add("style-sheets", style_sheets::gather(page)).await;
     let (caller, url) = (page.caller(), page.final_url().to_owned());
     let document = page.document_request().to_owned();
     let (caller, url) = (&caller, url.as_str());
@@ -54,13 +67,16 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         found.add("manifest", manifest::gather(caller)).await;
         let errors = manifest::installability(caller);
         found.add("installability", errors).await;
+        found
+            .add("image-sizing", image_sizing::gather(caller))
+            .await;
         found.artifacts
     };
     let fetched = async {
         let mut found = Found::within(given_up);
         let robots = robots_txt::gather(caller, url);
         found.add("robots-txt", robots).await;
-        let with_maps = scripts::gather(caller, url, scripts);
+        let with_maps = scripts::gather(caller, url, scripts, &coverage);
         found.add("scripts", with_maps).await;
         found.artifacts
     };
@@ -76,10 +92,24 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         found.artifacts
     };
     let together = async { tokio::join!(known, fetched, scripted) };
-    let (mut all, fetched, scripted) = page.during(together).await;
+    let (known, fetched, scripted) = page.during(together).await;
+    let mut all = first.artifacts;
+    all.extend(known);
     all.extend(fetched);
     all.extend(scripted);
     all
+}
+
+/// What only a complete trace names; and, at the very end, what takes the page away.
+pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+    let mut found = Found::within(Instant::now() + AFTER_TRACE);
+    let (caller, nodes) = (page.caller(), page.named_nodes());
+    let elements = trace_elements::gather(&caller, nodes);
+    page.during(found.add("trace-elements", elements)).await;
+    found
+        .add("back-forward-cache", back_forward::gather(page))
+        .await;
+    found.artifacts
 }
 
 struct Found {
@@ -123,7 +153,7 @@ impl Found {
     }
 }
 
-fn gathered(value: &impl Serialize) -> Gathered {
+fn gathered<T: Serialize + ?Sized>(value: &T) -> Gathered {
     to_raw_value(value).map_err(|error| error.to_string())
 }
 

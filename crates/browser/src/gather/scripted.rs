@@ -9,7 +9,7 @@ use super::{Gathered, missing};
 use crate::visit::Caller;
 
 /// What every script may use to find and describe elements.
-const NODES: &str = include_str!("nodes.js");
+pub(super) const NODES: &str = include_str!("nodes.js");
 
 pub(super) struct Script {
     pub artifact: &'static str,

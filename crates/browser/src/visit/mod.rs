@@ -5,6 +5,7 @@ mod events;
 mod failure;
 mod loading;
 mod log;
+mod named_nodes;
 mod page;
 mod plan;
 mod trace;
@@ -88,6 +89,7 @@ async fn walk(
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let mut artifacts = gather::artifacts(&mut page).await;
     receive_trace(&mut page).await?;
+    artifacts.extend(gather::after_trace(&mut page).await);
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
     clock.stop();
 

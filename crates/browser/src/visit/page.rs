@@ -21,7 +21,7 @@ use super::log::Log;
 use super::plan::{NetworkPath, VisitPlan};
 use super::trace::Trace;
 use crate::emulate::{Call, Conditions};
-use crate::gather::{Console, Line, Scripts};
+use crate::gather::{Console, Departure, Line, Scripts, StyleSheets};
 use crate::launch::Browser;
 use crate::protocol::{CALL_DEADLINE, CallError, Client, Event, Events, SessionId};
 
@@ -41,8 +41,11 @@ pub(crate) struct Page<'b> {
     pub(super) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
+    style_sheets: StyleSheets,
     /// Until the page has been measured: what our own gathering causes is not the page's.
     listening: bool,
+    /// The page was left: what is heard from now on is of other documents.
+    departure: Option<Departure>,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +98,9 @@ impl<'b> Page<'b> {
             warnings: Vec::new(),
             console: Console::default(),
             scripts: Scripts::default(),
+            style_sheets: StyleSheets::default(),
             listening: true,
+            departure: None,
         };
         page.fit_screen(&conditions).await;
         page.set_up(conditions.for_page()).await?;
@@ -137,6 +142,9 @@ impl<'b> Page<'b> {
             ("Log.enable", json!({})),
             ("Log.startViolationsReport", violations()),
             ("Audits.enable", json!({})),
+            // Which functions run, as Lighthouse asks for it: whole functions, no counts.
+            ("Profiler.enable", json!({})),
+            ("Profiler.startPreciseCoverage", json!({"detailed": false})),
             ("Target.setAutoAttach", auto_attach()),
             (
                 "Page.setInterceptFileChooserDialog",
@@ -172,7 +180,7 @@ impl<'b> Page<'b> {
     }
 
     /// Waits for the next event, at most until then. `false` when the time is over.
-    pub(super) async fn next_event(&mut self, until: Instant) -> Result<bool, VisitError> {
+    pub(crate) async fn next_event(&mut self, until: Instant) -> Result<bool, VisitError> {
         match tokio::time::timeout_at(until.into(), self.events.recv()).await {
             Ok(Some(event)) => {
                 self.take(&event);
@@ -204,7 +212,7 @@ impl<'b> Page<'b> {
     }
 
     /// Runs a script of ours in the present document, beside the page's own.
-    pub(super) async fn evaluate<T: DeserializeOwned>(
+    pub(crate) async fn evaluate<T: DeserializeOwned>(
         &mut self,
         deadline: Duration,
         script: &str,
@@ -233,8 +241,26 @@ impl<'b> Page<'b> {
         self.console.stop()
     }
 
+    /// From here on the page is being left, or returned to.
+    pub(crate) fn depart(&mut self) {
+        self.departure = Some(Departure::default());
+    }
+
+    pub(crate) fn departure(&self) -> Option<&Departure> {
+        self.departure.as_ref()
+    }
+
+    /// The elements that the trace names, by number.
+    pub(crate) fn named_nodes(&self) -> Vec<i64> {
+        self.trace.named_nodes()
+    }
+
     pub(crate) fn take_scripts(&mut self) -> Scripts {
         std::mem::take(&mut self.scripts)
+    }
+
+    pub(crate) fn take_style_sheets(&mut self) -> StyleSheets {
+        std::mem::take(&mut self.style_sheets)
     }
 
     /// Nothing is measured any more: our own work need not be slow.
@@ -257,6 +283,9 @@ impl<'b> Page<'b> {
                 self.console.take(event);
             }
             Some(("Debugger", "scriptParsed")) if self.is_main(event) => self.scripts.take(event),
+            Some(("CSS", "styleSheetAdded")) if self.is_main(event) => {
+                self.style_sheets.take(event)
+            }
             _ => {}
         }
     }
@@ -266,6 +295,9 @@ impl<'b> Page<'b> {
     }
 
     fn take_network(&mut self, event: &Event, what: &str) {
+        if self.departure.is_some() {
+            return;
+        }
         let Some(session) = &event.session else {
             return;
         };
@@ -305,6 +337,14 @@ impl<'b> Page<'b> {
         struct Within {
             frame_id: String,
             url: String,
+        }
+        if let Some(departure) = &mut self.departure {
+            departure.take(event, what);
+            if what == "javascriptDialogOpening" {
+                let accept = json!({"accept": true});
+                self.caller().send("Page.handleJavaScriptDialog", accept);
+            }
+            return;
         }
         match what {
             "frameNavigated" => {

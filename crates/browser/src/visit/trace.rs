@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::named_nodes::NamedNodes;
 use crate::protocol::Event;
 
 /// What Lighthouse 13 records for a navigation, without script sources and feature counters, which
@@ -49,6 +50,7 @@ pub(super) struct Trace {
     bytes: Vec<u8>,
     is_complete: bool,
     lost_events: bool,
+    nodes: NamedNodes,
 }
 
 impl Trace {
@@ -57,6 +59,7 @@ impl Trace {
             bytes: br#"{"traceEvents":["#.to_vec(),
             is_complete: false,
             lost_events: false,
+            nodes: NamedNodes::default(),
         }
     }
 
@@ -83,11 +86,17 @@ impl Trace {
             if names_host(text) {
                 continue;
             }
+            self.nodes.see(text);
             if self.bytes.last() != Some(&b'[') {
                 self.bytes.extend_from_slice(b",\n");
             }
             self.bytes.extend_from_slice(text.as_bytes());
         }
+    }
+
+    /// The elements that it names, by number.
+    pub(super) fn named_nodes(&self) -> Vec<i64> {
+        self.nodes.all()
     }
 
     pub(super) fn complete(&mut self, event: &Event) {

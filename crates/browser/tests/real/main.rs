@@ -5,6 +5,7 @@
 )]
 
 mod emulation;
+mod evidence;
 mod life;
 mod outcomes;
 mod site;

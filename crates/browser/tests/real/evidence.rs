@@ -1,0 +1,91 @@
+//! What a visit gathers for the checks that say what costs time.
+
+use plumbline_bundle::{Artifact, Bundle};
+use serde_json::Value;
+
+use crate::site::Site;
+use crate::{Bench, plan};
+
+fn artifact(bundle: &Bundle, name: &str) -> Value {
+    match &bundle.artifacts[name] {
+        Artifact::Gathered(raw) => serde_json::from_str(raw.get()).unwrap(),
+        Artifact::Missing(reason) => panic!("{name}: {reason}"),
+    }
+}
+
+#[tokio::test]
+async fn elements_that_the_trace_names_by_number_are_looked_up() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("costs-time.html"))).await;
+    let trace: Value = serde_json::from_slice(&bundle.trace).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let node_of = |name: &str| {
+        let mut named = events.iter().filter(|event| event["name"] == name);
+        named.find_map(|event| event["args"]["data"]["nodeId"].as_i64())
+    };
+    let elements = artifact(&bundle, "trace-elements");
+    let selector = |name: &str| {
+        let node = node_of(name).unwrap();
+        let all = elements.as_array().unwrap();
+        let found = all
+            .iter()
+            .find(|element| element["nodeId"] == node)
+            .unwrap();
+        found["node"]["selector"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        selector("largestContentfulPaint::Candidate"),
+        "body > h1#largest"
+    );
+    assert_eq!(selector("Animation"), "body > div#growing");
+}
+
+#[tokio::test]
+async fn images_come_with_what_gives_them_a_size() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("costs-time.html"))).await;
+    let images = artifact(&bundle, "image-sizing");
+    let rules: Vec<(String, Value)> = images
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| {
+            let selector = image["node"]["selector"].as_str().unwrap();
+            (selector.to_owned(), image["rules"].clone())
+        })
+        .collect();
+    let of = |selector: &str| &rules.iter().find(|(known, _)| known == selector).unwrap().1;
+    assert_eq!(of("body > img#bare")["width"], Value::Null);
+    assert!(of("body > img#bare").is_object());
+    // Its attributes say it all: nobody was asked.
+    assert!(of("body > img#by-attributes").is_null());
+    assert_eq!(of("body > img#by-style")["height"], "40px");
+    assert_eq!(of("body > img#by-ratio")["aspectRatio"], "1");
+}
+
+#[tokio::test]
+async fn a_page_that_was_left_is_kept_or_says_why_not() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let kept = bench.measured(&plan(site.url("plain-text.html"))).await;
+    assert_eq!(artifact(&kept, "back-forward-cache")["wasRestored"], true);
+    assert_eq!(kept.final_url, site.url("plain-text.html"));
+    assert!(kept.warnings.is_empty(), "{:?}", kept.warnings);
+
+    let lost = bench.measured(&plan(site.url("costs-time.html"))).await;
+    let told = artifact(&lost, "back-forward-cache");
+    assert_eq!(told["wasRestored"], false, "{told}");
+    let reasons = told["reasons"].as_array().unwrap();
+    assert!(!reasons.is_empty());
+    assert_eq!(
+        reasons[0]["frameUrl"],
+        site.url("costs-time.html"),
+        "{told}"
+    );
+    assert_eq!(lost.final_url, site.url("costs-time.html"));
+    let log = String::from_utf8(lost.log).unwrap();
+    assert_eq!(
+        log.matches("Network.requestWillBeSent\"").count(),
+        2,
+        "the document and a picture"
+    );
+}

@@ -1,0 +1,170 @@
+use std::collections::HashMap;
+
+use plumbline_trace::{Trace, Work, WorkKind};
+
+use super::{blamed_cell, seconds};
+use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
+use crate::facts::{Blamed, Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::metrics::Measured;
+use crate::metrics::tbt::BLOCKING_MS;
+use crate::scoring::Curve;
+
+check! {
+    /// # What
+    /// How long each script kept the main thread busy with being parsed, compiled and run.
+    ///
+    /// # Why
+    /// Scripts cost more than their download: until they have run, the page does not react.
+    ///
+    /// # Scored
+    /// Passes up to about 1.3 s in all (0.9 on a curve through 1,282 ms and 3,500 ms) of scripts that took at least
+    /// 50 ms. Not applicable when none did.
+    ///
+    /// # Fix
+    /// Send less script, split it by what is needed first, and remove what is never used.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `bootup-time`, with observed rather than simulated times.
+    id: "bootup-time",
+    pass: "Scripts take little time to start",
+    fail: "Scripts take long to start",
+    needs: [TRACE, Requests::NAME],
+    run: run,
+}
+
+const CURVE: Curve = Curve {
+    p10: 1282.0,
+    median: 3500.0,
+};
+const PASSES: f64 = 0.9;
+const LISTED_FROM_MS: f64 = 50.0;
+
+#[derive(Default, Clone, Copy)]
+struct Spent {
+    total_ms: f64,
+    running_ms: f64,
+    parsing_ms: f64,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let trace = facts.get::<Trace>()?;
+    let scripts = facts.get::<ScriptUrls>()?;
+    let mut listed = spent(&trace.work, &scripts);
+    listed.retain(|(_, spent)| spent.total_ms >= LISTED_FROM_MS);
+    if listed.is_empty() {
+        return Ok(Outcome::not_applicable());
+    }
+    listed.sort_by(|a, b| b.1.total_ms.total_cmp(&a.1.total_ms));
+    let bootup_ms: f64 = listed
+        .iter()
+        .map(|(_, spent)| spent.running_ms + spent.parsing_ms)
+        .sum();
+    let table = Findings::new([
+        ("url", "Address", Unit::Url),
+        ("total", "Total", Unit::Ms),
+        ("scripting", "Evaluation", Unit::Ms),
+        ("scriptParseCompile", "Parsing", Unit::Ms),
+    ])
+    .rows(listed.into_iter().map(|(blamed, spent)| {
+        Row::new([
+            blamed_cell(blamed),
+            Cell::Ms(spent.total_ms),
+            Cell::Ms(spent.running_ms),
+            Cell::Ms(spent.parsing_ms),
+        ])
+    }));
+    let summary = format!("Scripts took {}.", seconds(bootup_ms));
+    let outcome = match CURVE.score(bootup_ms) >= PASSES {
+        true => Outcome::pass().because(summary),
+        false => Outcome::fail(summary),
+    };
+    Ok(outcome.with(table.into()).saving(Savings {
+        tbt_ms: blocked_by_scripts_ms(&trace, facts.get::<Measured>()?.as_ref()),
+        ..Savings::default()
+    }))
+}
+
+fn is_script(work: &Work) -> bool {
+    matches!(
+        work.kind,
+        WorkKind::ScriptEvaluation | WorkKind::ScriptParsing
+    )
+}
+
+fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Blamed<'w>, Spent)> {
+    let mut order: Vec<(Blamed, Spent)> = Vec::new();
+    let mut known: HashMap<Blamed, usize> = HashMap::new();
+    for work in all {
+        let blamed = scripts.blamed(work);
+        let at = *known.entry(blamed).or_insert_with(|| {
+            order.push((blamed, Spent::default()));
+            order.len() - 1
+        });
+        let spent = &mut order[at].1;
+        let self_ms = work.self_us / 1000.0;
+        spent.total_ms += self_ms;
+        match work.kind {
+            WorkKind::ScriptEvaluation => spent.running_ms += self_ms,
+            WorkKind::ScriptParsing => spent.parsing_ms += self_ms,
+            _ => {}
+        }
+    }
+    order
+}
+
+/// The share of scripts in the blocking time (Lighthouse, core/computed/tbt-impact-tasks.js): of what a top-level
+/// task exceeds 50 ms by, each stretch inside has its part by length.
+fn blocked_by_scripts_ms(trace: &Trace, measured: &Measured) -> Option<f64> {
+    let (from_ms, until_ms) = (measured.fcp.ok()?, measured.tti.ok()?);
+    let mut tops: Vec<usize> = Vec::with_capacity(trace.work.len());
+    let mut impacts: Vec<f64> = Vec::with_capacity(trace.work.len());
+    for (at, work) in trace.work.iter().enumerate() {
+        let top = work.parent.map_or(at, |parent| tops[parent]);
+        tops.push(top);
+        let share = work.duration_us() / trace.work[top].duration_us();
+        let threshold_ms = BLOCKING_MS * share;
+        let start_ms = trace.since_origin_ms(work.start_us).max(from_ms);
+        let end_ms = trace.since_origin_ms(work.end_us).min(until_ms);
+        let felt_ms = end_ms - start_ms;
+        let counts = work.duration_us() / 1000.0 >= threshold_ms && felt_ms >= threshold_ms;
+        impacts.push(if counts { felt_ms - threshold_ms } else { 0.0 });
+    }
+    let mut own = impacts.clone();
+    for (at, work) in trace.work.iter().enumerate() {
+        if let Some(parent) = work.parent {
+            own[parent] -= impacts[at];
+        }
+    }
+    let scripts = trace
+        .work
+        .iter()
+        .zip(own)
+        .filter(|(work, _)| is_script(work));
+    Some(scripts.map(|(_, own_ms)| own_ms.max(0.0)).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+
+    const SCRIPT: &str = "https://a.test/a.js";
+
+    #[test]
+    fn scripts_may_take_more_than_a_second_together() {
+        let busy = |ms| {
+            PageLoad::new()
+                .script(SCRIPT)
+                .task(500, ms, SCRIPT)
+                .judge(CHECK)
+        };
+        assert_eq!(busy(49).verdict, Verdict::NotApplicable);
+        assert_eq!(busy(1200).verdict, Verdict::Pass);
+        assert_eq!(busy(1400).verdict, Verdict::Fail);
+        let text = serde_json::to_string(&busy(1400).details).unwrap();
+        assert!(text.contains(SCRIPT), "{text}");
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

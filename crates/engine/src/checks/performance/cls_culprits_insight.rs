@@ -1,0 +1,117 @@
+use super::shift_rows::{shift_row, shift_table};
+use crate::checks::{Cell, Details, Outcome, Row, Savings, check, count};
+use crate::facts::{Facts, Missing, ShiftClusters, TRACE, impact_by_node};
+
+check! {
+    /// # What
+    /// Which elements jumped while the page loaded, burst by burst, and what came right before: a web font, an
+    /// image without a size, a frame.
+    ///
+    /// # Why
+    /// Content that jumps makes readers lose their line and press what they did not mean.
+    ///
+    /// # Scored
+    /// Fails when the worst burst scores 0.1 or more; informs of smaller ones; passes when nothing moved.
+    ///
+    /// # Fix
+    /// Give images, videos and frames a width and a height; reserve room for what comes late; let fonts swap
+    /// for ones of the same measure (`size-adjust`).
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `cls-culprits-insight` (trace_engine, insights/CLSCulprits.js).
+    id: "cls-culprits-insight",
+    pass: "What moved while the page loaded, and why",
+    fail: "Content jumps while the page loads",
+    needs: [TRACE],
+    run: run,
+}
+
+/// A burst below this is good (web.dev/articles/cls).
+const POOR: f64 = 0.1;
+const LISTED_PER_BURST: usize = 5;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let clusters = facts.get::<ShiftClusters>()?;
+    let tables = clusters.0.iter().map(|cluster| {
+        let mut worst_first: Vec<_> = cluster.shifts.iter().collect();
+        worst_first.sort_by(|a, b| b.score.total_cmp(&a.score));
+        worst_first.truncate(LISTED_PER_BURST);
+        let impacts = impact_by_node(worst_first.iter().copied());
+        let total = Row::new([Cell::text("Total"), Cell::Number(cluster.score)]);
+        let rows = worst_first
+            .iter()
+            .map(|shift| shift_row(facts, shift, &impacts));
+        let table = shift_table().rows([total]).rows(rows);
+        Details::from(table)
+    });
+    let details = Details::parts(tables);
+    let bursts = count(clusters.0.len(), "burst", "bursts");
+    let outcome = match clusters.worst() {
+        None => Outcome::pass(),
+        Some(worst) => {
+            let summary = format!("{bursts} of movement, the worst with a score of {worst:.3}.");
+            match worst < POOR {
+                true => Outcome::informative(summary),
+                false => Outcome::fail(summary),
+            }
+        }
+    };
+    Ok(outcome.with(details).saving(Savings {
+        cls: Some(0.0),
+        ..Savings::default()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+    use crate::checks::{Outcome, Verdict};
+
+    fn text(outcome: &Outcome) -> String {
+        serde_json::to_string(outcome.details.as_ref().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_worst_burst_decides() {
+        assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::Pass);
+        let small = PageLoad::new().shift(500, 0.05, 9);
+        assert_eq!(small.judge(CHECK).verdict, Verdict::Informative);
+        let large = PageLoad::new().shift(500, 0.05, 9).shift(600, 0.06, 9);
+        assert_eq!(large.judge(CHECK).verdict, Verdict::Fail);
+        let apart = PageLoad::new().shift(500, 0.05, 9).shift(1600, 0.06, 9);
+        assert_eq!(apart.judge(CHECK).verdict, Verdict::Informative);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+
+    #[test]
+    fn a_font_that_came_right_before_is_named() {
+        let font = "https://a.test/f.woff2";
+        let blamed = PageLoad::new()
+            .font(font, 100, 450)
+            .pre_paint(490, 30)
+            .shift(500, 0.2, 9)
+            .element(9, "body > p")
+            .judge(CHECK);
+        assert!(text(&blamed).contains(font) && text(&blamed).contains("body > p"));
+        let long_before = PageLoad::new()
+            .font(font, 100, 450)
+            .pre_paint(990, 30)
+            .shift(1000, 0.2, 9)
+            .judge(CHECK);
+        assert!(!text(&long_before).contains(font));
+    }
+
+    #[test]
+    fn an_image_without_a_size_that_is_painted_next_is_named() {
+        let blamed = PageLoad::new()
+            .unsized_image(5, 480)
+            .pre_paint(490, 30)
+            .shift(500, 0.2, 9)
+            .painted_image(5, 530)
+            .element(5, "body > img")
+            .judge(CHECK);
+        assert!(text(&blamed).contains("body > img"));
+    }
+}

@@ -1,0 +1,80 @@
+use super::shift_rows::{shift_row, shift_table};
+use crate::checks::{Outcome, Savings, check, count};
+use crate::facts::{Facts, Missing, Shift, ShiftClusters, TRACE, impact_by_node};
+
+check! {
+    /// # What
+    /// The largest layout shifts of the whole load, each with the element that moved most.
+    ///
+    /// # Why
+    /// Content that jumps makes readers lose their line and press what they did not mean.
+    ///
+    /// # Scored
+    /// Fails when the worst burst scores more than 0.1; informs of smaller shifts. Not applicable when nothing
+    /// moved.
+    ///
+    /// # Fix
+    /// Give images, videos and frames a width and a height; reserve room for what comes late.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `layout-shifts`.
+    id: "layout-shifts",
+    pass: "The largest layout shifts",
+    fail: "The page shifts its content a lot",
+    needs: [TRACE],
+    run: run,
+}
+
+/// What scores 0.9 on the metric's curve.
+const GOOD: f64 = 0.1;
+const LISTED: usize = 15;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let clusters = facts.get::<ShiftClusters>()?;
+    let Some(worst) = clusters.worst() else {
+        return Ok(Outcome::not_applicable());
+    };
+    let all = || clusters.0.iter().flat_map(|cluster| &cluster.shifts);
+    let impacts = impact_by_node(all());
+    let mut worst_first: Vec<&Shift> = all().collect();
+    worst_first.sort_by(|a, b| b.score.total_cmp(&a.score));
+    worst_first.truncate(LISTED);
+    let summary = format!(
+        "{} found.",
+        count(worst_first.len(), "layout shift", "layout shifts")
+    );
+    let rows = worst_first
+        .iter()
+        .map(|shift| shift_row(facts, shift, &impacts));
+    let outcome = match worst <= GOOD {
+        true => Outcome::informative(summary),
+        false => Outcome::fail(summary),
+    };
+    Ok(outcome
+        .with(shift_table().rows(rows).into())
+        .saving(Savings {
+            cls: Some(worst),
+            ..Savings::default()
+        }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn the_fifteen_largest_are_listed() {
+        let none = PageLoad::new().judge(CHECK);
+        assert_eq!(none.verdict, Verdict::NotApplicable);
+        let many = (0..20).fold(PageLoad::new(), |page, at| page.shift(500 + at, 0.001, 9));
+        let outcome = many.judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Informative);
+        assert_eq!(outcome.details.unwrap().len(), 15);
+        let large = PageLoad::new().shift(500, 0.3, 9).judge(CHECK);
+        assert_eq!(large.verdict, Verdict::Fail);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

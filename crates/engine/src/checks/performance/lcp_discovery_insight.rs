@@ -1,0 +1,114 @@
+use crate::checks::{Details, ElementFound, Outcome, Savings, check};
+use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
+
+check! {
+    /// # What
+    /// The image that is the largest content is named in the document itself, loaded at once, and marked as
+    /// important.
+    ///
+    /// # Why
+    /// An image that the browser learns of only from a script or a style sheet starts late, and with it the
+    /// paint that visitors wait for.
+    ///
+    /// # Scored
+    /// Fails when the image is marked `loading="lazy"`, or lacks `fetchpriority="high"`, or its request was not
+    /// started by the document's HTML or a preload. Not applicable when the largest content is no image that
+    /// was requested.
+    ///
+    /// # Fix
+    /// Put an `<img fetchpriority="high">` into the HTML, without `loading="lazy"`, or preload the image with
+    /// `<link rel="preload" as="image" fetchpriority="high">`.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `lcp-discovery-insight` (trace_engine, insights/LCPDiscovery.js).
+    id: "lcp-discovery-insight",
+    pass: "The largest image is found and requested early",
+    fail: "The largest image could be requested earlier",
+    needs: [TRACE],
+    run: run,
+}
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let largest = facts.get::<LargestContent>()?;
+    let (Some(paint), Some(document), Some(image)) =
+        (&largest.paint, &largest.document, &largest.image)
+    else {
+        return Ok(Outcome::not_applicable());
+    };
+    let is_hinted = image.fetch_priority_hint == "high";
+    let by_document = image.initiator_kind == "parser" && image.initiator_url == document.url;
+    let is_discoverable = image.is_link_preload || by_document;
+    let is_eager = !paint.is_lazy || image.is_link_preload;
+    let hint = match (is_hinted, image.is_link_preload) {
+        (true, _) => "`fetchpriority=\"high\"` is set",
+        (false, true) => "`fetchpriority=\"high\"` should be set on the image's preload",
+        (false, false) => "`fetchpriority=\"high\"` should be set",
+    };
+    let checklist = Details::checklist([
+        ("priorityHinted", hint.to_owned(), is_hinted),
+        (
+            "requestDiscoverable",
+            "The document itself names the image".to_owned(),
+            is_discoverable,
+        ),
+        (
+            "eagerlyLoaded",
+            "`loading=\"lazy\"` is not set".to_owned(),
+            is_eager,
+        ),
+    ]);
+    let element = TraceElements::of(facts, paint.node_id);
+    let element = element.map(|node| Details::elements([ElementFound::from(&node)]));
+    let outcome = if is_hinted && is_discoverable && is_eager {
+        Outcome::pass()
+    } else {
+        Outcome::fail(format!(
+            "The request for {} could start earlier.",
+            image.url
+        ))
+    };
+    Ok(outcome
+        .with(Details::parts(
+            [Some(checklist), element].into_iter().flatten(),
+        ))
+        .saving(Savings {
+            lcp_ms: Some(0.0),
+            ..Savings::default()
+        }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+    use crate::checks::{Outcome, Verdict};
+
+    const IMAGE: &str = "https://a.test/i.png";
+
+    fn judged(hint: &str, initiator: &str, loading: &str) -> Outcome {
+        PageLoad::new()
+            .document(100)
+            .image_asked_by(IMAGE, 300, 1900, hint, initiator)
+            .largest_image_loading(7, IMAGE, 3000, loading)
+            .judge(CHECK)
+    }
+
+    #[test]
+    fn an_image_must_be_named_hinted_and_eager() {
+        assert_eq!(judged("high", "parser", "eager").verdict, Verdict::Pass);
+        assert_eq!(judged("auto", "parser", "eager").verdict, Verdict::Fail);
+        assert_eq!(judged("high", "script", "eager").verdict, Verdict::Fail);
+        assert_eq!(judged("high", "parser", "lazy").verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn text_needs_no_discovery() {
+        let text = PageLoad::new()
+            .document(100)
+            .largest_text(7, 900)
+            .judge(CHECK);
+        assert_eq!(text.verdict, Verdict::NotApplicable);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

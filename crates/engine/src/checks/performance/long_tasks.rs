@@ -1,0 +1,93 @@
+use plumbline_trace::{Trace, Work};
+
+use super::blamed_cell;
+use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::facts::{Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::metrics::Measured;
+use crate::metrics::tbt::BLOCKING_MS;
+
+check! {
+    /// # What
+    /// The longest tasks of the main thread, when they began, and which script or page they are blamed on.
+    ///
+    /// # Why
+    /// While a task runs, nothing else does: no input is answered, nothing is painted.
+    ///
+    /// # Scored
+    /// Informs of tasks of 50 ms or more, at most 20. Not applicable without any.
+    ///
+    /// # Fix
+    /// Load less script, split what runs long (`scheduler.yield()`), and move work to a worker.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `long-tasks`, with observed rather than simulated times.
+    id: "long-tasks",
+    pass: "Long tasks of the main thread",
+    fail: "The main thread has long tasks",
+    needs: [TRACE, Requests::NAME],
+    run: run,
+}
+
+const LISTED: usize = 20;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let trace = facts.get::<Trace>()?;
+    let scripts = facts.get::<ScriptUrls>()?;
+    let is_long = |work: &&Work| {
+        work.parent.is_none() && !work.is_unended && work.duration_us() >= BLOCKING_MS * 1000.0
+    };
+    let mut long: Vec<&Work> = trace.work.iter().filter(is_long).collect();
+    if long.is_empty() {
+        return Ok(Outcome::not_applicable());
+    }
+    long.sort_by(|a, b| b.duration_us().total_cmp(&a.duration_us()));
+    long.truncate(LISTED);
+    let summary = format!("{} found.", count(long.len(), "long task", "long tasks"));
+    let table = Findings::new([
+        ("url", "Address", Unit::Url),
+        ("startTime", "Start", Unit::Ms),
+        ("duration", "Duration", Unit::Ms),
+    ])
+    .rows(long.iter().map(|work| {
+        Row::new([
+            blamed_cell(scripts.blamed(work)),
+            Cell::Ms(trace.since_origin_ms(work.start_us)),
+            Cell::Ms(work.duration_us() / 1000.0),
+        ])
+    }));
+    Ok(Outcome::informative(summary)
+        .with(table.into())
+        .saving(Savings {
+            tbt_ms: facts.get::<Measured>()?.tbt.ok(),
+            ..Savings::default()
+        }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn the_longest_come_first_with_the_script_that_ran() {
+        let outcome = PageLoad::new()
+            .script("https://a.test/a.js")
+            .task(500, 60, "https://a.test/a.js")
+            .task(700, 90, "https://a.test/b.js")
+            .task(900, 49, "https://a.test/a.js")
+            .judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Informative);
+        assert_eq!(outcome.details.as_ref().unwrap().len(), 2);
+        let text = serde_json::to_string(&outcome.details).unwrap();
+        assert!(text.find("b.js").unwrap() < text.find("a.js").unwrap());
+    }
+
+    #[test]
+    fn short_tasks_are_nothing_to_tell() {
+        let short = PageLoad::new().task(500, 49, "https://a.test/a.js");
+        assert_eq!(short.judge(CHECK).verdict, Verdict::NotApplicable);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

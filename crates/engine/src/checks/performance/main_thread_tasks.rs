@@ -1,0 +1,66 @@
+use plumbline_trace::{Trace, Work};
+
+use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::facts::{Facts, Missing, TRACE};
+
+check! {
+    /// # What
+    /// Every task of the main thread that took more than 5 ms: when it began and how long it took.
+    ///
+    /// # Why
+    /// It shows when the page was busy.
+    ///
+    /// # Scored
+    /// Always informs.
+    ///
+    /// # Fix
+    /// Nothing to fix by itself: see the long tasks.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `main-thread-tasks`.
+    id: "main-thread-tasks",
+    pass: "Tasks of the main thread",
+    fail: "Tasks of the main thread",
+    needs: [TRACE],
+    run: run,
+}
+
+const WORTH_TELLING_US: f64 = 5_000.0;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let trace = facts.get::<Trace>()?;
+    let is_listed = |work: &&Work| work.parent.is_none() && work.duration_us() > WORTH_TELLING_US;
+    let tasks: Vec<&Work> = trace.work.iter().filter(is_listed).collect();
+    let table = Findings::new([
+        ("startTime", "Start", Unit::Ms),
+        ("duration", "Duration", Unit::Ms),
+    ])
+    .rows(tasks.iter().map(|work| {
+        Row::new([
+            Cell::Ms(trace.since_origin_ms(work.start_us)),
+            Cell::Ms(work.duration_us() / 1000.0),
+        ])
+    }));
+    let tasks = count(tasks.len(), "task", "tasks");
+    Ok(Outcome::informative(format!("{tasks} of more than 5 ms.")).with(table.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::performance::page_load::PageLoad;
+    use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn tasks_of_more_than_five_milliseconds_are_listed() {
+        let page =
+            PageLoad::new()
+                .task(500, 6, "https://a.test/a.js")
+                .task(700, 5, "https://a.test/a.js");
+        let outcome = page.judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Informative);
+        assert_eq!(outcome.details.unwrap().len(), 1);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,64 @@
+use plumbline_trace::{LargestPaint, Resource, Trace};
+
+use super::{Fact, Facts, Missing};
+
+/// The largest contentful paint as the page's own frame told of it, with what brought it.
+#[derive(Debug, Clone)]
+pub struct LargestContent {
+    /// None where the page told of none.
+    pub paint: Option<LargestPaint>,
+    /// The document's request.
+    pub document: Option<Resource>,
+    /// The image's request; none where the largest content is text, or an image that needed no request.
+    pub image: Option<Resource>,
+}
+
+impl Fact for LargestContent {
+    /// Lighthouse's rules (trace_engine, handlers/PageLoadMetricsHandler.js and LargestImagePaintHandler.js).
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        let trace = facts.get::<Trace>()?;
+        let navigation = &trace.navigation;
+        let mut paint: Option<&LargestPaint> = None;
+        for candidate in &trace.paints.largest {
+            let is_ours = candidate.frame == trace.frames.main_id
+                && candidate.index > 0
+                && navigation.document_request.as_ref() == Some(&candidate.navigation_id);
+            if is_ours && paint.is_none_or(|last| last.index < candidate.index) {
+                paint = Some(candidate);
+            }
+        }
+        let document = trace
+            .resources
+            .all
+            .iter()
+            .find(|resource| navigation.document_request.as_ref() == Some(&resource.id));
+        Ok(Self {
+            image: paint
+                .and_then(|paint| image_request(&trace, paint))
+                .cloned(),
+            paint: paint.cloned(),
+            document: document.cloned(),
+        })
+    }
+}
+
+fn image_request<'t>(trace: &'t Trace, paint: &LargestPaint) -> Option<&'t Resource> {
+    let node_id = paint.node_id.filter(|id| *id != 0)?;
+    let image = trace
+        .paints
+        .largest_images
+        .iter()
+        .rfind(|image| image.process_id == paint.process_id && image.node_id == node_id)?;
+    let is_of_image = |resource: &&Resource| {
+        let mut redirects = resource.redirects.iter();
+        resource.url == image.url || redirects.any(|redirect| redirect.url == image.url)
+    };
+    trace
+        .resources
+        .all
+        .iter()
+        .filter(|resource| resource.start_us >= trace.navigation.time_origin_us)
+        .take_while(|resource| resource.start_us < image.ts_us)
+        .find(is_of_image)
+        .filter(|_| !image.url.is_empty())
+}

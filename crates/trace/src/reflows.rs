@@ -1,0 +1,253 @@
+//! Style and layout that a script forced in the middle of its run.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::event::Event;
+use crate::navigation::Thread;
+
+/// Together per task; shorter ones nobody feels (trace_engine, handlers/WarningsHandler.js).
+const WORTH_TELLING_US: f64 = 30_000.0;
+
+/// A place in a script. Lines and columns from 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CodePlace {
+    pub script_id: String,
+    pub url: String,
+    pub function: String,
+    pub line: i64,
+    pub column: i64,
+}
+
+/// One forced style recalculation or layout, in a task that spent at least 30 ms on such.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForcedReflow {
+    pub thread: Thread,
+    pub start_us: f64,
+    pub dur_us: f64,
+    pub frame: Option<String>,
+    /// Where the script asked for what had to be computed; none where no script is named.
+    pub place: Option<CodePlace>,
+    /// The function that the browser had called, directly around the reflow.
+    pub called: Option<CodePlace>,
+}
+
+/// Follows the events in the order of the file, of all threads at once, as DevTools does: what it finds in
+/// a trace depends on that order.
+#[derive(Debug, Default)]
+pub(crate) struct ReflowEvents<'a> {
+    open: Vec<(f64, f64)>,
+    scripts: Vec<(f64, f64)>,
+    in_task: Vec<Reflow<'a>>,
+    kept: Vec<Reflow<'a>>,
+}
+
+#[derive(Debug)]
+struct Reflow<'a> {
+    thread: Thread,
+    start_us: f64,
+    dur_us: f64,
+    args: Option<&'a RawValue>,
+}
+
+fn runs_script(name: &str) -> bool {
+    matches!(
+        name,
+        "RunMicrotasks" | "FunctionCall" | "EvaluateScript" | "EventDispatch"
+    ) || name.starts_with("v8")
+        || name.starts_with("V8")
+}
+
+fn close_before(ts_us: f64, stack: &mut Vec<(f64, f64)>) {
+    while let Some((start_us, dur_us)) = stack.last()
+        && ts_us > start_us + dur_us
+    {
+        stack.pop();
+    }
+}
+
+impl<'a> ReflowEvents<'a> {
+    pub(crate) fn see(&mut self, event: &Event<'a>) {
+        let span = (event.ts_us, event.dur_us.unwrap_or(0.0));
+        close_before(event.ts_us, &mut self.open);
+        self.open.push(span);
+        close_before(event.ts_us, &mut self.scripts);
+        if runs_script(&event.name) {
+            self.scripts.push(span);
+        }
+        if !self.scripts.is_empty() && matches!(event.name.as_ref(), "Layout" | "UpdateLayoutTree")
+        {
+            self.in_task.push(Reflow {
+                thread: event.thread(),
+                start_us: event.ts_us,
+                dur_us: span.1,
+                args: event.args,
+            });
+        } else if self.open.len() == 1 {
+            self.end_task();
+        }
+    }
+
+    fn end_task(&mut self) {
+        let total_us: f64 = self.in_task.iter().map(|reflow| reflow.dur_us).sum();
+        if total_us >= WORTH_TELLING_US {
+            self.kept.append(&mut self.in_task);
+        }
+        self.in_task.clear();
+    }
+
+    /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
+    pub(crate) fn all(self) -> Vec<ForcedReflow> {
+        self.kept.into_iter().map(ForcedReflow::from).collect()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Args<'a> {
+    #[serde(borrow)]
+    begin_data: Option<Data<'a>>,
+    #[serde(borrow)]
+    data: Option<Data<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    #[serde(borrow)]
+    frame: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    stack_trace: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call<'a> {
+    #[serde(default, borrow)]
+    function_name: Cow<'a, str>,
+    #[serde(default)]
+    script_id: ScriptId,
+    #[serde(default, borrow)]
+    url: Cow<'a, str>,
+    line_number: i64,
+    column_number: i64,
+}
+
+/// A number in some events, text in others.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ScriptId {
+    Number(i64),
+    Text(String),
+}
+
+impl Default for ScriptId {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl ScriptId {
+    fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+impl Call<'_> {
+    fn is_native(&self) -> bool {
+        self.line_number == -1 && self.column_number == -1 && self.url.is_empty()
+    }
+
+    fn place(self, counted_from: i64) -> CodePlace {
+        CodePlace {
+            script_id: self.script_id.text(),
+            url: self.url.into_owned(),
+            function: self.function_name.into_owned(),
+            line: (self.line_number - counted_from).max(0),
+            column: (self.column_number - counted_from).max(0),
+        }
+    }
+}
+
+impl From<Reflow<'_>> for ForcedReflow {
+    fn from(reflow: Reflow<'_>) -> Self {
+        let args: Args = reflow
+            .args
+            .and_then(|args| serde_json::from_str(args.get()).ok())
+            .unwrap_or_default();
+        let begin = args.begin_data.unwrap_or_default();
+        let data = args.data.unwrap_or_default();
+        let stack = data.stack_trace.or(begin.stack_trace).unwrap_or_default();
+        let frame = begin.frame.or(data.frame);
+        Self {
+            thread: reflow.thread,
+            start_us: reflow.start_us,
+            dur_us: reflow.dur_us,
+            frame: frame.map(Cow::into_owned),
+            place: stack
+                .into_iter()
+                .find(|call| !call.is_native())
+                .map(|call| call.place(1)),
+            called: None,
+        }
+    }
+}
+
+/// The function that a `FunctionCall` event names. It counts lines and columns as DevTools reads it: from 0.
+pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodePlace> {
+    #[derive(Deserialize)]
+    struct CallArgs<'a> {
+        #[serde(borrow)]
+        data: Call<'a>,
+    }
+    let args: CallArgs = serde_json::from_str(args?.get()).ok()?;
+    Some(args.data.place(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(events: &str) -> Vec<ForcedReflow> {
+        let events: Vec<Event> = serde_json::from_str(events).unwrap();
+        let mut reflows = ReflowEvents::default();
+        events.iter().for_each(|event| reflows.see(event));
+        reflows.all()
+    }
+
+    const LAYOUT: &str = r#"{"name":"Layout","ph":"X","ts":20,"dur":30000,"pid":1,"tid":1,"args":{"beginData":
+        {"frame":"F","stackTrace":[{"url":"a.js","scriptId":"7","functionName":"f","lineNumber":3,
+        "columnNumber":9}]}}}"#;
+    const NEXT: &str = r#"{"name":"RunTask","ph":"X","ts":99000,"dur":10}"#;
+
+    #[test]
+    fn layout_within_a_script_is_forced() {
+        let run = r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000}"#;
+        let found = told(&format!("[{run},{LAYOUT},{NEXT}]"));
+        assert_eq!(found.len(), 1);
+        let place = found[0].place.as_ref().unwrap();
+        assert_eq!(
+            (place.url.as_str(), place.line, place.column),
+            ("a.js", 2, 8)
+        );
+        assert_eq!(found[0].frame.as_deref(), Some("F"));
+    }
+
+    #[test]
+    fn layout_after_a_script_is_not() {
+        let run = r#"{"name":"EvaluateScript","ph":"X","ts":1,"dur":2}"#;
+        assert!(told(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
+    }
+
+    #[test]
+    fn a_short_one_is_not_worth_telling() {
+        let run = r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000}"#;
+        let short = LAYOUT.replace("30000", "29999");
+        assert!(told(&format!("[{run},{short},{NEXT}]")).is_empty());
+    }
+}

@@ -1,0 +1,271 @@
+//! Whom a stretch of work was done for.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Work;
+use super::nesting::{Nest, Nested, timer_of};
+use crate::frames::Frames;
+
+type Urls = Arc<[Arc<str>]>;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Args<'a> {
+    #[serde(borrow)]
+    begin_data: Option<Data<'a>>,
+    #[serde(borrow)]
+    data: Option<Data<'a>>,
+    #[serde(borrow)]
+    file_name: Option<Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    #[serde(borrow)]
+    frame: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    url: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    style_sheet_url: Option<Cow<'a, str>>,
+    ready_state: Option<i64>,
+    #[serde(borrow)]
+    stack_trace: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    url: Option<Cow<'a, str>>,
+}
+
+impl<'a> Args<'a> {
+    fn read(args: Option<&'a RawValue>) -> Self {
+        args.and_then(|args| serde_json::from_str(args.get()).ok())
+            .unwrap_or_default()
+    }
+
+    /// What the end of an event says goes before what its beginning said.
+    fn merged(self) -> (Data<'a>, Option<Cow<'a, str>>) {
+        let begin = self.begin_data.unwrap_or_default();
+        let end = self.data.unwrap_or_default();
+        let data = Data {
+            frame: end.frame.or(begin.frame),
+            url: end.url.or(begin.url),
+            style_sheet_url: end.style_sheet_url.or(begin.style_sheet_url),
+            ready_state: end.ready_state.or(begin.ready_state),
+            stack_trace: end.stack_trace.or(begin.stack_trace),
+        };
+        (data, self.file_name)
+    }
+}
+
+/// Whether the event's arguments can name an address. Most cannot, and are not read.
+fn is_telling(stretch: &Nested) -> bool {
+    matches!(
+        stretch.name,
+        "v8.compile"
+            | "EvaluateScript"
+            | "FunctionCall"
+            | "v8.compileModule"
+            | "TimerFire"
+            | "ParseHTML"
+            | "ParseAuthorStyleSheet"
+            | "UpdateLayoutTree"
+            | "Layout"
+            | "Paint"
+            | "XHRReadyStateChange"
+            | "XHRLoad"
+    ) || stretch
+        .args
+        .is_some_and(|args| args.get().contains("\"stackTrace\""))
+}
+
+/// What is remembered from one stretch to the next.
+struct Attribution<'f> {
+    known: HashSet<Arc<str>>,
+    frame_urls: HashMap<&'f str, Arc<str>>,
+    timers: HashMap<i64, usize>,
+    xhrs: HashMap<String, usize>,
+    nobody: Urls,
+    /// Every address met in the present top-level stretch.
+    in_tree: Vec<Arc<str>>,
+    /// Whom the top-level stretch before it was done for.
+    last: Urls,
+    found: Vec<Urls>,
+}
+
+pub(super) fn attribute<'s>(
+    nest: Nest<'s>,
+    frames: &'s Frames,
+) -> impl Iterator<Item = Work> + use<'s> {
+    let Nest { stretches, timers } = nest;
+    let nobody: Urls = Arc::from([]);
+    let mut attribution = Attribution {
+        known: HashSet::new(),
+        frame_urls: HashMap::new(),
+        xhrs: openers(&stretches),
+        timers,
+        in_tree: Vec::new(),
+        last: nobody.clone(),
+        nobody,
+        found: Vec::with_capacity(stretches.len()),
+    };
+    for frame in &frames.in_page {
+        let url = attribution.intern(&frame.url);
+        attribution.frame_urls.insert(&frame.id, url);
+    }
+    let mut top = 0;
+    for at in 0..stretches.len() {
+        if stretches[at].parent.is_none() {
+            attribution.end_tree(top);
+            top = at;
+        }
+        attribution.see(&stretches[at]);
+    }
+    attribution.end_tree(top);
+    stretches
+        .into_iter()
+        .zip(attribution.found)
+        .map(|(stretch, urls)| Work {
+            start_us: stretch.start_us,
+            end_us: stretch.end_us,
+            self_us: stretch.self_us,
+            parent: stretch.parent,
+            is_unended: stretch.is_unended,
+            kind: stretch.kind,
+            chore: stretch.chore,
+            urls,
+        })
+}
+
+/// Which stretch opened a request of a script, by the request's address.
+fn openers(stretches: &[Nested]) -> HashMap<String, usize> {
+    let mut openers = HashMap::new();
+    for (at, stretch) in stretches.iter().enumerate() {
+        if stretch.name == "XHRReadyStateChange" {
+            let data = Args::read(stretch.args).data.unwrap_or_default();
+            if let (Some(url), Some(1)) = (data.url, data.ready_state) {
+                openers.insert(url.into_owned(), at);
+            }
+        }
+    }
+    openers
+}
+
+impl<'f> Attribution<'f> {
+    fn intern(&mut self, url: &str) -> Arc<str> {
+        if let Some(known) = self.known.get(url) {
+            return known.clone();
+        }
+        let new: Arc<str> = Arc::from(url);
+        self.known.insert(new.clone());
+        new
+    }
+
+    fn see(&mut self, stretch: &Nested<'f>) {
+        let inherited = match stretch.parent {
+            Some(parent) => self.found[parent].clone(),
+            None => self.nobody.clone(),
+        };
+        if !is_telling(stretch) {
+            self.found.push(inherited);
+            return;
+        }
+        let own = self.own_urls(stretch);
+        let mut urls: Option<Vec<Arc<str>>> = None;
+        for url in own {
+            if url.is_empty() {
+                continue;
+            }
+            if !self.in_tree.contains(&url) {
+                self.in_tree.push(url.clone());
+            }
+            let present = urls.as_deref().unwrap_or(&inherited);
+            if !present.contains(&url) {
+                urls.get_or_insert_with(|| inherited.to_vec()).push(url);
+            }
+        }
+        self.found
+            .push(urls.map_or(inherited, |urls| Arc::from(urls.as_slice())));
+    }
+
+    /// The addresses that the event itself points to, then those of the scripts that were running.
+    fn own_urls(&mut self, stretch: &Nested<'f>) -> Vec<Arc<str>> {
+        let (data, file_name) = Args::read(stretch.args).merged();
+        let calls: Vec<Arc<str>> = data
+            .stack_trace
+            .unwrap_or_default()
+            .iter()
+            .map(|call| self.intern(call.url.as_deref().unwrap_or_default()))
+            .collect();
+        let frame_url = self.frame_url(data.frame.as_deref(), calls.first());
+        let mut named = |url: Option<Cow<'f, str>>| url.map(|url| self.intern(&url));
+        let mut urls: Vec<Arc<str>> = match stretch.name {
+            "v8.compile" | "EvaluateScript" | "FunctionCall" | "ParseHTML" => {
+                named(data.url).into_iter().chain(frame_url).collect()
+            }
+            "v8.compileModule" => named(file_name).into_iter().collect(),
+            "ParseAuthorStyleSheet" => named(data.style_sheet_url)
+                .into_iter()
+                .chain(frame_url)
+                .collect(),
+            "TimerFire" => {
+                let timer = timer_of(stretch.args);
+                self.of_earlier(timer.and_then(|timer| self.timers.get(&timer)))
+            }
+            "UpdateLayoutTree" | "Layout" | "Paint" => match frame_url {
+                Some(url) => vec![url],
+                // Work that was put off: for whom the work before it was done.
+                None if self.in_tree.is_empty() => self.last.to_vec(),
+                None => Vec::new(),
+            },
+            "XHRReadyStateChange" | "XHRLoad" => {
+                let is_done = data.ready_state.is_none_or(|state| state == 4);
+                let url = data.url.filter(|_| is_done);
+                self.of_earlier(url.and_then(|url| self.xhrs.get(url.as_ref())))
+            }
+            _ => Vec::new(),
+        };
+        urls.extend(calls);
+        urls
+    }
+
+    fn of_earlier(&self, at: Option<&usize>) -> Vec<Arc<str>> {
+        at.and_then(|at| self.found.get(*at))
+            .map_or_else(Vec::new, |urls| urls.to_vec())
+    }
+
+    /// A frame without an address of its own has that of the first script seen to run in it.
+    fn frame_url(&mut self, frame: Option<&str>, script: Option<&Arc<str>>) -> Option<Arc<str>> {
+        let url = self.frame_urls.get_mut(frame?)?;
+        if url.starts_with("about:")
+            && let Some(script) = script
+            && !script.is_empty()
+        {
+            *url = script.clone();
+        }
+        Some(url.clone())
+    }
+
+    /// Whatever nobody asked for in a top-level stretch is laid at the door of all who did something in it.
+    fn end_tree(&mut self, top: usize) {
+        if top < self.found.len() {
+            if self.found[top].is_empty() && !self.in_tree.is_empty() {
+                let all: Urls = Arc::from(self.in_tree.as_slice());
+                for urls in &mut self.found[top..] {
+                    if urls.is_empty() {
+                        *urls = all.clone();
+                    }
+                }
+            }
+            self.last = self.found[top].clone();
+        }
+        self.in_tree.clear();
+    }
+}
