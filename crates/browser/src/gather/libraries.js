@@ -5,7 +5,7 @@
 () => {
   // Names as people know them, and where each keeps its version.
   const marks = {
-    'jQuery': () => jQuery.fn.jquery,
+    'jQuery': () => (globalThis.jQuery ?? $).fn.jquery,
     'jQuery UI': () => jQuery.ui.version,
     'jQuery Mobile': () => jQuery.mobile.version,
     'Bootstrap': () => globalThis.bootstrap?.Tooltip?.VERSION ?? jQuery.fn.tooltip.Constructor.VERSION,
@@ -81,7 +81,7 @@
     'Gatsby': () => document.getElementById('___gatsby') && true,
     'Create React App': () => generatedRoot() && true,
     'Remix': () => globalThis.__remixContext && true,
-    'WordPress': () => generator(/^WordPress ?([\d.]*)/) ?? (document.querySelector('link[href*="/wp-content/"], script[src*="/wp-includes/"]') && true),
+    'WordPress': () => generator(/^WordPress ?([\d.]*)/) ?? (document.querySelector('link[href*="wp-content/"], link[href*="wp-includes"], script[src*="wp-includes"]') && true),
     'Drupal': () => generator(/^Drupal ?([\d.]*)/) ?? (globalThis.Drupal?.behaviors && true),
     'Joomla': () => generator(/^Joomla/) ?? (globalThis.Joomla && true),
     'TYPO3': () => generator(/^TYPO3/),

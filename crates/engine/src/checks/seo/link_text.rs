@@ -33,7 +33,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .0
         .iter()
         .filter(|anchor| leads_away(anchor, &page.url) && says_nothing(anchor))
-        .map(|anchor| ElementFound::noting(&anchor.node, format!("leads to {}", anchor.href)))
+        .map(|anchor| {
+            let (text, href) = (anchor.text.trim(), &anchor.href);
+            ElementFound::noting(&anchor.node, format!("“{text}” leads to {href}"))
+        })
         .collect();
     if vague.is_empty() {
         return Ok(Outcome::pass());
@@ -86,6 +89,19 @@ mod tests {
         assert_eq!(of("Opening hours"), Verdict::Pass);
         assert_eq!(of("click here for bread"), Verdict::Pass);
         assert_eq!(of(""), Verdict::Pass);
+    }
+
+    #[test]
+    fn the_words_are_named_also_where_the_element_has_no_label() {
+        let outcome = Visit::new()
+            .with("page", r#"{"url": "https://example.test/page"}"#)
+            .with(
+                "anchors",
+                r#"[{"href": "https://a.test/", "text": " more\n", "node": {"label": "svg > a"}}]"#,
+            )
+            .judge(CHECK);
+        let shown = serde_json::to_string(&outcome.details).unwrap();
+        assert!(shown.contains("“more” leads to https://a.test/"), "{shown}");
     }
 
     #[test]
