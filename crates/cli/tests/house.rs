@@ -15,7 +15,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("engine", &["bundle", "catalog", "trace"]),
     ("link", &["catalog"]),
     ("browser", &["axe", "bundle", "catalog"]),
-    ("report", &["bundle", "catalog", "engine"]),
+    ("report", &["bundle", "catalog", "engine", "trace"]),
     ("server", &["catalog", "report", "store"]),
     ("agent", &["browser", "bundle", "catalog", "engine", "link"]),
     (
