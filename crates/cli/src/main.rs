@@ -1,9 +1,11 @@
 //! The binary: reads what it is asked for, wires the rooms together, and owns no logic of theirs.
 
 mod args;
+mod budget;
 mod clock;
 mod command;
 mod exit;
+mod output;
 mod settings;
 mod store_work;
 

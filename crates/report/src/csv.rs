@@ -26,7 +26,11 @@ pub(crate) fn render(subject: &Subject) -> String {
     lines.push(line(page.map(|name| result[name].clone())));
     lines.push(String::new());
     lines.push("category,score".to_owned());
-    let categories = || result["categories"].as_object().into_iter().flatten();
+    let categories = || {
+        lighthouse::CATEGORIES
+            .iter()
+            .map(|id| (id, &result["categories"][id]))
+    };
     for (id, category) in categories() {
         lines.push(line([json!(id), category["score"].clone()]));
     }

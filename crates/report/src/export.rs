@@ -1,6 +1,6 @@
 //! A report as a file that other tools open.
 
-use plumbline_bundle::Bundle;
+use plumbline_bundle::{Bundle, BundleError};
 use plumbline_engine::report::Report;
 
 use crate::{csv, har, junit, lighthouse, trace_file};
@@ -30,12 +30,23 @@ pub enum Format {
     Trace,
 }
 
+/// What an export is made of, as it is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a> {
+    pub report_json: &'a str,
+    /// Packed.
+    pub bundle: Option<&'a [u8]>,
+    pub made_at_ms: i64,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("{0} needs the evidence of the audit, which is no longer kept")]
     NoEvidence(&'static str),
-    #[error("cannot be written: {0}")]
-    Unwritable(#[from] serde_json::Error),
+    #[error("the evidence is unreadable: {0}")]
+    Unreadable(#[from] BundleError),
+    #[error("unreadable, or cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 impl Format {
@@ -86,11 +97,25 @@ impl Format {
         }
     }
 
+    /// Unpacks what is needed, and no more.
+    pub fn export_stored(self, stored: &Stored) -> Result<Vec<u8>, ExportError> {
+        let report: Report = serde_json::from_str(stored.report_json)?;
+        let packed = stored.bundle.filter(|_| self.uses_evidence());
+        let bundle = packed.map(Bundle::unpack).transpose()?;
+        self.export(&Subject {
+            report: &report,
+            bundle: bundle.as_ref(),
+            made_at_ms: stored.made_at_ms,
+        })
+    }
+
     pub fn export(self, subject: &Subject) -> Result<Vec<u8>, ExportError> {
         let evidence = || subject.bundle.ok_or(ExportError::NoEvidence(self.name()));
         Ok(match self {
             Self::Json => serde_json::to_vec_pretty(subject.report)?,
-            Self::Lighthouse => serde_json::to_vec(&lighthouse::result(subject))?,
+            Self::Lighthouse => {
+                serde_json::to_vec(&lighthouse::InOrder(&lighthouse::result(subject)))?
+            }
             Self::Har => serde_json::to_vec(&har::archive(evidence()?))?,
             Self::Csv => csv::render(subject).into_bytes(),
             Self::Junit => junit::render(subject).into_bytes(),

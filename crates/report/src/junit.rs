@@ -311,4 +311,19 @@ mod tests {
             "a&#10;b\u{fffd}\u{fffd}[31m\u{fffd}"
         );
     }
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_page_says_the_file_is_well_formed(said in "\\PC*|[\\x00-\\x1f<>&\"'\u{fffe}]*") {
+            let mut report = report();
+            report.requested_url = said.clone();
+            report.final_url = None;
+            for check in &mut report.categories[0].checks {
+                check.summary = Some(said.clone());
+                check.title = said.clone();
+            }
+            let xml = render(&Subject { report: &report, bundle: None, made_at_ms: 0 });
+            let parsed = roxmltree::Document::parse(&xml);
+            proptest::prop_assert!(parsed.is_ok(), "{parsed:?}");
+        }
+    }
 }

@@ -13,5 +13,5 @@ pub mod terminal;
 mod testing;
 mod trace_file;
 
-pub use export::{ExportError, Format, Subject};
+pub use export::{ExportError, Format, Stored, Subject};
 pub use network::visited_at_ms;

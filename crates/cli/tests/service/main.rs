@@ -2,9 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit_command;
+mod budgets;
 mod client;
+mod exports;
+mod hostile;
 mod pages;
 mod restarts;
 mod server;
 mod settings;
+mod tools;
 mod whole_way;

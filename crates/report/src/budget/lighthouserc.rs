@@ -209,11 +209,13 @@ fn assertion(
 /// Properties make sense where Lighthouse CI knows them.
 fn check_property(assertion: &Assertion, key: &str) -> Result<(), BudgetError> {
     let properties: Vec<&str> = assertion.properties.iter().map(String::as_str).collect();
-    let fits = match (assertion.audit.as_str(), &properties[..]) {
-        ("categories", [_]) | ("resource-summary", [_, "size" | "count"]) => true,
-        ("user-timings", _) | (_, []) => true,
-        _ => false,
-    };
+    let fits = matches!(
+        (assertion.audit.as_str(), &properties[..]),
+        ("categories", [_])
+            | ("resource-summary", [_, "size" | "count"])
+            | ("user-timings", _)
+            | (_, [])
+    );
     match fits {
         true => Ok(()),
         false => Err(BudgetError::somewhere(format!(

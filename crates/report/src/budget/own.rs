@@ -7,14 +7,7 @@ use super::assertion::{Aggregation, Assertion, Level};
 use super::budgets_json::{at_most, check_type};
 use super::lighthouserc::{aggregation, set};
 use super::{BudgetError, Set};
-
-const CATEGORIES: [&str; 5] = [
-    "performance",
-    "accessibility",
-    "best-practices",
-    "seo",
-    "pwa",
-];
+use crate::lighthouse::CATEGORIES;
 
 /// With the unit in the name where there is one.
 const METRICS: [(&str, &str); 6] = [

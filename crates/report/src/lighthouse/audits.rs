@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::details::of_check;
 use super::metrics::{self, METRICS};
 use super::pictures::Pictures;
-use super::{plain, requests};
+use super::{CATEGORIES, plain, requests};
 use crate::export::Subject;
 use crate::network::Network;
 
@@ -18,17 +18,17 @@ pub(super) struct Audits {
     pub(super) groups: Map<String, Value>,
 }
 
-const PERFORMANCE: &str = "performance";
+const PERFORMANCE: &str = CATEGORIES[0];
 
-/// Ids, titles and scores in the report's order, whether or not the report has checks for them.
-fn headings(scores: &Scores) -> [(&'static str, &'static str, Option<u8>); 5] {
-    [
-        (PERFORMANCE, "Performance", scores.performance),
-        ("accessibility", "Accessibility", scores.accessibility),
-        ("best-practices", "Best practices", scores.best_practices),
-        ("seo", "SEO", scores.seo),
-        ("pwa", "PWA", scores.pwa),
-    ]
+/// Titles and scores, whether or not the report has checks for them.
+fn heading(id: &str, scores: &Scores) -> (&'static str, Option<u8>) {
+    match id {
+        "performance" => ("Performance", scores.performance),
+        "accessibility" => ("Accessibility", scores.accessibility),
+        "best-practices" => ("Best practices", scores.best_practices),
+        "seo" => ("SEO", scores.seo),
+        _ => ("PWA", scores.pwa),
+    }
 }
 
 pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut Pictures) -> Audits {
@@ -40,7 +40,8 @@ pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut P
     };
     all.name_group("metrics", "Metrics");
     all.name_group("hidden", "");
-    for (id, title, score) in headings(&report.scores) {
+    for id in CATEGORIES {
+        let (title, score) = heading(id, &report.scores);
         let mut refs = Vec::new();
         if id == PERFORMANCE {
             refs.extend(all.add_metrics(report));

@@ -13,6 +13,7 @@ mod requests;
 
 use plumbline_catalog::Mode;
 use plumbline_engine::report::Report;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -25,6 +26,15 @@ pub(crate) use requests::BUDGET_TYPES;
 
 /// The version whose form this is, and whose readers expect it.
 const LIGHTHOUSE: &str = "13.5.0";
+
+/// In the order in which they are shown.
+pub(crate) const CATEGORIES: [&str; 5] = [
+    "performance",
+    "accessibility",
+    "best-practices",
+    "seo",
+    "pwa",
+];
 
 /// The whole result.
 pub fn result(subject: &Subject) -> Value {
@@ -67,6 +77,30 @@ pub fn result(subject: &Subject) -> Value {
         result["runtimeError"] = json!({ "code": error.code, "message": error.message });
     }
     result
+}
+
+/// A result as it is written: readers show categories in the order in which they stand.
+pub struct InOrder<'a>(pub &'a Value);
+
+impl Serialize for InOrder<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (name, value) in self.0.as_object().into_iter().flatten() {
+            match name.as_str() {
+                "categories" => map.serialize_entry(name, &Categories(value))?,
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+struct Categories<'a>(&'a Value);
+
+impl Serialize for Categories<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(CATEGORIES.iter().map(|id| (id, &self.0[id])))
+    }
 }
 
 /// Text of ours may quote a page. Readers take links and code out of some members (Markdown), so a page's own

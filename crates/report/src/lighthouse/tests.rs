@@ -115,3 +115,12 @@ fn a_page_cannot_put_links_into_warnings() {
     let warning = result["runWarnings"][0].as_str().unwrap();
     assert!(!warning.contains("]("), "{warning}");
 }
+
+#[test]
+fn categories_are_written_in_the_order_in_which_they_are_shown() {
+    let text = serde_json::to_string(&InOrder(&of(&report(), None))).unwrap();
+    let at = CATEGORIES.map(|id| text.find(&format!("\"{id}\":{{\"auditRefs\"")).unwrap());
+    assert!(at.is_sorted(), "{at:?}");
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, of(&report(), None));
+}
