@@ -64,6 +64,8 @@ pub(crate) fn render(subject: &Subject) -> String {
 fn line(cells: impl IntoIterator<Item = Value>) -> String {
     let cells = cells.into_iter().map(|cell| match cell {
         Value::String(text) => quoted(&defused(&text)),
+        // Whole numbers without a fraction, as JavaScript writes them.
+        Value::Number(number) => quoted(&number.as_f64().unwrap_or_default().to_string()),
         other => quoted(&other.to_string()),
     });
     cells.collect::<Vec<_>>().join(",")

@@ -131,7 +131,7 @@ pub fn dom_of(html: &Path) -> String {
             "--no-sandbox",
             "--disable-gpu",
             "--no-first-run",
-            "--virtual-time-budget=10000",
+            "--virtual-time-budget=3000",
         ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg("--dump-dom")
