@@ -112,14 +112,23 @@ impl Audits {
             .collect()
     }
 
-    /// What only programs look for. A check by the same id has precedence.
+    /// What only programs look for. A check by the same id has precedence, and gets the number that it lacks.
     fn add_hidden(&mut self, audits: impl Iterator<Item = Value>) -> Vec<Value> {
         let mut refs = Vec::new();
         for audit in audits {
             let id = audit["id"].as_str().unwrap_or_default().to_owned();
-            if !self.audits.contains_key(&id) {
-                refs.push(json!({ "id": id, "weight": 0, "group": "hidden" }));
-                self.audits.insert(id, audit);
+            match self.audits.get_mut(&id) {
+                Some(check) => {
+                    for member in ["numericValue", "numericUnit"] {
+                        if check.get(member).is_none() && audit[member] != Value::Null {
+                            check[member] = audit[member].clone();
+                        }
+                    }
+                }
+                None => {
+                    refs.push(json!({ "id": id, "weight": 0, "group": "hidden" }));
+                    self.audits.insert(id, audit);
+                }
             }
         }
         refs
