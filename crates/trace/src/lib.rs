@@ -15,6 +15,7 @@ mod paints;
 mod protocol_log;
 mod reader;
 mod requests;
+mod resources;
 mod screenshots;
 mod shifts;
 mod tasks;
@@ -26,6 +27,9 @@ pub use paints::{LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
 pub use requests::Request;
+pub use resources::{
+    ImagePaint, Preconnect, Redirect, RemoteFont, Resource, ResourceTiming, Resources,
+};
 pub use screenshots::Screenshot;
 pub use shifts::{LayoutShift, Shifts};
 pub use tasks::{Task, Tasks};

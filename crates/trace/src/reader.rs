@@ -12,6 +12,7 @@ use crate::input;
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::requests::{Request, RequestEvents};
+use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::tasks::{TaskEvents, Tasks, is_task};
@@ -29,6 +30,7 @@ pub struct Trace {
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
+    pub resources: Resources,
     /// The end of the last event of any process.
     pub end_us: f64,
 }
@@ -66,6 +68,7 @@ struct Collected {
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
+    resources: ResourceEvents,
 }
 
 impl Collected {
@@ -82,6 +85,7 @@ impl Collected {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
+            self.resources.see(event);
         }
     }
 
@@ -96,6 +100,7 @@ impl Collected {
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
+            resources: self.resources.resolve(),
             end_us: self.end_us,
             navigation,
             frames,

@@ -3,6 +3,7 @@
 
 mod anchors;
 mod console;
+mod coverage;
 mod main_document;
 mod manifest;
 mod network_resource;
@@ -10,6 +11,7 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod style_sheets;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,6 +25,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub(crate) use console::{Console, Line};
 pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
+pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::CallError;
 use crate::visit::Page;
@@ -44,6 +47,7 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     found.keep("console", gathered(&console));
     found.keep("issues", gathered(&issues));
     page.lift_throttling().await;
+    let coverage = coverage::take(page).await;
     found
         .add("main-document", main_document::gather(page))
         .await;
@@ -52,7 +56,8 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         .add("installability", manifest::installability(page))
         .await;
     found.add("robots-txt", robots_txt::gather(page)).await;
-    found.add("scripts", scripts::gather(page)).await;
+    found.add("scripts", scripts::gather(page, &coverage)).await;
+    found.add("style-sheets", style_sheets::gather(page)).await;
     for script in scripted::SCRIPTS {
         found
             .add(script.artifact, scripted::gather(page, script))

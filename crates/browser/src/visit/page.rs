@@ -20,7 +20,7 @@ use super::log::Log;
 use super::plan::{NetworkPath, VisitPlan};
 use super::trace::Trace;
 use crate::emulate::{Call, Conditions};
-use crate::gather::{Console, Line, Scripts};
+use crate::gather::{Console, Line, Scripts, StyleSheets};
 use crate::launch::Browser;
 use crate::protocol::{CALL_DEADLINE, CallError, Client, Event, Events, SessionId};
 
@@ -43,6 +43,7 @@ pub(crate) struct Page<'b> {
     pub(super) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
+    style_sheets: StyleSheets,
     /// Until the page has been measured: what our own gathering causes is not the page's.
     listening: bool,
 }
@@ -97,6 +98,7 @@ impl<'b> Page<'b> {
             warnings: Vec::new(),
             console: Console::default(),
             scripts: Scripts::default(),
+            style_sheets: StyleSheets::default(),
             listening: true,
         };
         page.fit_screen(&conditions).await;
@@ -139,6 +141,9 @@ impl<'b> Page<'b> {
             ("Log.enable", json!({})),
             ("Log.startViolationsReport", violations()),
             ("Audits.enable", json!({})),
+            // Which functions run, as Lighthouse asks for it: whole functions, no counts.
+            ("Profiler.enable", json!({})),
+            ("Profiler.startPreciseCoverage", json!({"detailed": false})),
             ("Target.setAutoAttach", auto_attach()),
             (
                 "Page.setInterceptFileChooserDialog",
@@ -244,6 +249,10 @@ impl<'b> Page<'b> {
         std::mem::take(&mut self.scripts)
     }
 
+    pub(crate) fn take_style_sheets(&mut self) -> StyleSheets {
+        std::mem::take(&mut self.style_sheets)
+    }
+
     /// Nothing is measured any more: our own work need not be slow.
     pub(crate) async fn lift_throttling(&mut self) {
         let method = "Emulation.setCPUThrottlingRate";
@@ -313,6 +322,9 @@ impl<'b> Page<'b> {
                 self.console.take(event);
             }
             Some(("Debugger", "scriptParsed")) if self.is_main(event) => self.scripts.take(event),
+            Some(("CSS", "styleSheetAdded")) if self.is_main(event) => {
+                self.style_sheets.take(event)
+            }
             _ => {}
         }
     }

@@ -7,11 +7,14 @@
 mod anchors;
 mod axe;
 mod console;
+mod content_size;
+mod evidence;
 mod images;
 mod inputs;
 mod issues;
 mod libraries;
 mod links;
+mod loaded;
 mod main_resource;
 mod manifest;
 mod metas;
@@ -20,6 +23,7 @@ mod page;
 mod requests;
 mod robots_txt;
 mod scripts;
+mod style_sheets;
 mod web_address;
 
 use std::any::{Any, TypeId};
@@ -34,11 +38,14 @@ use serde::de::DeserializeOwned;
 pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
 pub use console::{Console, ConsoleEntry};
+pub use content_size::{TextKind, script_request};
+pub use evidence::TRACE;
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
+pub use loaded::{document, is_compressed, is_render_blocking, loaded, time_saved};
 pub use main_resource::{MainDocument, MainResource};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
@@ -48,7 +55,8 @@ pub use node::{Node, Rect};
 pub use page::{Doctype, Page};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;
-pub use scripts::{Script, Scripts, SourceMap};
+pub use scripts::{Coverage, Legacy, LegacySignal, Script, Scripts, SourceMap};
+pub use style_sheets::{StyleSheet, StyleSheets};
 pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
 
 /// Why something cannot be known: a sentence for a person.
@@ -99,6 +107,13 @@ impl<'a> Facts<'a> {
         let kept: Rc<dyn Any> = Rc::new(found.clone());
         self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
         found
+    }
+
+    /// Keeps what is known already, so that it is not looked for again.
+    pub fn tell<T: Fact>(&self, known: T) {
+        let found: Result<Rc<T>, Missing> = Ok(Rc::new(known));
+        let kept: Rc<dyn Any> = Rc::new(found);
+        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {

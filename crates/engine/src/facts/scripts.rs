@@ -22,6 +22,51 @@ pub struct Script {
     pub length: u64,
     /// None where the script names no map.
     pub source_map: Option<SourceMap>,
+    /// The frame that it ran in.
+    #[serde(deserialize_with = "or_default")]
+    pub frame: String,
+    pub is_inline: bool,
+    /// The length without whitespace and comments; none where the text was not read.
+    pub token_length: Option<u64>,
+    /// The beginning of an inline script.
+    #[serde(deserialize_with = "or_default")]
+    pub preview: String,
+    /// How much of it ran; none where that was not counted.
+    pub coverage: Option<Coverage>,
+    /// What of it is for browsers of the past; none where nothing is.
+    pub legacy: Option<Legacy>,
+}
+
+/// In UTF-16 units.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct Coverage {
+    pub total: u64,
+    pub unused: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Legacy {
+    /// Of the script's text.
+    pub bytes: f64,
+    pub signals: Vec<LegacySignal>,
+}
+
+/// A polyfill or transform and where it begins; lines and columns from 0.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct LegacySignal {
+    pub name: String,
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Script {
+    /// Whether its text was read at all: bundles of earlier versions hold no figures of it.
+    pub fn was_read(&self) -> bool {
+        self.token_length.is_some()
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

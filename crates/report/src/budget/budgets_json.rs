@@ -100,7 +100,7 @@ fn rows<'a>(name: &str, value: &'a Value, what: &str) -> Result<Vec<(&'a str, f6
 }
 
 /// As Lighthouse CI turns a path into a pattern (@lhci/utils, src/budgets-converter.js): `*` is anything, `$` the end.
-fn path_pattern(value: &Value) -> Result<regex_lite::Regex, BudgetError> {
+fn path_pattern(value: &Value) -> Result<regex::Regex, BudgetError> {
     let path = value.as_str().filter(|path| path.starts_with('/'));
     let path =
         path.ok_or_else(|| BudgetError::somewhere("`path` must be a text that begins with /"))?;
@@ -111,7 +111,7 @@ fn path_pattern(value: &Value) -> Result<regex_lite::Regex, BudgetError> {
         .split('*')
         .map(|part| {
             part.split('$')
-                .map(regex_lite::escape)
+                .map(regex::escape)
                 .collect::<Vec<_>>()
                 .join("$")
         })

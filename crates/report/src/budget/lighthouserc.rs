@@ -120,8 +120,8 @@ pub(super) fn set(assert: &Map<String, Value>) -> Result<Set, BudgetError> {
     })
 }
 
-pub(super) fn pattern(text: &str) -> Result<regex_lite::Regex, BudgetError> {
-    regex_lite::Regex::new(text).map_err(|error| {
+pub(super) fn pattern(text: &str) -> Result<regex::Regex, BudgetError> {
+    regex::Regex::new(text).map_err(|error| {
         BudgetError::somewhere(format!("`{text}` is no pattern that can be used: {error}"))
     })
 }

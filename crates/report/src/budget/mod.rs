@@ -28,7 +28,7 @@ pub struct Budget {
 #[derive(Debug)]
 struct Set {
     /// None is for every address.
-    url_pattern: Option<regex_lite::Regex>,
+    url_pattern: Option<regex::Regex>,
     assertions: Vec<Assertion>,
 }
 

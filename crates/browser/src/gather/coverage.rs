@@ -1,0 +1,123 @@
+//! How much of each script ran while the page loaded.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::visit::Page;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// In UTF-16 units; `total` reaches to the end of the last function that V8 knows of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Coverage {
+    pub(super) total: u64,
+    pub(super) unused: u64,
+}
+
+#[derive(Deserialize)]
+struct Taken {
+    result: Vec<Script>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Script {
+    script_id: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    functions: Vec<Function>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    #[serde(default)]
+    ranges: Vec<Range>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Range {
+    start_offset: u64,
+    end_offset: u64,
+    count: u64,
+}
+
+/// By the id of the script, and stops counting: what runs from here on is ours. Scripts made at run time have no
+/// address and are left out. Empty where it cannot be had: then scripts are listed without.
+pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Coverage> {
+    let taken = page
+        .call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}))
+        .await;
+    for method in ["Profiler.stopPreciseCoverage", "Profiler.disable"] {
+        let stopped = page.call_within::<Value>(DEADLINE, method, json!({})).await;
+        if let Err(error) = stopped {
+            tracing::debug!(%error, "coverage goes on");
+        }
+    }
+    match taken {
+        Ok(taken) => taken
+            .result
+            .into_iter()
+            .filter(|script| !script.url.is_empty())
+            .map(|script| (script.script_id, coverage(&script.functions)))
+            .collect(),
+        Err(error) => {
+            tracing::debug!(%error, "no coverage");
+            HashMap::new()
+        }
+    }
+}
+
+fn coverage(functions: &[Function]) -> Coverage {
+    let ranges = || functions.iter().flat_map(|function| &function.ranges);
+    let mut unused: Vec<(u64, u64)> = ranges()
+        .filter(|range| range.count == 0)
+        .map(|range| (range.start_offset, range.end_offset))
+        .collect();
+    unused.sort_unstable();
+    let mut covered_to = 0;
+    let mut units = 0;
+    for (start, end) in unused {
+        units += end.saturating_sub(start.max(covered_to));
+        covered_to = covered_to.max(end);
+    }
+    Coverage {
+        total: ranges().map(|range| range.end_offset).max().unwrap_or(0),
+        unused: units,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_within_unused_ones_count_once() {
+        let function = |start_offset, end_offset, count| Function {
+            ranges: vec![Range {
+                start_offset,
+                end_offset,
+                count,
+            }],
+        };
+        let found = coverage(&[
+            function(0, 100, 1),
+            function(10, 30, 0),
+            function(15, 20, 0),
+            function(25, 40, 0),
+            function(50, 60, 1),
+        ]);
+        assert_eq!(
+            found,
+            Coverage {
+                total: 100,
+                unused: 30
+            }
+        );
+        assert_eq!(coverage(&[]), Coverage::default());
+    }
+}

@@ -1,0 +1,157 @@
+use plumbline_trace::{Resource, Trace};
+
+use crate::checks::{Cell, Findings, Outcome, Row, SourcePlace, Unit, check, count};
+use crate::facts::{
+    Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, is_compressed, loaded, time_saved,
+};
+
+check! {
+    /// # What
+    /// Scripts are made for today's browsers.
+    ///
+    /// # Why
+    /// Polyfills and compiled classes are loaded by browsers that have had the real thing for years.
+    ///
+    /// # Scored
+    /// Weighs nothing. Lists scripts of the main frame with 5,000 bytes or more of polyfills and transforms that
+    /// no Baseline browser needs, with what was found where.
+    ///
+    /// # Fix
+    /// Tell your compiler which browsers you support, and drop the polyfills that all of these have.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `legacy-javascript-insight`; trace engine, insights/LegacyJavaScript; legacy-javascript 0.0.1.
+    /// Found by their text alone, not by source maps.
+    id: "legacy-javascript-insight",
+    pass: "Scripts are made for today's browsers",
+    fail: "Scripts carry code for browsers of the past",
+    needs: [Scripts::NAME, TRACE],
+    run: run,
+}
+
+const MIN_BYTES: f64 = 5000.0;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let scripts = facts.get::<Scripts>()?;
+    let trace = facts.get::<Trace>()?;
+    if !scripts.0.is_empty() && !scripts.0.iter().any(Script::was_read) {
+        return Err(Missing("the texts of scripts were not read".to_owned()));
+    }
+    let mut found: Vec<(&Script, &Legacy, Option<&Resource>, f64)> = scripts
+        .0
+        .iter()
+        .filter(|script| script.frame.is_empty() || script.frame == trace.frames.main_id)
+        .filter_map(|script| Some((script, script.legacy.as_ref()?)))
+        .filter(|(_, legacy)| legacy.bytes >= MIN_BYTES)
+        .map(|(script, legacy)| {
+            let resource = loaded(&trace).find(|resource| resource.url == script.url);
+            let bytes = (legacy.bytes * resource.map_or(1.0, compression)).round();
+            (script, legacy, resource, bytes)
+        })
+        .collect();
+    found.sort_by(|a, b| b.3.total_cmp(&a.3));
+    let wasted: Vec<(&str, f64)> = found
+        .iter()
+        .filter_map(|(_, _, resource, bytes)| Some((resource.as_ref()?.id.as_str(), *bytes)))
+        .collect();
+    let wasted_bytes: f64 = wasted.iter().map(|(_, bytes)| bytes).sum();
+    let outcome = match found.len() {
+        0 => Outcome::pass(),
+        number => Outcome::fail(format!(
+            "{} code that no browser of today needs.",
+            count(number, "script carries", "scripts carry")
+        )),
+    };
+    let table = Findings::new([
+        ("url", "Script", Unit::Url),
+        ("signal", "Found", Unit::Text),
+        ("wastedBytes", "Wasted", Unit::Bytes),
+    ])
+    .rows(
+        found
+            .iter()
+            .map(|(script, legacy, _, bytes)| row(script, legacy, *bytes)),
+    );
+    Ok(outcome
+        .with(table.into())
+        .saving(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
+}
+
+fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
+    let parts = legacy.signals.iter().map(|signal| {
+        let place = SourcePlace {
+            url: script.url.clone(),
+            line: signal.line,
+            column: signal.column,
+            ..SourcePlace::default()
+        };
+        Row::new([Cell::Source(place), Cell::text(&signal.name), Cell::Nothing])
+    });
+    Row::new([Cell::url(&script.url), Cell::Nothing, Cell::Bytes(bytes)]).with(parts)
+}
+
+/// What remained of the body on the network, as the trace tells it.
+fn compression(resource: &Resource) -> f64 {
+    if resource.decoded_bytes <= 0.0 {
+        return 1.0;
+    }
+    let share = resource.transfer_bytes / resource.decoded_bytes;
+    // Next to nothing came over the network: a cache answered, and the usual share is taken.
+    let is_cached =
+        resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
+    match (is_cached, is_compressed(resource)) {
+        (true, _) => 0.33,
+        (false, true) => share,
+        (false, false) => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::traced::Traced;
+    use super::CHECK;
+    use crate::checks::Verdict;
+
+    const SCRIPT: &str = "https://example.test/a.js";
+
+    fn judge(script: &str) -> (Verdict, Option<f64>) {
+        let gzip = json!({"headers": [{"name": "content-encoding", "value": "gzip"}]});
+        let traced = Traced::new().loads(
+            "2.1",
+            SCRIPT,
+            150,
+            500,
+            json!({}),
+            gzip,
+            json!({"encodedDataLength": 5000, "decodedBodyLength": 10_000}),
+        );
+        let outcome = traced
+            .visit()
+            .with("scripts", &format!("[{script}]"))
+            .judge(CHECK);
+        (
+            outcome.verdict,
+            outcome.savings.and_then(|savings| savings.wasted_bytes),
+        )
+    }
+
+    #[test]
+    fn from_5000_bytes_on_it_counts_as_it_was_transferred() {
+        let script = |bytes: u32, frame: &str| {
+            format!(
+                r#"{{"url": "{SCRIPT}", "frame": "{frame}", "length": 9, "tokenLength": 9,
+                    "legacy": {{"bytes": {bytes}, "signals": [{{"name": "Math.log2"}}]}}}}"#
+            )
+        };
+        assert_eq!(judge(&script(6000, "F")), (Verdict::Fail, Some(3000.0)));
+        assert_eq!(judge(&script(4999, "F")).0, Verdict::Pass);
+        assert_eq!(
+            judge(&script(6000, "G")).0,
+            Verdict::Pass,
+            "another frame's"
+        );
+        assert_eq!(judge(r#"{"url": "x"}"#).0, Verdict::CouldNotMeasure);
+    }
+}

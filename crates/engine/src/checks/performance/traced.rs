@@ -1,0 +1,133 @@
+//! Traces written by hand, for the cases of the checks that read them.
+
+use serde_json::{Value, json};
+
+use crate::checks::testing::{PAGE, Visit};
+use crate::checks::{Check, Outcome};
+
+/// The page's document begins at 1 ms of the trace's clock and ends at 100 ms; the first paint is at one second.
+pub(super) struct Traced(Vec<Value>);
+
+impl Traced {
+    pub(super) fn new() -> Self {
+        Self::with_document(json!({}), json!({}))
+    }
+
+    pub(super) fn with_document(response: Value, finish: Value) -> Self {
+        let mark = |name: &str, ts: u64, data: Value| {
+            json!({"name": name, "cat": "blink.user_timing,loading", "ph": "R", "ts": ts, "pid": 2, "tid": 3,
+                   "args": {"frame": "F", "data": data}})
+        };
+        let traced = Self(vec![
+            json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 3,
+                   "args": {"name": "CrRendererMain"}}),
+            json!({"name": "TracingStartedInBrowser", "cat": "devtools.timeline", "ph": "I", "ts": 1, "pid": 2,
+                   "tid": 3, "args": {"data": {"frames": [{"frame": "F", "url": PAGE, "processId": 2}]}}}),
+            mark(
+                "navigationStart",
+                1000,
+                json!({"documentLoaderURL": PAGE, "navigationId": "N", "isLoadingMainFrame": true}),
+            ),
+            mark("firstPaint", 1_000_000, json!({})),
+            mark("firstContentfulPaint", 1_000_000, json!({})),
+        ]);
+        let response = merged(json!({"mimeType": "text/html"}), response);
+        traced.loads(
+            "N",
+            PAGE,
+            1,
+            100,
+            json!({"resourceType": "Document"}),
+            response,
+            finish,
+        )
+    }
+
+    /// A resource, asked for and there at these milliseconds. What is given replaces what is usual.
+    pub(super) fn resource(self, id: &str, url: &str, sent: Value, response: Value) -> Self {
+        self.loads(id, url, 150, 500, sent, response, json!({}))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a test names what matters in it")]
+    pub(super) fn loads(
+        mut self,
+        id: &str,
+        url: &str,
+        from_ms: u64,
+        to_ms: u64,
+        sent: Value,
+        response: Value,
+        finish: Value,
+    ) -> Self {
+        let event = |name: &str, ms: u64, data: Value| {
+            json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": ms * 1000, "pid": 2, "tid": 3,
+                   "args": {"data": data}})
+        };
+        let sent = merged(
+            json!({"requestId": id, "url": url, "frame": "F", "priority": "High",
+                   "initiator": {"type": "parser", "url": PAGE}}),
+            sent,
+        );
+        let response = merged(
+            json!({"requestId": id, "statusCode": 200, "protocol": "http/1.1", "headers": [],
+                   "timing": {"requestTime": from_ms as f64 / 1000.0, "sendEnd": 1.0, "receiveHeadersEnd": 20.0,
+                              "dnsStart": -1, "dnsEnd": -1, "connectStart": -1, "connectEnd": -1}}),
+            response,
+        );
+        let finish = merged(
+            json!({"requestId": id, "encodedDataLength": 20_000, "decodedBodyLength": 19_800,
+                   "finishTime": to_ms as f64 / 1000.0}),
+            finish,
+        );
+        self.0.extend([
+            event("ResourceSendRequest", from_ms, sent),
+            event("ResourceReceiveResponse", to_ms - 1, response),
+            event("ResourceFinish", to_ms, finish),
+        ]);
+        self
+    }
+
+    pub(super) fn event(mut self, name: &str, args: Value) -> Self {
+        self.0.push(
+            json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": 600_000, "pid": 2, "tid": 3,
+                   "args": args}),
+        );
+        self
+    }
+
+    pub(super) fn visit(self) -> Visit {
+        Visit::new().trace(&Value::Array(self.0))
+    }
+
+    pub(super) fn judge(self, check: Check) -> Outcome {
+        self.visit().judge(check)
+    }
+
+    /// The first cells of the rows found, as they are shown.
+    pub(super) fn found(self, check: Check) -> Vec<String> {
+        rows(&self.judge(check))
+    }
+}
+
+pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
+    use crate::checks::{Cell, Details};
+    let Some(Details::Findings(findings)) = &outcome.details else {
+        return Vec::new();
+    };
+    let named = |cell: &Cell| match cell {
+        Cell::Url(text) | Cell::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    findings
+        .rows
+        .iter()
+        .filter_map(|row| row.cells.iter().find_map(named))
+        .collect()
+}
+
+fn merged(mut usual: Value, given: Value) -> Value {
+    if let (Some(usual), Value::Object(given)) = (usual.as_object_mut(), given) {
+        usual.extend(given);
+    }
+    usual
+}

@@ -1,0 +1,88 @@
+use super::unused_css_rules::name;
+use super::wasted_bytes::{self, Wasting};
+use crate::checks::{Outcome, check};
+use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
+
+check! {
+    /// # What
+    /// Style sheets come without whitespace and comments.
+    ///
+    /// # Why
+    /// Both are for people, and the first paint waits for them.
+    ///
+    /// # Scored
+    /// Weighs nothing. Lists style sheets of which 5 % or more, and 2 KiB or more as transferred, are whitespace and
+    /// comments other than licences.
+    ///
+    /// # Fix
+    /// Let your bundler minify.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `unminified-css`; core/lib/minification-estimator.js.
+    id: "unminified-css",
+    pass: "CSS is minified",
+    fail: "CSS is not minified",
+    needs: [StyleSheets::NAME, Requests::NAME],
+    run: run,
+}
+
+const MIN_SHARE: f64 = 0.05;
+const MIN_WASTED_BYTES: f64 = 2048.0;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let sheets = facts.get::<StyleSheets>()?;
+    let requests = facts.get::<Requests>()?;
+    let found = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
+    Ok(wasted_bytes::outcome(
+        facts,
+        found.collect(),
+        "style sheet",
+        "style sheets",
+    ))
+}
+
+fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
+    let mut all = requests.all.iter();
+    let request = all.find(|request| request.url.as_str() == sheet.url);
+    let total_bytes = TextKind::StyleSheet.transfer_bytes(request, sheet.length);
+    let share = 1.0 - sheet.token_length / sheet.length;
+    let wasted_bytes = (total_bytes * share).round();
+    let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
+    is_worth_it.then(|| Wasting {
+        name: name(sheet),
+        total_bytes,
+        wasted_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn verdict(length: u32, token_length: u32) -> Verdict {
+        let sheets = format!(r#"[{{"length": {length}, "tokenLength": {token_length}}}]"#);
+        Visit::new().with("style-sheets", &sheets).verdict(CHECK)
+    }
+
+    #[test]
+    fn a_twentieth_and_2_kib_are_needed() {
+        assert_eq!(verdict(100_000, 80_000), Verdict::Fail);
+        assert_eq!(
+            verdict(20_000, 12_000),
+            Verdict::Pass,
+            "1,600 bytes as transferred"
+        );
+        assert_eq!(
+            verdict(1_000_000, 960_000),
+            Verdict::Pass,
+            "less than a twentieth"
+        );
+    }
+
+    #[test]
+    fn without_style_sheets_listed_it_cannot_be_measured() {
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

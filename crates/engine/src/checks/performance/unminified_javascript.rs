@@ -1,0 +1,101 @@
+use super::wasted_bytes::{self, Wasting};
+use crate::checks::{Outcome, check};
+use crate::facts::{Artifact, Facts, Missing, Requests, Script, Scripts, TextKind, script_request};
+
+check! {
+    /// # What
+    /// Scripts come without whitespace and comments.
+    ///
+    /// # Why
+    /// Both are for people; the browser loads and reads them for nothing.
+    ///
+    /// # Scored
+    /// Weighs nothing. Lists scripts of which 10 % or more, and 2 KiB or more as transferred, are whitespace and
+    /// comments other than licences.
+    ///
+    /// # Fix
+    /// Let your bundler minify.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `unminified-javascript`; core/lib/minification-estimator.js.
+    id: "unminified-javascript",
+    pass: "JavaScript is minified",
+    fail: "JavaScript is not minified",
+    needs: [Scripts::NAME, Requests::NAME],
+    run: run,
+}
+
+const MIN_SHARE: f64 = 0.1;
+const MIN_WASTED_BYTES: f64 = 2048.0;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let scripts = facts.get::<Scripts>()?;
+    let requests = facts.get::<Requests>()?;
+    if !scripts.0.is_empty() && !scripts.0.iter().any(Script::was_read) {
+        return Err(Missing("the texts of scripts were not read".to_owned()));
+    }
+    let found = scripts
+        .0
+        .iter()
+        .filter_map(|script| judge(&requests, script));
+    Ok(wasted_bytes::outcome(
+        facts,
+        found.collect(),
+        "script",
+        "scripts",
+    ))
+}
+
+fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
+    let length = script.length as f64;
+    let share = 1.0 - script.token_length? as f64 / length;
+    let total_bytes = TextKind::Script.body_bytes(script_request(requests, script), length);
+    let wasted_bytes = (total_bytes * share).round();
+    let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
+    is_worth_it.then(|| Wasting {
+        name: match script.is_inline {
+            true => format!("inline: {}…", script.preview),
+            false => script.url.clone(),
+        },
+        total_bytes,
+        wasted_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::Verdict;
+    use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn verdict(length: u32, token_length: u32) -> Verdict {
+        let script = format!(
+            r#"[{{"url": "https://a.test/a.js", "length": {length}, "tokenLength": {token_length}}}]"#
+        );
+        Visit::new().with("scripts", &script).verdict(CHECK)
+    }
+
+    #[test]
+    fn a_tenth_and_2_kib_are_needed() {
+        assert_eq!(verdict(20_000, 12_000), Verdict::Fail);
+        assert_eq!(
+            verdict(20_000, 14_000),
+            Verdict::Pass,
+            "1,980 bytes as transferred"
+        );
+        assert_eq!(
+            verdict(200_000, 180_100),
+            Verdict::Pass,
+            "less than a tenth"
+        );
+        assert_eq!(verdict(0, 0), Verdict::Pass);
+    }
+
+    #[test]
+    fn without_texts_it_cannot_be_measured() {
+        let of_yesterday = r#"[{"url": "https://a.test/a.js", "length": 9}]"#;
+        let visit = Visit::new().with("scripts", of_yesterday);
+        assert_eq!(visit.verdict(CHECK), Verdict::CouldNotMeasure);
+        assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+}

@@ -1,0 +1,57 @@
+//! The shape that four checks share: files, how large they are, and how much of that is wasted.
+
+use plumbline_trace::Trace;
+
+use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, count};
+use crate::facts::{Facts, loaded, time_saved};
+
+pub(super) struct Wasting {
+    /// The address, or the beginning of a text without one.
+    pub(super) name: String,
+    pub(super) total_bytes: f64,
+    pub(super) wasted_bytes: f64,
+}
+
+/// The largest waste first. `one` and `many` say what the files are.
+pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &str) -> Outcome {
+    found.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
+    let wasted_bytes: f64 = found.iter().map(|wasting| wasting.wasted_bytes).sum();
+    let outcome = match found.len() {
+        0 => Outcome::pass(),
+        number => Outcome::fail(format!(
+            "{}: {:.0} KiB could be saved.",
+            count(number, one, many),
+            wasted_bytes / 1024.0
+        )),
+    };
+    let savings = savings(facts, &found);
+    let table = Findings::new([
+        ("url", "URL", Unit::Url),
+        ("totalBytes", "Transferred", Unit::Bytes),
+        ("wastedBytes", "Wasted", Unit::Bytes),
+    ])
+    .rows(found.iter().map(|wasting| {
+        Row::new([
+            Cell::url(&wasting.name),
+            Cell::Bytes(wasting.total_bytes),
+            Cell::Bytes(wasting.wasted_bytes),
+        ])
+    }));
+    outcome
+        .with(table.into())
+        .saving(savings.with_bytes(wasted_bytes))
+}
+
+fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
+    let Ok(trace) = facts.get::<Trace>() else {
+        return Savings::default();
+    };
+    let by_id: Vec<(&str, f64)> = found
+        .iter()
+        .filter_map(|wasting| {
+            let resource = loaded(&trace).find(|resource| resource.url == wasting.name)?;
+            Some((resource.id.as_str(), wasting.wasted_bytes))
+        })
+        .collect();
+    time_saved(facts, &by_id)
+}

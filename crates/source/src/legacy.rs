@@ -1,0 +1,221 @@
+//! Signs of code that was made for browsers which nobody has any more: polyfills, and what compilers put in the
+//! place of newer syntax. Patterns and estimates are those of Lighthouse 13.5 (legacy-javascript 0.0.1).
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use crate::polyfills::{MAX_BYTES, MODULE_BYTES, POLYFILLS};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LegacyCode {
+    /// By name.
+    pub signals: Vec<LegacySignal>,
+    /// What the script would be shorter by.
+    pub bytes: f64,
+}
+
+/// A polyfill or transform, where it was first met; lines and columns (in UTF-16 units) from 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LegacySignal {
+    pub name: &'static str,
+    pub line: u32,
+    pub column: u32,
+}
+
+pub fn legacy_code(script: &str) -> LegacyCode {
+    let signs = signs();
+    let mut next: Vec<Option<(usize, usize)>> =
+        signs.iter().map(|sign| sign.find_at(script, 0)).collect();
+    let mut met: Vec<(usize, usize)> = Vec::new();
+    // What one sign covers cannot be the beginning of another, as with one expression of many alternatives.
+    let mut from = 0;
+    loop {
+        for (sign, next) in signs.iter().zip(&mut next) {
+            if next.is_some_and(|(start, _)| start < from) {
+                *next = sign.find_at(script, from);
+            }
+        }
+        let first = next
+            .iter()
+            .enumerate()
+            .filter_map(|(which, found)| found.map(|(start, end)| (start, which, end)))
+            .min();
+        let Some((start, which, end)) = first else {
+            break;
+        };
+        if !met.iter().any(|(known, _)| *known == which) {
+            met.push((which, start));
+        }
+        from = end.max(start + 1);
+        while from < script.len() && !script.is_char_boundary(from) {
+            from += 1;
+        }
+    }
+    let mut signals: Vec<LegacySignal> = met
+        .iter()
+        .map(|&(which, start)| signal(signs[which].name, script, start))
+        .collect();
+    signals.sort_by_key(|signal| signal.name);
+    let bytes = estimate(script, met.iter().map(|(which, _)| signs[*which].name));
+    LegacyCode { signals, bytes }
+}
+
+fn signal(name: &'static str, script: &str, start: usize) -> LegacySignal {
+    let before = &script[..start];
+    let line = before.matches('\n').count();
+    let begins = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = before[begins..].encode_utf16().count();
+    LegacySignal {
+        name,
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        column: u32::try_from(column).unwrap_or(u32::MAX),
+    }
+}
+
+const CLASSES: &str = "@babel/plugin-transform-classes";
+const REGENERATOR: &str = "@babel/plugin-transform-regenerator";
+const SPREAD: &str = "@babel/plugin-transform-spread";
+
+struct Sign {
+    name: &'static str,
+    pattern: Option<Regex>,
+}
+
+impl Sign {
+    fn find_at(&self, script: &str, from: usize) -> Option<(usize, usize)> {
+        if from > script.len() {
+            return None;
+        }
+        let found = self.pattern.as_ref()?.find_at(script, from)?;
+        Some((found.start(), found.end()))
+    }
+}
+
+fn signs() -> &'static [Sign] {
+    static SIGNS: OnceLock<Vec<Sign>> = OnceLock::new();
+    SIGNS.get_or_init(|| {
+        let polyfills = POLYFILLS.iter().map(|polyfill| Sign {
+            name: polyfill.name,
+            pattern: Regex::new(&polyfill_pattern(polyfill.name, polyfill.module)).ok(),
+        });
+        let transforms = [
+            (CLASSES, "Cannot call a class as a function"),
+            (
+                REGENERATOR,
+                "Generator is already running|regeneratorRuntime",
+            ),
+            (SPREAD, "Invalid attempt to spread non-iterable instance"),
+        ];
+        let transforms = transforms.into_iter().map(|(name, pattern)| Sign {
+            name,
+            pattern: Regex::new(pattern).ok(),
+        });
+        polyfills.chain(transforms).collect()
+    })
+}
+
+/// Assignments and definitions of the property, core-js's own export call, and its module's name.
+fn polyfill_pattern(name: &str, module: &str) -> String {
+    let (object, property) = name.rsplit_once('.').unwrap_or(("", name));
+    let module = format!(r#"{}(?:\.js)?""#, regex::escape(module));
+    if object.is_empty() {
+        return format!(
+            r#"(?:window\.|[\s;]+){property}\s?=[^=]|defineProperty\(window,\s?['"]{property}['"]|{module}"#
+        );
+    }
+    let target = object.replace(".prototype", "");
+    let object = regex::escape(object);
+    format!(
+        r#"{object}\.{property}\s?=[^=]|{object}\[['"]{property}['"]\]\s?=[^=]|defineProperty\({object},\s?['"]{property}['"]|\({object},\s*\{{{property}:.*\}},\s*\{{{property}|\{{target:['"]{target}['"][^;]*\}},\{{{property}:|{module}"#
+    )
+}
+
+fn estimate<'a>(script: &str, names: impl Iterator<Item = &'a str>) -> f64 {
+    let mut modules: Vec<u8> = Vec::new();
+    let mut transforms = 0.0;
+    for name in names {
+        let count = |word: &str| script.matches(word).count() as f64;
+        match name {
+            CLASSES => {
+                transforms +=
+                    1000.0 + (count("_classCallCheck") - 1.0) * "_classCallCheck()".len() as f64;
+            }
+            REGENERATOR => {
+                let calls = r"regeneratorRuntime\(?\)?\.a?wrap";
+                transforms += matches(calls, script) * 80.0;
+            }
+            SPREAD => {
+                let calls = r"\.apply\(void 0,\s?_toConsumableArray";
+                transforms += 1169.0 + matches(calls, script) * "_toConsumableArray()".len() as f64;
+            }
+            _ => {
+                let polyfill = POLYFILLS.iter().find(|polyfill| polyfill.name == name);
+                modules.extend(polyfill.map_or(&[][..], |polyfill| polyfill.needs));
+            }
+        }
+    }
+    modules.sort_unstable();
+    modules.dedup();
+    let polyfills: u32 = modules
+        .iter()
+        .filter_map(|module| MODULE_BYTES.get(usize::from(*module)))
+        .sum();
+    f64::from(polyfills.min(MAX_BYTES)) + transforms
+}
+
+fn matches(pattern: &str, script: &str) -> f64 {
+    Regex::new(pattern).map_or(0.0, |pattern| pattern.find_iter(script).count() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(script: &str) -> Vec<&'static str> {
+        let found = legacy_code(script).signals;
+        found.iter().map(|signal| signal.name).collect()
+    }
+
+    #[test]
+    fn every_sign_is_a_pattern() {
+        assert!(signs().iter().all(|sign| sign.pattern.is_some()));
+        let beyond = |polyfill: &&crate::polyfills::Polyfill| {
+            polyfill
+                .needs
+                .iter()
+                .any(|at| usize::from(*at) >= MODULE_BYTES.len())
+        };
+        assert!(POLYFILLS.iter().find(beyond).is_none());
+    }
+
+    #[test]
+    fn polyfills_are_known_by_how_they_are_put_in_place() {
+        for script in [
+            "Array.prototype.includes = function(){}",
+            "Array.prototype['includes']=x",
+            r#"Object.defineProperty(Array.prototype, "includes", {})"#,
+            r#"r({target:"Array",proto:!0},{includes:function(){}})"#,
+            r#"require("core-js/modules/es.array.includes.js")"#,
+        ] {
+            assert_eq!(names(script), ["Array.prototype.includes"], "{script}");
+        }
+        assert!(names("if (Array.prototype.includes == x) {}").is_empty());
+        assert!(names("[].includes(1)").is_empty());
+    }
+
+    #[test]
+    fn transforms_are_known_by_their_messages_and_places_are_told() {
+        let found = legacy_code("a;\n 'é';throw Error('Cannot call a class as a function')");
+        assert_eq!(found.signals[0].name, CLASSES);
+        assert_eq!((found.signals[0].line, found.signals[0].column), (1, 18));
+        assert_eq!(found.bytes, 1000.0 - 17.0);
+    }
+
+    #[test]
+    fn modules_that_two_polyfills_share_count_once() {
+        let one = legacy_code("Math.log2=x;").bytes;
+        let two = legacy_code("Math.log2=x;Math.log10=y;").bytes;
+        assert!(two > one && two < 2.0 * one);
+    }
+}

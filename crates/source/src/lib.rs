@@ -1,0 +1,9 @@
+//! Reads scripts and style sheets: text in, figures out. What a check needs of a text is kept in its place, so
+//! that no page's sources have to be.
+
+mod legacy;
+mod polyfills;
+mod tokens;
+
+pub use legacy::{LegacyCode, LegacySignal, legacy_code};
+pub use tokens::{script_token_units, sheet_token_units};
