@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use plumbline_report::Format;
 
 /// Audits web pages in a real Chromium under a chosen device, network and place.
 #[derive(Debug, Parser)]
@@ -128,8 +130,16 @@ pub struct AuditArgs {
     #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
     pub stands_at: Option<String>,
     /// Print the whole report as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Audit so many times; the run that stands for all is printed and written
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
+    pub runs: u32,
+    /// Hold the runs against this budget (TOML, or Lighthouse CI's JSON); exceeding it ends with 3
+    #[arg(long, value_name = "FILE")]
+    pub budget: Option<PathBuf>,
     /// Keep the evidence in this file, for `plumbline judge`
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -139,10 +149,34 @@ pub struct AuditArgs {
     pub targets: TargetArgs,
 }
 
+/// More would keep a machine busy for an hour and say no more.
+const MAX_RUNS: i64 = 50;
+
 #[derive(Debug, clap::Args)]
 pub struct JudgeArgs {
     /// A bundle, as `audit --bundle` or a server's data directory has it
     pub bundle: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Hold the report against this budget; exceeding it ends with 3
+    #[arg(long, value_name = "FILE")]
+    pub budget: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
+    /// Write the report in these forms
+    #[arg(long, value_name = "FORMAT,…", value_delimiter = ',', value_parser = format())]
+    pub output: Vec<Format>,
+    /// Where to: a file, or with several forms the beginning of their names; `-` is standard output
+    /// [default: standard output for one form, HOST_TIME.EXTENSION here for several]
+    #[arg(long, value_name = "PATH", requires = "output")]
+    pub output_path: Option<PathBuf>,
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .try_map(|name| Format::named(&name).ok_or("no such form"))
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,6 +12,8 @@ pub enum Exit {
     Failed(Option<String>),
     /// 2: the command line or the configuration is wrong (clap ends with 2 as well).
     Usage(String),
+    /// 3: the page costs more than its budget allows.
+    OverBudget,
 }
 
 impl Exit {
@@ -33,6 +35,7 @@ impl Exit {
                 }
                 ExitCode::from(1)
             }
+            Self::OverBudget => ExitCode::from(3),
             Self::Usage(message) => {
                 eprintln!("plumbline: {message}");
                 ExitCode::from(2)

@@ -1,11 +1,13 @@
 //! The binary: reads what it is asked for, wires the rooms together, and owns no logic of theirs.
 
 mod args;
+mod budget;
 mod clock;
 mod command;
 mod exit;
-mod out;
+mod output;
 mod settings;
+mod standard_output;
 mod store_work;
 
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("engine", &["bundle", "catalog", "entities", "trace"]),
     ("link", &["catalog"]),
     ("browser", &["axe", "bundle", "catalog", "source"]),
-    ("report", &["bundle", "catalog", "engine"]),
+    ("report", &["bundle", "catalog", "engine", "trace"]),
     ("server", &["catalog", "report", "store"]),
     ("agent", &["browser", "bundle", "catalog", "engine", "link"]),
     (

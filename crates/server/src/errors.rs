@@ -28,12 +28,17 @@ pub(crate) enum Failure {
     InvalidLocation,
     #[error("Invalid Network")]
     InvalidNetwork,
+    #[error("Invalid Format")]
+    InvalidFormat,
     #[error("Rate Limit Exceeded")]
     RateLimited,
     #[error("Insufficient Credits")]
     InsufficientCredits,
     #[error("Resource Not Found")]
     NotFound,
+    /// The report is there, what it was judged from is not.
+    #[error("The evidence of this audit is no longer kept")]
+    NoEvidence,
     #[error("Method Not Allowed")]
     MethodNotAllowed,
     /// The cause is for the log, never for the client.
@@ -66,10 +71,11 @@ impl Failure {
             Self::InvalidUrl
             | Self::InvalidDevice
             | Self::InvalidLocation
-            | Self::InvalidNetwork => StatusCode::NOT_ACCEPTABLE,
+            | Self::InvalidNetwork
+            | Self::InvalidFormat => StatusCode::NOT_ACCEPTABLE,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,

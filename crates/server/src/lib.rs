@@ -24,7 +24,7 @@ use std::{
 };
 
 use plumbline_catalog::Catalog;
-use plumbline_store::{Store, Timestamp};
+use plumbline_store::{FileBlobs, Store, Timestamp};
 
 pub use router::router;
 pub use serve::{Patience, serve, serve_with};
@@ -35,6 +35,8 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub catalog: Arc<Catalog>,
     pub may_visit: MayVisit,
+    /// The evidence of audits, by audit id; none where it is not kept.
+    pub bundles: Option<FileBlobs>,
     pub clock: Clock,
     pub limits: Limits,
 }
@@ -53,6 +55,7 @@ impl App {
             store,
             catalog,
             may_visit,
+            bundles: None,
             clock: Arc::new(system_time),
             limits: Limits::default(),
         }

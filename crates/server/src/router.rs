@@ -7,7 +7,7 @@ use axum::{
 
 use crate::{
     App,
-    api::{audit, devices, health, locations},
+    api::{audit, devices, export::Turns, health, locations},
     door::front_door,
     errors::Failure,
     rate::Buckets,
@@ -17,6 +17,7 @@ use crate::{
 pub(crate) struct Service {
     pub(crate) app: App,
     pub(crate) starts: Buckets,
+    pub(crate) exports: Turns,
 }
 
 pub(crate) type Shared = Arc<Service>;
@@ -28,6 +29,7 @@ pub(crate) type Shared = Arc<Service>;
 pub fn router(app: App) -> Router {
     let shared = Arc::new(Service {
         starts: Buckets::new(app.limits.starts_per_minute),
+        exports: Turns::default(),
         app,
     });
     Router::new()

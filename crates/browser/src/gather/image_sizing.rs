@@ -122,11 +122,7 @@ async fn objects(page: &Caller, given_up: Instant) -> Result<Vec<String>, CallEr
         .collect())
 }
 
-async fn rules_of(
-    page: &Caller,
-    objects: &[String],
-    given_up: Instant,
-) -> Vec<Option<Rules>> {
+async fn rules_of(page: &Caller, objects: &[String], given_up: Instant) -> Vec<Option<Rules>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Requested {

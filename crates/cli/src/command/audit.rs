@@ -5,19 +5,28 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{Auditor, Cpu, Order};
+use plumbline_agent::{Audited, Auditor, Cpu, Order};
 use plumbline_browser::Pool;
-use plumbline_bundle::Phase;
+use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
+use plumbline_engine::report::Report;
 use plumbline_link::{AllowTarget, Guard};
+use plumbline_report::budget::median_run;
+use plumbline_report::{Format, Subject};
 use url::Url;
 
 use crate::args::AuditArgs;
+use crate::budget;
+use crate::clock::now;
 use crate::exit::Exit;
-use crate::out;
+use crate::output::Outputs;
 use crate::settings::{TargetSettings, calibration_file, launch_options};
+use crate::standard_output as out;
 
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
+    let budget = args.budget.as_deref().map(budget::read).transpose()?;
+    let by_default: &[Format] = if args.json { &[Format::Json] } else { &[] };
+    let outputs = Outputs::resolve(args.output, by_default)?;
     let named_targets = !args.targets.allow_target.is_empty();
     let TargetSettings {
         mut allow,
@@ -44,27 +53,89 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         guard: Arc::new(Guard::new(allow)),
         stands_at,
     };
-    let progress = Progress::start();
-    let audited = auditor
-        .audit(&order, &|phase| progress.show(phase))
-        .await
-        .map_err(Exit::failed)?;
-    progress.end();
-    let report = audited.report;
-    if let (Some(path), Some(bundle)) = (&args.bundle, &audited.bundle) {
+    let mut runs = Vec::new();
+    for turn in 1..=args.runs {
+        let progress = Progress::start(turn, args.runs);
+        let audited = auditor
+            .audit(&order, &|phase| progress.show(phase))
+            .await
+            .map_err(Exit::failed)?;
+        progress.end();
+        let run = Run::new(audited);
+        let is_measured = run.report.error.is_none();
+        runs.push(run);
+        if !is_measured {
+            // A page that cannot be measured every time has no median, and no budget to keep.
+            break;
+        }
+    }
+    let is_measured = runs.iter().all(|run| run.report.error.is_none());
+    let results = if budget.is_some() || runs.len() > 1 {
+        runs.iter()
+            .map(Run::lighthouse)
+            .collect::<Result<Vec<_>, _>>()?
+    } else {
+        Vec::new()
+    };
+    let last = runs.len().saturating_sub(1);
+    let chosen = if is_measured {
+        median_run(&results).unwrap_or(last)
+    } else {
+        last
+    };
+    let Some(run) = runs.get(chosen) else {
+        return Err(Exit::failed("nothing was audited"));
+    };
+    if let (Some(path), Some(bundle)) = (&args.bundle, &run.packed) {
         std::fs::write(path, bundle)
             .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
     }
-    if args.json {
-        let text = serde_json::to_string_pretty(&report).map_err(Exit::failed)?;
-        out::line(text)?;
-    } else {
-        out::text(plumbline_report::terminal::render(&report))?;
+    if !outputs.takes_standard_output() {
+        if runs.len() > 1 {
+            let (run, all) = (chosen + 1, runs.len());
+            out::line(format_args!("Run {run} of {all} stands for all.\n"))?;
+        }
+        out::text(plumbline_report::terminal::render(&run.report))?;
     }
-    Ok(match report.error {
-        None => Exit::Done,
-        Some(_) => Exit::Failed(None),
-    })
+    run.with_subject(|subject| outputs.write(subject))??;
+    if !is_measured {
+        return Ok(Exit::Failed(None));
+    }
+    let Some(budget) = budget else {
+        return Ok(Exit::Done);
+    };
+    budget::hold(&budget, &results, &outputs)
+}
+
+/// One audit of several. The evidence stays packed until it is needed.
+struct Run {
+    report: Report,
+    packed: Option<Vec<u8>>,
+    made_at_ms: i64,
+}
+
+impl Run {
+    fn new(audited: Audited) -> Self {
+        Self {
+            report: audited.report,
+            packed: audited.bundle,
+            made_at_ms: now().0,
+        }
+    }
+
+    fn with_subject<T>(&self, then: impl FnOnce(&Subject) -> T) -> Result<T, Exit> {
+        let bundle = self.packed.as_deref().map(Bundle::unpack).transpose();
+        let bundle = bundle.map_err(Exit::failed)?;
+        Ok(then(&Subject {
+            report: &self.report,
+            bundle: bundle.as_ref(),
+            made_at_ms: self.made_at_ms,
+        }))
+    }
+
+    fn lighthouse(&self) -> Result<serde_json::Value, Exit> {
+        self.with_subject(plumbline_report::lighthouse::result)
+    }
 }
 
 fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
@@ -113,24 +184,31 @@ fn target_of(url: &Url) -> Option<AllowTarget> {
 struct Progress {
     started: Instant,
     overwrite: bool,
+    /// Empty for the only run.
+    turn: String,
 }
 
 impl Progress {
-    fn start() -> Self {
+    fn start(turn: u32, of: u32) -> Self {
         Self {
             started: Instant::now(),
             overwrite: std::io::stderr().is_terminal(),
+            turn: match of {
+                1 => String::new(),
+                _ => format!("run {turn} of {of}  "),
+            },
         }
     }
 
     fn show(&self, phase: Phase) {
+        let turn = &self.turn;
         let seconds = self.started.elapsed().as_secs_f64();
         let mut err = std::io::stderr().lock();
         // Progress is a courtesy: a closed standard error must not end the audit.
         let _ = if self.overwrite {
-            write!(err, "\r\x1b[K{seconds:5.1} s  {}", phase.as_str())
+            write!(err, "\r\x1b[K{turn}{seconds:5.1} s  {}", phase.as_str())
         } else {
-            writeln!(err, "{seconds:5.1} s  {}", phase.as_str())
+            writeln!(err, "{turn}{seconds:5.1} s  {}", phase.as_str())
         };
         let _ = err.flush();
     }

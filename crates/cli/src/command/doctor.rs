@@ -10,8 +10,8 @@ use plumbline_store::{SqliteStore, Store};
 use crate::args::{BrowserArgs, DoctorArgs};
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::out;
 use crate::settings::{calibration_file, data_dir, launch_options, load_catalog};
+use crate::standard_output as out;
 
 /// A clock before this (2026-01-01) is wrong: certificates and times in reports would be too.
 const CLOCK_FLOOR_MS: i64 = 1_767_225_600_000;

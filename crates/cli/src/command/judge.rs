@@ -4,12 +4,17 @@ use std::fs;
 
 use plumbline_bundle::Bundle;
 use plumbline_engine::{evaluate, remembered_conditions};
+use plumbline_report::lighthouse::result;
+use plumbline_report::{Format, Subject, visited_at_ms};
 
 use crate::args::JudgeArgs;
+use crate::budget;
+use crate::clock::now;
 use crate::exit::Exit;
-use crate::out;
+use crate::output::Outputs;
 
 pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
+    let budget = args.budget.as_deref().map(budget::read).transpose()?;
     let path = args.bundle.display();
     let named = |error: String| Exit::failed(format!("{path}: {error}"));
     let bytes = fs::read(&args.bundle).map_err(|error| named(error.to_string()))?;
@@ -17,10 +22,16 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let conditions = remembered_conditions(&bundle)
         .ok_or_else(|| named("the bundle does not say what it was gathered under".to_owned()))?;
     let report = evaluate(&bundle, conditions);
-    let text = serde_json::to_string_pretty(&report).map_err(Exit::failed)?;
-    out::line(text)?;
-    Ok(match report.error {
-        None => Exit::Done,
-        Some(_) => Exit::Failed(None),
+    let subject = Subject {
+        report: &report,
+        bundle: Some(&bundle),
+        made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),
+    };
+    let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;
+    outputs.write(&subject)?;
+    Ok(match (&report.error, budget) {
+        (Some(_), _) => Exit::Failed(None),
+        (None, None) => Exit::Done,
+        (None, Some(budget)) => budget::hold(&budget, &[result(&subject)], &outputs)?,
     })
 }

@@ -8,8 +8,8 @@ use plumbline_store::{Key, SqliteStore, Store, StoreError};
 use crate::args::{CreditsAddArgs, DataArgs, KeysCreateArgs, KeysRevokeArgs};
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::out;
 use crate::settings::data_dir;
+use crate::standard_output as out;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{FormFactor, MetricsArgs};
 use crate::exit::Exit;
-use crate::out;
+use crate::standard_output as out;
 
 pub fn run(args: &MetricsArgs) -> Result<Exit, Exit> {
     let named = |path: &Path, error: String| Exit::failed(format!("{}: {error}", path.display()));

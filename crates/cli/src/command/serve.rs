@@ -19,8 +19,8 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{LogFormat, ServeArgs};
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::out;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
+use crate::standard_output as out;
 use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
 
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
@@ -42,6 +42,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
+    let bundles = bundles(&settings.data)?;
+    tokio::spawn(forget_old(bundles.clone(), settings.keep_bundles));
     let (stop, stopped) = watch::channel(false);
     let agent = match settings.slots {
         0 => None,
@@ -54,9 +56,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 guard: Arc::clone(&guard),
                 stands_at,
             };
-            let bundles = bundles(&settings.data)?;
-            tokio::spawn(forget_old(bundles.clone(), settings.keep_bundles));
-            let work = StoreWork::new(Arc::clone(&store), bundles).map_err(Exit::failed)?;
+            let work = StoreWork::new(Arc::clone(&store), bundles.clone()).map_err(Exit::failed)?;
             Some(tokio::spawn(plumbline_agent::run(
                 Arc::new(work),
                 Arc::new(auditor),
@@ -81,6 +81,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     }
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
+        bundles: Some(bundles),
         limits: Limits {
             starts_per_minute: settings.starts_per_minute,
             ..Limits::default()

@@ -2,10 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit_command;
+mod budgets;
 mod client;
+mod exports;
+mod hostile;
 mod output;
 mod pages;
 mod restarts;
 mod server;
 mod settings;
+mod tools;
 mod whole_way;

@@ -11,7 +11,11 @@ use serde_json::value::RawValue;
 
 use crate::{
     answer,
-    api::{order::Wish, path_id::PathId},
+    api::{
+        export::{self, Wanted},
+        order::Wish,
+        path_id::PathId,
+    },
     auth::Caller,
     errors::Failure,
     router::Shared,
@@ -123,14 +127,19 @@ pub(crate) async fn data(
     Ok(answer::data(data))
 }
 
-/// `GET /v1/audit/report/{id}`: everything that was measured and judged, as it was kept.
+/// `GET /v1/audit/report/{id}`: everything that was measured and judged, as it was kept; with
+/// `?format=…` as a file in another form.
 pub(crate) async fn report(
     State(service): State<Shared>,
     caller: Caller,
     PathId(id): PathId,
+    Wanted(format): Wanted,
 ) -> Result<Response, Failure> {
     let found = service.app.store.report(&caller.account_id, &id).await?;
     let stored = found.ok_or(Failure::NotFound)?;
+    if let Some(format) = format {
+        return export::file(&service, stored, format).await;
+    }
     let report = RawValue::from_string(stored.report)
         .map_err(|error| Failure::internal(format!("report {id} is unreadable: {error}")))?;
     Ok(answer::data(Whole {

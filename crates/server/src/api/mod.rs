@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod devices;
+pub(crate) mod export;
 pub(crate) mod health;
 pub(crate) mod locations;
 

@@ -7,6 +7,7 @@
 
 mod bodies;
 mod contract;
+mod exports;
 mod faults;
 mod keys;
 mod logs;

@@ -1,0 +1,231 @@
+//! HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/): every exchange of the visit,
+//! of all frames and workers. Bodies are not kept and so not in it. Members that begin with an underscore are
+//! ours or those of DevTools.
+
+mod cookies;
+mod times;
+
+use jiff::Timestamp;
+use plumbline_bundle::Bundle;
+use plumbline_trace::{Milestone, Trace};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::network::{Answer, Exchange, Headers, Network};
+use cookies::{asked_cookies, set_cookies};
+use times::Times;
+
+const PAGE: &str = "page_1";
+
+pub(crate) fn archive(bundle: &Bundle) -> Value {
+    let network = Network::of(bundle);
+    let start = Start::of(&network);
+    let entries: Vec<Value> = network
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.is_on_network())
+        .map(|exchange| entry(exchange, &start))
+        .collect();
+    let (name, version) = bundle
+        .browser
+        .product
+        .split_once('/')
+        .unwrap_or(("Chrome", ""));
+    json!({ "log": {
+        "version": "1.2",
+        "creator": { "name": "Plumbline", "version": env!("CARGO_PKG_VERSION") },
+        "browser": { "name": name, "version": version },
+        "pages": [{
+            "id": PAGE,
+            "title": bundle.final_url,
+            "startedDateTime": start.iso8601(start.sent_s),
+            "pageTimings": page_timings(bundle, &start),
+        }],
+        "entries": entries,
+    }})
+}
+
+/// When the first request was asked for, on both clocks: what the others are told by.
+struct Start {
+    wall_time_s: f64,
+    sent_s: f64,
+}
+
+impl Start {
+    fn of(network: &Network) -> Self {
+        let told = network.exchanges.iter().find_map(|exchange| {
+            exchange.wall_time_s.map(|wall_time_s| Self {
+                wall_time_s,
+                sent_s: exchange.sent_s,
+            })
+        });
+        told.unwrap_or(Self {
+            wall_time_s: 0.0,
+            sent_s: 0.0,
+        })
+    }
+
+    /// By the monotonic clock, which does not jump in the middle of a visit.
+    fn iso8601(&self, at_s: f64) -> String {
+        let us = (self.wall_time_s + at_s - self.sent_s) * 1e6;
+        let time = Timestamp::from_microsecond(us as i64).unwrap_or(Timestamp::UNIX_EPOCH);
+        format!("{time:.3}")
+    }
+}
+
+/// Milliseconds since the page's start; -1 where the page never got there, as the format has it.
+fn page_timings(bundle: &Bundle, start: &Start) -> Value {
+    let trace = Trace::read(&bundle.trace).ok();
+    let reached = |milestone| {
+        let at_us = trace.as_ref().and_then(|trace| trace.first_us(milestone));
+        at_us.map_or(-1.0, |at_us| {
+            rounded((at_us / 1e3 - start.sent_s * 1e3).max(0.0))
+        })
+    };
+    json!({
+        "onContentLoad": reached(Milestone::DomContentLoaded),
+        "onLoad": reached(Milestone::Load),
+    })
+}
+
+/// To microseconds: more digits are noise.
+fn rounded(ms: f64) -> f64 {
+    (ms * 1e3).round() / 1e3
+}
+
+fn entry(exchange: &Exchange, start: &Start) -> Value {
+    let times = Times::of(exchange);
+    let mut entry = json!({
+        "pageref": PAGE,
+        "startedDateTime": start.iso8601(exchange.sent_s),
+        "time": rounded(times.total_ms()),
+        "request": request(exchange),
+        "response": response(exchange),
+        "cache": {},
+        "timings": times.members(),
+        "_resourceType": exchange.resource_type.to_lowercase(),
+    });
+    if !exchange.priority.is_empty() {
+        entry["_priority"] = json!(exchange.priority);
+    }
+    let connection = exchange
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.connection_id);
+    if let Some(connection) = connection {
+        entry["connection"] = json!(connection.to_string());
+    }
+    if exchange.from_memory {
+        entry["_fromCache"] = json!("memory");
+    } else if exchange.is_cached() {
+        entry["_fromCache"] = json!("disk");
+    }
+    if exchange
+        .answer
+        .as_ref()
+        .is_some_and(|answer| answer.from_service_worker)
+    {
+        entry["_fetchedViaServiceWorker"] = json!(true);
+    }
+    if let Some(failure) = &exchange.failure {
+        entry["_error"] = json!(failure);
+    }
+    entry
+}
+
+fn request(exchange: &Exchange) -> Value {
+    let mut url = Url::parse(&exchange.url).ok();
+    let query: Vec<Value> = url
+        .iter()
+        .flat_map(Url::query_pairs)
+        .map(|(n, v)| pair(&n, &v))
+        .collect();
+    if let Some(url) = &mut url {
+        url.set_fragment(None);
+    }
+    let mut request = json!({
+        "method": exchange.method,
+        "url": url.map_or_else(|| exchange.url.clone(), String::from),
+        "httpVersion": version(exchange.answer.as_ref()),
+        "cookies": asked_cookies(&exchange.request_headers),
+        "headers": headers(&exchange.request_headers),
+        "queryString": query,
+        "headersSize": -1,
+        "bodySize": exchange.post_data.as_ref().map_or(0, String::len),
+    });
+    if let Some(text) = &exchange.post_data {
+        let mime_type = exchange
+            .request_headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+            .map_or("", |(_, value)| value);
+        request["postData"] = json!({ "mimeType": mime_type, "text": text });
+    }
+    request
+}
+
+fn response(exchange: &Exchange) -> Value {
+    let Some(answer) = &exchange.answer else {
+        return json!({
+            "status": 0,
+            "statusText": "",
+            "httpVersion": "",
+            "cookies": [],
+            "headers": [],
+            "content": { "size": 0, "mimeType": "x-unknown" },
+            "redirectURL": "",
+            "headersSize": -1,
+            "bodySize": -1,
+            "_transferSize": exchange.transfer_bytes,
+            "_error": exchange.failure,
+        });
+    };
+    let transfer_bytes = if exchange.is_cached() {
+        0
+    } else {
+        exchange.transfer_bytes
+    };
+    let body_bytes = transfer_bytes.saturating_sub(answer.header_bytes);
+    let mut content = json!({
+        "size": exchange.resource_bytes,
+        "mimeType": if answer.mime_type.is_empty() { "x-unknown" } else { &answer.mime_type },
+    });
+    if answer.header("content-encoding").next().is_some() && exchange.resource_bytes > body_bytes {
+        content["compression"] = json!(exchange.resource_bytes - body_bytes);
+    }
+    json!({
+        "status": answer.status,
+        "statusText": answer.status_text,
+        "httpVersion": version(Some(answer)),
+        "cookies": set_cookies(answer),
+        "headers": headers(&answer.headers),
+        "content": content,
+        "redirectURL": exchange.redirected_to.as_deref().unwrap_or_default(),
+        "headersSize": -1,
+        "bodySize": body_bytes,
+        "_transferSize": transfer_bytes,
+        "_error": exchange.failure,
+    })
+}
+
+fn version(answer: Option<&Answer>) -> String {
+    match answer.map_or("", |answer| answer.protocol.as_str()) {
+        "http/1.0" => "HTTP/1.0".to_owned(),
+        "http/1.1" => "HTTP/1.1".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn headers(headers: &Headers) -> Vec<Value> {
+    headers
+        .iter()
+        .map(|(name, value)| pair(name, value))
+        .collect()
+}
+
+fn pair(name: &str, value: &str) -> Value {
+    json!({ "name": name, "value": value })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Checks as audits, categories as categories.
+
+use plumbline_engine::category::{CategoryResult, CheckResult};
+use plumbline_engine::checks::Verdict;
+use plumbline_engine::report::{Report, Scores};
+use serde_json::{Map, Value, json};
+
+use super::details::of_check;
+use super::metrics::{self, METRICS};
+use super::pictures::Pictures;
+use super::{CATEGORIES, plain, requests};
+use crate::export::Subject;
+use crate::network::Network;
+
+pub(super) struct Audits {
+    pub(super) audits: Map<String, Value>,
+    pub(super) categories: Map<String, Value>,
+    pub(super) groups: Map<String, Value>,
+}
+
+const PERFORMANCE: &str = CATEGORIES[0];
+
+/// Titles and scores, whether or not the report has checks for them.
+fn heading(id: &str, scores: &Scores) -> (&'static str, Option<u8>) {
+    match id {
+        "performance" => ("Performance", scores.performance),
+        "accessibility" => ("Accessibility", scores.accessibility),
+        "best-practices" => ("Best practices", scores.best_practices),
+        "seo" => ("SEO", scores.seo),
+        _ => ("PWA", scores.pwa),
+    }
+}
+
+pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut Pictures) -> Audits {
+    let report = subject.report;
+    let mut all = Audits {
+        audits: Map::new(),
+        categories: Map::new(),
+        groups: Map::new(),
+    };
+    all.name_group("metrics", "Metrics");
+    all.name_group("hidden", "");
+    for id in CATEGORIES {
+        let (title, score) = heading(id, &report.scores);
+        let mut refs = Vec::new();
+        if id == PERFORMANCE {
+            refs.extend(all.add_metrics(report));
+        }
+        let found = report
+            .categories
+            .iter()
+            .find(|category| category.id.as_str() == id);
+        if let Some(category) = found {
+            refs.extend(all.add_checks(category, pictures));
+        }
+        if id == PERFORMANCE {
+            let extra = metrics::observed(report)
+                .into_iter()
+                .chain(
+                    network
+                        .into_iter()
+                        .flat_map(|network| requests::audits(network, report)),
+                )
+                .chain(pictures.audits());
+            refs.extend(all.add_hidden(extra));
+        }
+        let category = json!({
+            "id": id,
+            "title": title,
+            "score": score.map(|score| f64::from(score) / 100.0),
+            "auditRefs": refs,
+            "supportedModes": ["navigation"],
+        });
+        all.categories.insert(id.to_owned(), category);
+    }
+    all
+}
+
+impl Audits {
+    fn name_group(&mut self, id: &str, title: &str) {
+        let entry = || json!({ "title": title });
+        self.groups.entry(id).or_insert_with(entry);
+    }
+
+    fn add_metrics(&mut self, report: &Report) -> Vec<Value> {
+        METRICS
+            .iter()
+            .map(|metric| {
+                let audit = metrics::audit(metric, report);
+                self.audits.insert(metric.id.to_owned(), audit);
+                let group = if metric.weight > 0.0 { "metrics" } else { "hidden" };
+                json!({ "id": metric.id, "weight": metric.weight, "group": group, "acronym": metric.acronym })
+            })
+            .collect()
+    }
+
+    fn add_checks(&mut self, category: &CategoryResult, pictures: &mut Pictures) -> Vec<Value> {
+        category
+            .checks
+            .iter()
+            .map(|check| {
+                let is_performance = category.id.as_str() == PERFORMANCE;
+                let audit = of(check, is_performance, pictures);
+                // An audit may be in two categories, and then says the same in both.
+                self.audits.entry(check.id.as_str()).or_insert(audit);
+                // The group's id is its name in the report.
+                let group = serde_json::to_value(check.group).unwrap_or_default();
+                let group = group.as_str().unwrap_or("hidden");
+                self.name_group(group, check.group.title());
+                json!({ "id": check.id, "weight": check.weight, "group": group })
+            })
+            .collect()
+    }
+
+    /// What only programs look for. A check by the same id has precedence, and gets the number that it lacks.
+    fn add_hidden(&mut self, audits: impl Iterator<Item = Value>) -> Vec<Value> {
+        let mut refs = Vec::new();
+        for audit in audits {
+            let id = audit["id"].as_str().unwrap_or_default().to_owned();
+            match self.audits.get_mut(&id) {
+                Some(check) => {
+                    for member in ["numericValue", "numericUnit"] {
+                        if check.get(member).is_none() && audit[member] != Value::Null {
+                            check[member] = audit[member].clone();
+                        }
+                    }
+                }
+                None => {
+                    refs.push(json!({ "id": id, "weight": 0, "group": "hidden" }));
+                    self.audits.insert(id, audit);
+                }
+            }
+        }
+        refs
+    }
+}
+
+/// A figure beside the title where there is a list to go with it; a sentence below it where there is none.
+fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Value {
+    let mode = match check.verdict {
+        Verdict::Pass | Verdict::Fail if is_performance => "metricSavings",
+        Verdict::Pass | Verdict::Fail => "binary",
+        Verdict::NotApplicable => "notApplicable",
+        Verdict::Informative => "informative",
+        Verdict::CouldNotMeasure => "error",
+    };
+    // Lighthouse scores an audit that only informs 1 when it has something to say (core/audits/audit.js).
+    let score = match check.verdict {
+        Verdict::Informative => Some(1.0),
+        _ => check.score,
+    };
+    let mut audit = json!({
+        "id": check.id,
+        "title": check.title,
+        "description": format!("{} {}", check.why, check.fix),
+        "score": score,
+        "scoreDisplayMode": mode,
+    });
+    let details = of_check(check, pictures);
+    if let Some(summary) = &check.summary {
+        let member = match check.verdict {
+            Verdict::CouldNotMeasure => "errorMessage",
+            Verdict::Fail if details.is_none() => "explanation",
+            _ => "displayValue",
+        };
+        audit[member] = json!(plain(summary));
+    }
+    if !check.warnings.is_empty() {
+        audit["warnings"] = check
+            .warnings
+            .iter()
+            .map(|warning| plain(warning))
+            .collect();
+    }
+    if let Some(found) = details {
+        if let Some(savings) = found.metric_savings {
+            audit["metricSavings"] = savings;
+        }
+        audit["details"] = found.details;
+    }
+    audit
+}

@@ -1,0 +1,211 @@
+//! The metrics as audits. Titles are what everybody calls them.
+
+use plumbline_engine::report::{Metric, Metrics, Report};
+use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
+use serde_json::{Value, json};
+
+use super::plain;
+
+pub(super) struct Named {
+    pub(super) id: &'static str,
+    pub(super) acronym: &'static str,
+    pub(super) weight: f64,
+    title: &'static str,
+    description: &'static str,
+    kind: Kind,
+    of: fn(&Metrics) -> Option<Metric>,
+    display: fn(f64) -> String,
+}
+
+pub(super) const METRICS: [Named; 6] = [
+    Named {
+        id: "first-contentful-paint",
+        acronym: "FCP",
+        weight: weight(Kind::Fcp),
+        title: "First Contentful Paint",
+        description: "When the first text or image was painted.",
+        kind: Kind::Fcp,
+        of: |metrics| metrics.fcp,
+        display: seconds,
+    },
+    Named {
+        id: "largest-contentful-paint",
+        acronym: "LCP",
+        weight: weight(Kind::Lcp),
+        title: "Largest Contentful Paint",
+        description: "When the largest text or image was painted.",
+        kind: Kind::Lcp,
+        of: |metrics| metrics.lcp,
+        display: seconds,
+    },
+    Named {
+        id: "total-blocking-time",
+        acronym: "TBT",
+        weight: weight(Kind::Tbt),
+        title: "Total Blocking Time",
+        description: "How long tasks kept the page from answering: what each took above 50 ms, summed up.",
+        kind: Kind::Tbt,
+        of: |metrics| metrics.tbt,
+        display: tens_of_ms,
+    },
+    Named {
+        id: "cumulative-layout-shift",
+        acronym: "CLS",
+        weight: weight(Kind::Cls),
+        title: "Cumulative Layout Shift",
+        description: "How far what was already visible moved.",
+        kind: Kind::Cls,
+        of: |metrics| metrics.cls,
+        display: thousandths,
+    },
+    Named {
+        id: "speed-index",
+        acronym: "SI",
+        weight: weight(Kind::Si),
+        title: "Speed Index",
+        description: "How quickly the visible part of the page filled.",
+        kind: Kind::Si,
+        of: |metrics| metrics.si,
+        display: seconds,
+    },
+    Named {
+        id: "interactive",
+        acronym: "TTI",
+        weight: weight(Kind::Tti),
+        title: "Time to Interactive",
+        description: "When the page had become quiet enough to answer at once.",
+        kind: Kind::Tti,
+        of: |metrics| metrics.tti,
+        display: seconds,
+    },
+];
+
+const fn weight(kind: Kind) -> f64 {
+    let mut at = 0;
+    while at < PERFORMANCE_WEIGHTS.len() {
+        if PERFORMANCE_WEIGHTS[at].0 as u8 == kind as u8 {
+            return PERFORMANCE_WEIGHTS[at].1;
+        }
+        at += 1;
+    }
+    0.0
+}
+
+pub(super) fn audit(named: &Named, report: &Report) -> Value {
+    let mode = report.conditions.device.mode;
+    let curve = named.kind.curve(mode);
+    let mut audit = json!({
+        "id": named.id,
+        "title": named.title,
+        "description": named.description,
+        "score": null,
+        "scoreDisplayMode": "error",
+        "scoringOptions": { "p10": curve.p10, "median": curve.median },
+    });
+    match report.metrics.as_ref().and_then(named.of) {
+        Some(metric) => {
+            let unit = if named.kind == Kind::Cls {
+                "unitless"
+            } else {
+                "millisecond"
+            };
+            audit["score"] = json!(metric.score);
+            audit["scoreDisplayMode"] = json!("numeric");
+            audit["numericValue"] = json!(metric.value);
+            audit["numericUnit"] = json!(unit);
+            audit["displayValue"] = json!((named.display)(metric.value));
+        }
+        None => {
+            let reason = report.error.as_ref().map(|error| plain(&error.message));
+            let reason = reason.unwrap_or_else(|| "The page has none.".to_owned());
+            audit["errorMessage"] = json!(reason);
+        }
+    }
+    audit
+}
+
+/// All of them in one place, as programs look for them (core/audits/metrics.js).
+pub(super) fn observed(report: &Report) -> Option<Value> {
+    let metrics = report.metrics.as_ref()?;
+    let whole = |metric: Option<Metric>| metric.map(|metric| metric.value.round());
+    let items = json!([{
+        "firstContentfulPaint": whole(metrics.fcp),
+        "largestContentfulPaint": whole(metrics.lcp),
+        "interactive": whole(metrics.tti),
+        "speedIndex": whole(metrics.si),
+        "totalBlockingTime": whole(metrics.tbt),
+        "cumulativeLayoutShift": metrics.cls.map(|cls| cls.value),
+        "observedFirstContentfulPaint": whole(metrics.fcp),
+        "observedLargestContentfulPaint": whole(metrics.lcp),
+        "observedSpeedIndex": whole(metrics.si),
+        "observedCumulativeLayoutShift": metrics.cls.map(|cls| cls.value),
+    }]);
+    let mut audit = json!({
+        "id": "metrics",
+        "title": "Metrics",
+        "description": "All metrics in one place.",
+        "score": 1,
+        "scoreDisplayMode": "informative",
+        "details": { "type": "debugdata", "items": items },
+    });
+    if let Some(tti) = metrics.tti {
+        audit["numericValue"] = json!(tti.value.round());
+        audit["numericUnit"] = json!("millisecond");
+    }
+    Some(audit)
+}
+
+/// Readers set the number apart from its unit by a no-break space.
+fn seconds(ms: f64) -> String {
+    format!("{:.1}\u{a0}s", ms / 1000.0)
+}
+
+fn tens_of_ms(ms: f64) -> String {
+    let rounded = (ms / 10.0).round() as i64 * 10;
+    format!("{}\u{a0}ms", thousands(rounded))
+}
+
+fn thousandths(value: f64) -> String {
+    format!("{}", (value * 1000.0).round() / 1000.0)
+}
+
+fn thousands(number: i64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_displayed_as_lighthouse_displays_them() {
+        assert_eq!(seconds(1909.422), "1.9\u{a0}s");
+        assert_eq!(tens_of_ms(8138.552), "8,140\u{a0}ms");
+        assert_eq!(tens_of_ms(4.0), "0\u{a0}ms");
+        assert_eq!(tens_of_ms(1_234_567.0), "1,234,570\u{a0}ms");
+        assert_eq!(thousandths(0.002_731), "0.003");
+        assert_eq!(thousandths(0.0), "0");
+    }
+
+    #[test]
+    fn weights_are_those_of_the_score() {
+        let weights = METRICS.map(|metric| (metric.acronym, metric.weight));
+        let expected = [
+            ("FCP", 10.0),
+            ("LCP", 25.0),
+            ("TBT", 30.0),
+            ("CLS", 25.0),
+            ("SI", 10.0),
+            ("TTI", 0.0),
+        ];
+        assert_eq!(weights, expected);
+    }
+}

@@ -1,0 +1,172 @@
+//! What was transferred: the audits that budgets are held against, and the list behind them.
+
+use plumbline_engine::report::Report;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::pictures::informative;
+use crate::network::{Exchange, Network};
+
+/// Kinds of resource as budgets name them (core/computed/resource-summary.js), with what people call them.
+pub(crate) const BUDGET_TYPES: [(&str, &str); 9] = [
+    ("total", "Total"),
+    ("stylesheet", "Style sheets"),
+    ("image", "Images"),
+    ("media", "Media"),
+    ("font", "Fonts"),
+    ("script", "Scripts"),
+    ("document", "Documents"),
+    ("other", "Other"),
+    ("third-party", "Third parties"),
+];
+
+pub(super) fn audits(network: &Network, report: &Report) -> Vec<Value> {
+    vec![summary(network, report), weight(network), list(network)]
+}
+
+fn heading(key: &str, value_type: &str, label: &str) -> Value {
+    json!({ "key": key, "valueType": value_type, "label": label })
+}
+
+/// Lighthouse leaves out the icon that only some browsers ask for, as it would make counts depend on them.
+fn counted(network: &Network) -> impl Iterator<Item = &Exchange> {
+    network.exchanges.iter().filter(|exchange| {
+        let is_icon = exchange.budget_type() == "other" && exchange.url.ends_with("/favicon.ico");
+        exchange.is_on_network() && exchange.resource_type != "WebSocket" && !is_icon
+    })
+}
+
+fn summary(network: &Network, report: &Report) -> Value {
+    let page = report
+        .final_url
+        .as_deref()
+        .and_then(|url| Url::parse(url).ok());
+    let mut items: Vec<Value> = BUDGET_TYPES
+        .iter()
+        .map(|(kind, label)| {
+            let of_kind = counted(network).filter(|exchange| match *kind {
+                "total" => true,
+                "third-party" => !exchange.is_first_party(page.as_ref()),
+                kind => exchange.budget_type() == kind,
+            });
+            let (count, bytes) =
+                of_kind.fold((0, 0), |(n, sum), exchange| (n + 1, sum + transferred(exchange)));
+            json!({ "resourceType": kind, "label": label, "requestCount": count, "transferSize": bytes })
+        })
+        .collect();
+    // The heaviest first; third parties last, as they are among the others already.
+    let rank = |item: &Value| {
+        let bytes = item["transferSize"].as_u64().unwrap_or_default();
+        (
+            item["resourceType"] == "third-party",
+            std::cmp::Reverse(bytes),
+        )
+    };
+    items.sort_by_key(rank);
+    informative(
+        "resource-summary",
+        "Requests and bytes by type",
+        "What was transferred, by type of resource.",
+        json!({
+            "type": "table",
+            "headings": [
+                heading("label", "text", "Type"),
+                heading("requestCount", "numeric", "Requests"),
+                heading("transferSize", "bytes", "Transferred"),
+            ],
+            "items": items,
+        }),
+    )
+}
+
+fn transferred(exchange: &Exchange) -> u64 {
+    if exchange.is_cached() {
+        0
+    } else {
+        exchange.transfer_bytes
+    }
+}
+
+/// As Lighthouse counts it: what came over the network and nothing else (core/audits/byte-efficiency/total-byte-weight.js).
+fn weight(network: &Network) -> Value {
+    let mut heaviest: Vec<&Exchange> = network
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.is_on_network() && transferred(exchange) > 0)
+        .collect();
+    let total: u64 = heaviest.iter().map(|exchange| transferred(exchange)).sum();
+    heaviest.sort_by_key(|exchange| std::cmp::Reverse(transferred(exchange)));
+    let items: Vec<Value> = heaviest
+        .iter()
+        .take(10)
+        .map(|exchange| json!({ "url": exchange.url, "totalBytes": transferred(exchange) }))
+        .collect();
+    let mut audit = informative(
+        "total-byte-weight",
+        "What the page weighs",
+        "Bytes that came over the network, the heaviest requests first.",
+        json!({
+            "type": "table",
+            "headings": [heading("url", "url", "URL"), heading("totalBytes", "bytes", "Transferred")],
+            "items": items,
+        }),
+    );
+    audit["numericValue"] = json!(total);
+    audit["numericUnit"] = json!("byte");
+    audit["displayValue"] = json!(format!("{:.0}\u{a0}KiB", total as f64 / 1024.0));
+    audit
+}
+
+fn list(network: &Network) -> Value {
+    let first_s = network
+        .exchanges
+        .first()
+        .map_or(0.0, |exchange| exchange.sent_s);
+    let items: Vec<Value> = network
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.is_on_network())
+        .map(|exchange| {
+            let since_first = |at_s: f64| ((at_s - first_s) * 1e6).round() / 1e3;
+            let answer = exchange.answer.as_ref();
+            let taken_up_s = answer
+                .and_then(|answer| answer.timing)
+                .map(|timing| timing.request_time_s);
+            json!({
+                "url": exchange.url,
+                "sessionTargetType": exchange.target_type,
+                "protocol": answer.map_or("", |answer| &answer.protocol),
+                "rendererStartTime": since_first(exchange.sent_s),
+                "networkRequestTime": since_first(taken_up_s.unwrap_or(exchange.sent_s)),
+                "networkEndTime": exchange.end_s.map(since_first),
+                "finished": exchange.end_s.is_some(),
+                "transferSize": transferred(exchange),
+                "resourceSize": exchange.resource_bytes,
+                "statusCode": answer.map_or(-1, |answer| answer.status),
+                "mimeType": answer.map_or("", |answer| &answer.mime_type),
+                "resourceType": exchange.resource_type,
+                "priority": exchange.priority,
+            })
+        })
+        .collect();
+    informative(
+        "network-requests",
+        "Network requests",
+        "Every request of the visit.",
+        json!({
+            "type": "table",
+            "headings": [
+                heading("url", "url", "URL"),
+                heading("protocol", "text", "Protocol"),
+                heading("networkRequestTime", "ms", "Start"),
+                heading("networkEndTime", "ms", "End"),
+                heading("transferSize", "bytes", "Transferred"),
+                heading("resourceSize", "bytes", "Size"),
+                heading("statusCode", "text", "Status"),
+                heading("mimeType", "text", "MIME type"),
+                heading("resourceType", "text", "Type"),
+            ],
+            "items": items,
+        }),
+    )
+}

@@ -1,0 +1,126 @@
+use plumbline_bundle::{Failure, FailureCode};
+use plumbline_engine::not_measured;
+
+use super::*;
+use crate::testing::{HOSTILE, bundle_with_log, report};
+
+fn of(report: &Report, log: Option<&str>) -> Value {
+    let bundle = log.map(bundle_with_log);
+    result(&Subject {
+        report,
+        bundle: bundle.as_ref(),
+        made_at_ms: 1_794_708_582_007,
+    })
+}
+
+#[test]
+fn scores_metrics_and_verdicts_are_those_of_the_report() {
+    let result = of(&report(), None);
+    assert_eq!(result["categories"]["performance"]["score"], 0.97);
+    assert_eq!(result["categories"]["pwa"]["score"], 0.3);
+    assert_eq!(result["categories"]["seo"]["score"], Value::Null);
+    assert_eq!(result["fetchTime"], "2026-11-15T02:09:42.007Z");
+    let audits = &result["audits"];
+    assert_eq!(audits["first-contentful-paint"]["numericValue"], 1234.4);
+    assert_eq!(audits["interactive"]["scoreDisplayMode"], "error");
+    let modes = [
+        ("meta-description", "binary"),
+        ("link-text", "binary"),
+        ("canonical", "notApplicable"),
+        ("hreflang", "error"),
+    ];
+    for (id, mode) in modes {
+        assert_eq!(audits[id]["scoreDisplayMode"], mode, "{id}");
+    }
+    assert_eq!(audits["hreflang"]["errorMessage"], "the page hung");
+    assert_eq!(
+        audits["meta-description"]["details"]["items"][0]["node"]["snippet"],
+        HOSTILE
+    );
+}
+
+#[test]
+fn every_reference_leads_to_an_audit_and_every_group_has_a_name() {
+    let result = of(&report(), Some("[]"));
+    for category in result["categories"].as_object().unwrap().values() {
+        for reference in category["auditRefs"].as_array().unwrap() {
+            let id = reference["id"].as_str().unwrap();
+            assert_eq!(result["audits"][id]["id"], id);
+            assert!(result["categoryGroups"][reference["group"].as_str().unwrap()].is_object());
+        }
+    }
+}
+
+#[test]
+fn transfers_are_summed_up_by_type_and_party() {
+    let sent = |id: &str, url: &str, kind: &str, same: bool| {
+        json!({ "method": "Network.requestWillBeSent", "params": { "requestId": id, "timestamp": 1.0,
+            "type": kind, "request": { "url": url, "isSameSite": same } } })
+    };
+    let ended = |id: &str, bytes: u64| {
+        json!({ "method": "Network.loadingFinished",
+            "params": { "requestId": id, "timestamp": 2.0, "encodedDataLength": bytes } })
+    };
+    let log = json!([
+        sent("1", "https://example.com/", "Document", true),
+        ended("1", 1000),
+        sent("2", "https://cdn.test/x.js", "Script", false),
+        ended("2", 5000),
+        sent("3", "https://example.com/favicon.ico", "Other", true),
+        ended("3", 9000),
+        sent("4", "data:image/png;base64,AA", "Image", true),
+    ]);
+    let result = of(&report(), Some(&log.to_string()));
+    let items = result["audits"]["resource-summary"]["details"]["items"]
+        .as_array()
+        .unwrap();
+    let row = |kind: &str| {
+        let item = items
+            .iter()
+            .find(|item| item["resourceType"] == kind)
+            .unwrap();
+        (
+            item["requestCount"].as_u64().unwrap(),
+            item["transferSize"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(row("total"), (2, 6000));
+    assert_eq!(row("script"), (1, 5000));
+    assert_eq!(row("third-party"), (1, 5000));
+    assert_eq!(row("image"), (0, 0));
+    assert_eq!(items.last().unwrap()["resourceType"], "third-party");
+    assert_eq!(result["entities"][0]["isFirstParty"], true);
+    assert_eq!(result["entities"][1]["name"], "cdn.test");
+}
+
+#[test]
+fn a_page_that_could_not_be_measured_is_a_runtime_error_with_empty_categories() {
+    let conditions = report().conditions;
+    let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
+    let result = of(
+        &not_measured("https://example.com/", conditions, failure),
+        None,
+    );
+    assert_eq!(result["runtimeError"]["code"], "NO_PAINT");
+    assert_eq!(result["categories"]["performance"]["score"], Value::Null);
+    assert_eq!(
+        result["audits"]["speed-index"]["errorMessage"],
+        "Nothing was painted."
+    );
+}
+
+#[test]
+fn a_page_cannot_put_links_into_warnings() {
+    let result = of(&report(), None);
+    let warning = result["runWarnings"][0].as_str().unwrap();
+    assert!(!warning.contains("]("), "{warning}");
+}
+
+#[test]
+fn categories_are_written_in_the_order_in_which_they_are_shown() {
+    let text = serde_json::to_string(&InOrder(&of(&report(), None))).unwrap();
+    let at = CATEGORIES.map(|id| text.find(&format!("\"{id}\":{{\"auditRefs\"")).unwrap());
+    assert!(at.is_sorted(), "{at:?}");
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, of(&report(), None));
+}

@@ -1,0 +1,108 @@
+use super::*;
+use crate::testing::bundle_with_log;
+
+fn network(log: &str) -> Network {
+    Network::of(&bundle_with_log(log))
+}
+
+#[test]
+fn a_redirect_is_two_exchanges_each_with_the_headers_of_its_own_wire() {
+    let found = network(
+        r#"[
+        {"method": "Network.requestWillBeSentExtraInfo", "params": {"requestId": "1", "headers": {"Host": "first"}}},
+        {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 1, "wallTime": 100,
+          "type": "Document", "request": {"url": "http://a.test/", "method": "GET"}}},
+        {"method": "Network.responseReceivedExtraInfo", "params": {"requestId": "1", "headers": {"Location": "/b"}}},
+        {"method": "Network.requestWillBeSentExtraInfo", "params": {"requestId": "1", "headers": {"Host": "second"}}},
+        {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 2, "type": "Document",
+          "redirectHasExtraInfo": true, "request": {"url": "http://a.test/b", "method": "GET"},
+          "redirectResponse": {"status": 302, "encodedDataLength": 50}}},
+        {"method": "Network.responseReceived", "params": {"requestId": "1", "timestamp": 3, "type": "Document",
+          "hasExtraInfo": true, "response": {"status": 200, "encodedDataLength": 70}}},
+        {"method": "Network.responseReceivedExtraInfo", "params": {"requestId": "1", "headers": {"Set-Cookie": "a=1\nb=2"}}},
+        {"method": "Network.dataReceived", "params": {"requestId": "1", "dataLength": 400, "encodedDataLength": 0}},
+        {"method": "Network.loadingFinished", "params": {"requestId": "1", "timestamp": 4, "encodedDataLength": 170}}
+    ]"#,
+    );
+    let [first, second] = &found.exchanges[..] else {
+        panic!("two exchanges");
+    };
+    assert_eq!(first.redirected_to.as_deref(), Some("http://a.test/b"));
+    assert_eq!((first.transfer_bytes, first.end_s), (50, Some(2.0)));
+    assert_eq!(
+        first.request_headers,
+        [("Host".to_owned(), "first".to_owned())]
+    );
+    assert_eq!(
+        second.request_headers,
+        [("Host".to_owned(), "second".to_owned())]
+    );
+    assert_eq!((second.transfer_bytes, second.resource_bytes), (170, 400));
+    let answer = second.answer.as_ref().unwrap();
+    assert_eq!(
+        answer.header("set-cookie").collect::<Vec<_>>(),
+        ["a=1", "b=2"]
+    );
+}
+
+#[test]
+fn a_frame_in_another_process_is_one_exchange_though_two_sessions_tell_of_it() {
+    let found = network(
+        r#"[
+        {"method": "Network.requestWillBeSent", "sessionId": "page", "params": {"requestId": "F", "timestamp": 1,
+          "type": "Document", "request": {"url": "http://b.test/"}}},
+        {"method": "Network.responseReceived", "sessionId": "frame", "params": {"requestId": "F", "timestamp": 2,
+          "response": {"status": 200}}},
+        {"method": "Network.loadingFinished", "sessionId": "frame", "params": {"requestId": "F", "timestamp": 3}}
+    ]"#,
+    );
+    assert_eq!(found.exchanges.len(), 1);
+    assert_eq!(found.exchanges[0].end_s, Some(3.0));
+}
+
+#[test]
+fn what_failed_says_why_and_what_never_ended_has_no_end() {
+    let found = network(
+        r#"[
+        {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 1, "request": {"url": "http://a.test/x"}}},
+        {"method": "Network.loadingFailed", "params": {"requestId": "1", "timestamp": 2,
+          "errorText": "net::ERR_BLOCKED_BY_CLIENT", "blockedReason": "inspector"}},
+        {"method": "Network.requestWillBeSent", "params": {"requestId": "2", "timestamp": 1, "request": {"url": "http://a.test/y"}}}
+    ]"#,
+    );
+    assert_eq!(
+        found.exchanges[0].failure.as_deref(),
+        Some("net::ERR_BLOCKED_BY_CLIENT (inspector)")
+    );
+    assert_eq!(found.exchanges[1].end_s, None);
+}
+
+#[test]
+fn a_web_socket_is_an_exchange() {
+    let found = network(
+        r#"[
+        {"method": "Network.webSocketCreated", "params": {"requestId": "w", "url": "ws://a.test/s"}},
+        {"method": "Network.webSocketWillSendHandshakeRequest", "params": {"requestId": "w", "timestamp": 1,
+          "wallTime": 100, "request": {"headers": {"Upgrade": "websocket"}}}},
+        {"method": "Network.webSocketHandshakeResponseReceived", "params": {"requestId": "w", "timestamp": 2,
+          "response": {"status": 101, "statusText": "Switching Protocols", "headers": {}}}},
+        {"method": "Network.webSocketClosed", "params": {"requestId": "w", "timestamp": 5}}
+    ]"#,
+    );
+    let socket = &found.exchanges[0];
+    assert_eq!(socket.answer.as_ref().unwrap().status, 101);
+    assert_eq!(socket.request_headers.len(), 1);
+    assert_eq!(socket.end_s, Some(5.0));
+}
+
+#[test]
+fn a_log_that_is_none_holds_nothing() {
+    for log in [
+        "",
+        "{}",
+        "[1, null, {}]",
+        r#"[{"method": "Network.requestWillBeSent"}]"#,
+    ] {
+        assert!(network(log).exchanges.is_empty(), "{log}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The trace as a file that DevTools' performance panel and other readers of Chromium's traces open.
+//!
+//! A recording of DevTools has a `metadata` member beside its events; a reader needs only little of
+//! it. What Chromium itself would say there about the host was left out when the trace was gathered.
+
+use plumbline_bundle::{Artifact, Bundle};
+use plumbline_engine::remembered_conditions;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+#[derive(Serialize)]
+struct TraceFile<'a> {
+    metadata: Value,
+    #[serde(rename = "traceEvents")]
+    events: Vec<&'a RawValue>,
+}
+
+#[derive(serde::Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow, rename = "traceEvents")]
+    events: Vec<&'a RawValue>,
+}
+
+/// The metadata events that are about the page: names and order of its processes and threads.
+const ABOUT_THREADS: [&str; 4] = [
+    "thread_name",
+    "process_name",
+    "thread_sort_index",
+    "process_sort_index",
+];
+
+pub(crate) fn render(bundle: &Bundle) -> Result<Vec<u8>, serde_json::Error> {
+    let mut kept: Kept = serde_json::from_slice(&bundle.trace)?;
+    // Gathering leaves them out; a bundle from elsewhere may not have.
+    kept.events.retain(|event| !names_host(event.get()));
+    serde_json::to_vec(&TraceFile {
+        metadata: metadata(bundle),
+        events: kept.events,
+    })
+}
+
+fn names_host(event: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        name: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow)]
+        ph: Option<std::borrow::Cow<'a, str>>,
+    }
+    // Most events are of another phase, and looking is cheaper than reading.
+    event.contains(r#""M""#)
+        && serde_json::from_str::<Head>(event).is_ok_and(|head| {
+            head.ph.as_deref() == Some("M")
+                && !head
+                    .name
+                    .is_some_and(|name| ABOUT_THREADS.contains(&name.as_ref()))
+        })
+}
+
+fn metadata(bundle: &Bundle) -> Value {
+    let mut metadata = json!({ "source": "DevTools", "dataOrigin": "TraceEvents" });
+    if let Some(conditions) = remembered_conditions(bundle) {
+        metadata["cpuThrottling"] = json!(conditions.cpu.rate);
+        metadata["networkThrottling"] = json!(conditions.network.name);
+    }
+    if let Some(Artifact::Gathered(page)) = bundle.artifacts.get("page")
+        && let Ok(page) = serde_json::from_str::<Value>(page.get())
+    {
+        metadata["hostDPR"] = page["devicePixelRatio"].clone();
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::bundle_with_log;
+
+    #[test]
+    fn events_stay_as_they_are_and_nothing_names_the_host() {
+        let mut bundle = bundle_with_log("[]");
+        bundle.trace = br#"{"metadata":{"command_line":"/usr/bin/x --secret"},"traceEvents":[
+            {"name":"thread_name","ph":"M","args":{"name":"CrRendererMain"}},
+            {"name":"num_cpus","ph":"M","args":{"number":2}},
+            {"args":{"ph":"M"},"name":"RunTask","ph":"X","ts":12345678901234.5}]}"#
+            .to_vec();
+        let text = String::from_utf8(render(&bundle).unwrap()).unwrap();
+        assert!(
+            text.contains("thread_name") && text.contains("12345678901234.5"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("num_cpus") && !text.contains("secret"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_trace_that_is_none_is_an_error() {
+        let mut bundle = bundle_with_log("[]");
+        bundle.trace = b"nothing".to_vec();
+        assert!(render(&bundle).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! A report as a file.
+
+use plumbline_bundle::{Bundle, FORMAT};
+use plumbline_store::FileBlobs;
+use serde_json::{Value, json};
+
+use crate::rig::{Reply, Rig, failure, get};
+
+fn report() -> Value {
+    json!({
+        "format": 1, "requestedUrl": "https://example.com/", "finalUrl": "https://example.com/",
+        "conditions": {
+            "device": { "id": "mobile", "name": "Phone", "mode": "mobile" },
+            "network": { "id": "cable", "name": "Cable", "downKbps": 5000.0, "upKbps": 1000.0, "rttMs": 28.0 },
+            "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
+            "cpu": { "rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null },
+        },
+        "scores": { "performance": 91, "accessibility": null, "seo": null, "bestPractices": null, "pwa": null },
+        "metrics": { "fcp": { "value": 1.0, "score": 1.0 }, "lcp": null, "tbt": null, "cls": null, "si": null, "tti": null },
+        "error": null, "document": null, "browser": null,
+    })
+}
+
+fn packed_bundle() -> Vec<u8> {
+    let bundle = Bundle {
+        format: FORMAT,
+        requested_url: "https://example.com/".to_owned(),
+        final_url: "https://example.com/".to_owned(),
+        document: Default::default(),
+        browser: Default::default(),
+        trace: br#"{"traceEvents":[]}"#.to_vec(),
+        log: b"[]".to_vec(),
+        screenshot: None,
+        artifacts: Default::default(),
+        warnings: Vec::new(),
+        timings: Vec::new(),
+    };
+    bundle.pack().unwrap()
+}
+
+/// A service with one completed audit and its evidence.
+struct Audited {
+    rig: Rig,
+    audit_id: String,
+    bundles: FileBlobs,
+    _dir: tempfile::TempDir,
+}
+
+impl Audited {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let bundles = FileBlobs::open(dir.path()).unwrap();
+        let kept = bundles.clone();
+        let rig = Rig::with(|app| app.bundles = Some(kept)).await;
+        rig.start().await;
+        let lease = rig.lease().await;
+        bundles.put(&lease.audit_id, &packed_bundle()).unwrap();
+        rig.finish(&lease, report(), None).await;
+        Self {
+            rig,
+            audit_id: lease.audit_id,
+            bundles,
+            _dir: dir,
+        }
+    }
+
+    async fn ask(&self, query: &str) -> Reply {
+        let path = format!("/v1/audit/report/{}{query}", self.audit_id);
+        self.rig.ask(&get(&path).key(&self.rig.key)).await
+    }
+}
+
+#[tokio::test]
+async fn each_format_is_a_file_with_its_type_and_a_name() {
+    let audited = Audited::new().await;
+    for (format, content_type, extension) in [
+        ("json", "application/json", "report.json"),
+        ("lighthouse", "application/json", "lighthouse.json"),
+        ("har", "application/json", "har"),
+        ("csv", "text/csv; charset=utf-8", "csv"),
+        ("junit", "application/xml", "junit.xml"),
+        ("trace", "application/json", "trace.json"),
+    ] {
+        let reply = audited.ask(&format!("?format={format}")).await;
+        assert_eq!(reply.status, 200, "{format}: {reply:?}");
+        assert_eq!(reply.header("content-type"), Some(content_type));
+        let name = format!("attachment; filename=\"{}.{extension}\"", audited.audit_id);
+        assert_eq!(reply.header("content-disposition"), Some(name.as_str()));
+    }
+    let lighthouse = audited.ask("?format=lighthouse").await.json();
+    assert_eq!(lighthouse["categories"]["performance"]["score"], 0.91);
+    assert_eq!(lighthouse["fetchTime"], "2027-01-15T08:00:00.007Z");
+}
+
+#[tokio::test]
+async fn without_a_format_the_answer_is_the_envelope_as_ever() {
+    let audited = Audited::new().await;
+    for query in ["", "?", "?other=1"] {
+        let reply = audited.ask(query).await;
+        assert_eq!(
+            reply.json()["data"]["auditId"],
+            audited.audit_id.as_str(),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn evidence_that_is_gone_is_said_to_be_gone_and_the_rest_is_still_given() {
+    let audited = Audited::new().await;
+    let day = std::time::Duration::from_secs(24 * 60 * 60);
+    let later = std::time::SystemTime::now() + 2 * day;
+    assert_eq!(audited.bundles.remove_older(day, later).unwrap(), 1);
+    for format in ["har", "trace"] {
+        let reply = audited.ask(&format!("?format={format}")).await;
+        let gone = failure("The evidence of this audit is no longer kept");
+        assert_eq!((reply.status, reply.json()), (404, gone), "{format}");
+    }
+    for format in ["json", "lighthouse", "csv", "junit"] {
+        assert_eq!(
+            audited.ask(&format!("?format={format}")).await.status,
+            200,
+            "{format}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_spoiled_bundle_is_a_fault_of_ours_with_no_word_about_the_inside() {
+    let audited = Audited::new().await;
+    audited.bundles.put(&audited.audit_id, b"spoiled").unwrap();
+    let reply = audited.ask("?format=har").await;
+    assert_eq!(
+        (reply.status, reply.json()),
+        (500, failure("Internal Server Error"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_format_is_an_invalid_value_but_only_for_who_has_a_key() {
+    let audited = Audited::new().await;
+    for query in [
+        "?format=pdf",
+        "?format=",
+        "?format=HAR",
+        "?format=har&format=csv",
+        "?format=%ff",
+    ] {
+        let reply = audited.ask(query).await;
+        assert_eq!(
+            (reply.status, reply.json()),
+            (406, failure("Invalid Format")),
+            "{query}"
+        );
+    }
+    let path = format!("/v1/audit/report/{}?format=pdf", audited.audit_id);
+    assert_eq!(audited.rig.ask(&get(&path)).await.status, 401);
+    let stranger = audited.rig.new_account(1).await;
+    let key = audited.rig.new_key(&stranger, None).await;
+    let path = format!("/v1/audit/report/{}?format=har", audited.audit_id);
+    assert_eq!(audited.rig.ask(&get(&path).key(&key)).await.status, 404);
+    let unknown = get("/v1/audit/report/aud_none?format=har").key(&audited.rig.key);
+    assert_eq!(audited.rig.ask(&unknown).await.status, 404);
+}
