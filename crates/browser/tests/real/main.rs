@@ -10,6 +10,7 @@ mod life;
 mod outcomes;
 mod site;
 mod socks;
+mod usage;
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

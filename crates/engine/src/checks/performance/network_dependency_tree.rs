@@ -165,8 +165,11 @@ fn is_important(trace: &Trace, resource: &Resource) -> bool {
         resource.resource_type.as_str(),
         "Image" | "XHR" | "Fetch" | "EventSource"
     );
+    // Requests of workers name no frame; the page does not wait for them.
+    let is_of_worker = resource.frame.is_empty();
     let is_frame = resource.resource_type == "Document" && resource.frame != trace.frames.main_id;
     if resource.is_link_preload
+        || is_of_worker
         || is_data
         || is_frame
         || resource.mime_type.starts_with("image/")
@@ -295,6 +298,7 @@ mod tests {
             json!({"priority": "Low"}),
             json!({"initiator": {"type": "other"}}),
             json!({"resourceType": "Document", "frame": "G"}),
+            json!({"frame": ""}),
         ] {
             let outcome = Traced::new()
                 .resource("2.1", "https://example.test/x", sent.clone(), json!({}))
