@@ -6,9 +6,11 @@
 //! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
 //! [`Trace::since_origin_ms`] turns one into what people read.
 
+mod activity;
 mod error;
 mod event;
 mod frames;
+mod hints;
 mod input;
 mod navigation;
 mod paints;
@@ -19,8 +21,10 @@ mod screenshots;
 mod shifts;
 mod tasks;
 
+pub use activity::{Stretch, Work};
 pub use error::TraceError;
 pub use frames::{Frame, Frames};
+pub use hints::RequestHints;
 pub use navigation::{Navigation, Thread};
 pub use paints::{LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;

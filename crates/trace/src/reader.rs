@@ -6,8 +6,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::TraceError;
+use crate::activity::{ActivityEvents, Stretch};
 use crate::event::{Event, Value};
 use crate::frames::Frames;
+use crate::hints::RequestHints;
 use crate::input;
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
@@ -24,11 +26,14 @@ pub struct Trace {
     pub navigation: Navigation,
     pub frames: Frames,
     pub tasks: Tasks,
+    /// What the main threads did, by kind of work.
+    pub activity: Vec<Stretch>,
     pub paints: Paints,
     pub shifts: Shifts,
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
+    pub hints: RequestHints,
     /// The end of the last event of any process.
     pub end_us: f64,
 }
@@ -66,6 +71,8 @@ struct Collected {
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
+    activity: ActivityEvents,
+    hints: RequestHints,
 }
 
 impl Collected {
@@ -73,6 +80,7 @@ impl Collected {
         self.events += 1;
         let end_us = event.ts_us + event.dur_us.unwrap_or(0.0);
         self.end_us = self.end_us.max(end_us);
+        self.activity.see(event);
         if is_task(&event.name) {
             self.tasks.see(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -82,6 +90,7 @@ impl Collected {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
+            self.hints.see(event);
         }
     }
 
@@ -92,10 +101,12 @@ impl Collected {
         let (navigation, frames) = self.navigation.resolve()?;
         Ok(Trace {
             tasks: self.tasks.of_threads(&navigation.main_threads),
+            activity: self.activity.of_threads(&navigation.main_threads),
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
+            hints: self.hints.in_order(),
             end_us: self.end_us,
             navigation,
             frames,

@@ -29,6 +29,11 @@ impl Screenshot {
         })
     }
 
+    /// The picture as the trace writes it: a JPEG file in Base64.
+    pub fn base64(&self) -> &str {
+        &self.encoded.0
+    }
+
     /// The picture as a JPEG file. Nothing if the trace holds something else in its place.
     pub fn jpeg(&self) -> Option<Vec<u8>> {
         self.encoded.decode()
