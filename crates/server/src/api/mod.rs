@@ -5,5 +5,8 @@ pub(crate) mod devices;
 pub(crate) mod health;
 pub(crate) mod locations;
 
-mod order;
+pub(crate) mod order;
 mod path_id;
+
+pub(crate) use audit::new_id;
+pub(crate) use path_id::PathId;

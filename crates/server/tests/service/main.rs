@@ -10,6 +10,7 @@ mod contract;
 mod faults;
 mod keys;
 mod logs;
+mod pages;
 mod paths;
 mod rates;
 mod rig;
