@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{Details, Verdict};
+use crate::checks::{Details, Savings, Verdict};
 
-/// One of the scores beside performance, and everything it stands on.
+/// One of the scores, and everything that was checked for it. What performance is scored by are its
+/// metrics; its checks say what costs time and weigh nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CategoryResult {
@@ -35,6 +36,9 @@ pub struct CheckResult {
     pub fix: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
+    /// What following the advice would give, where that can be estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub savings: Option<Savings>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -42,6 +46,7 @@ pub struct CheckResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CategoryId {
+    Performance,
     Accessibility,
     BestPractices,
     Seo,
@@ -51,6 +56,7 @@ pub enum CategoryId {
 impl CategoryId {
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Performance => "performance",
             Self::Accessibility => "accessibility",
             Self::BestPractices => "best-practices",
             Self::Seo => "seo",
@@ -60,6 +66,7 @@ impl CategoryId {
 
     pub fn title(self) -> &'static str {
         match self {
+            Self::Performance => "Performance",
             Self::Accessibility => "Accessibility",
             Self::BestPractices => "Best practices",
             Self::Seo => "SEO",
@@ -71,6 +78,10 @@ impl CategoryId {
 /// Where a check is shown within its category. Ids are Lighthouse's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Group {
+    #[serde(rename = "insights")]
+    Insights,
+    #[serde(rename = "diagnostics")]
+    Diagnostics,
     #[serde(rename = "a11y-navigation")]
     Navigation,
     #[serde(rename = "a11y-aria")]
@@ -103,7 +114,7 @@ pub enum Group {
     Installable,
     #[serde(rename = "pwa-optimized")]
     Optimized,
-    /// Not sure enough to be shown beside the others.
+    /// Not sure enough, or not telling enough, to be shown beside the others.
     #[serde(rename = "hidden")]
     Experimental,
 }
@@ -111,6 +122,8 @@ pub enum Group {
 impl Group {
     pub fn title(self) -> &'static str {
         match self {
+            Self::Insights => "Insights",
+            Self::Diagnostics => "Diagnostics",
             Self::Navigation => "Navigation",
             Self::Aria => "ARIA",
             Self::Names => "Names and labels",

@@ -5,6 +5,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
+use crate::facts::Facts;
 use crate::metrics::contention::{self, Waits};
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
@@ -43,20 +44,24 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
         timings: bundle.timings.clone(),
         ..unmeasured(&bundle.requested_url, conditions)
     };
-    match measure(bundle, &mut report.warnings) {
+    let mode = report.conditions.device.mode;
+    let facts = Facts::new(bundle, mode);
+    facts.tell(report.conditions.clone());
+    match measure(&facts, &mut report.warnings) {
         Ok(Judged {
             measured,
             as_traced,
             contention,
         }) => {
             report.conditions.cpu.contention = contention;
-            let mode = report.conditions.device.mode;
-            report.categories = registry::judge(bundle, mode);
-            for category in &report.categories {
+            report.categories = registry::judge(&facts);
+            for category in &mut report.categories {
+                if category.id == CategoryId::Performance {
+                    category.score = scoring::performance_score(mode, &measured)
+                        .map(|score| (score * 100.0).round() as u8);
+                }
                 *score_of(&mut report.scores, category.id) = category.score;
             }
-            report.scores.performance = scoring::performance_score(mode, &measured)
-                .map(|score| (score * 100.0).round() as u8);
             let scored = |metric: Curve, value: Result<f64, MetricError>| {
                 value.ok().map(|value| Metric {
                     value,
@@ -80,6 +85,7 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
 
 fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
     match category {
+        CategoryId::Performance => &mut scores.performance,
         CategoryId::Accessibility => &mut scores.accessibility,
         CategoryId::BestPractices => &mut scores.best_practices,
         CategoryId::Seo => &mut scores.seo,
@@ -119,12 +125,14 @@ struct Judged {
     contention: Option<Contention>,
 }
 
-fn measure(bundle: &Bundle, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
+fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
     let broken =
         |what: &str| Failure::new(FailureCode::Internal, format!("the {what} is unreadable"));
-    let trace = Trace::read(&bundle.trace).map_err(|_| broken("trace"))?;
-    let log = ProtocolLog::read(&bundle.log).map_err(|_| broken("protocol log"))?;
-    let waits = waits(bundle, &trace);
+    let trace = facts.get::<Trace>().map_err(|_| broken("trace"))?;
+    let log = facts
+        .get::<ProtocolLog>()
+        .map_err(|_| broken("protocol log"))?;
+    let waits = waits(facts.bundle, &trace);
     let traced_tasks = main_tasks(&trace);
     let tasks = waits.taken_out_of(&traced_tasks);
     let mut measured = metrics::measure_tasks(&trace, Some(&log), &tasks);

@@ -1,11 +1,9 @@
 //! THE list: which checks count how much in which category. And the judge that goes through it.
 
-use plumbline_bundle::Bundle;
-use plumbline_catalog::Mode;
-
 use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
 use crate::checks::{
-    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, pwa, seo,
+    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, performance as perf,
+    pwa, seo,
 };
 use crate::facts::Facts;
 
@@ -25,7 +23,7 @@ pub struct Entry {
 
 /// All categories. Weights are Lighthouse 13.5's, those of PWA Lighthouse 11.7.1's
 /// (core/config/default-config.js).
-pub fn categories() -> [Category; 4] {
+pub fn categories() -> [Category; 5] {
     let category = |id, entries: &[(&'static Check, f64, Group)]| Category {
         id,
         entries: entries
@@ -38,6 +36,7 @@ pub fn categories() -> [Category; 4] {
             .collect(),
     };
     [
+        category(CategoryId::Performance, PERFORMANCE),
         Category {
             id: CategoryId::Accessibility,
             entries: accessibility::RULES
@@ -54,6 +53,22 @@ pub fn categories() -> [Category; 4] {
         category(CategoryId::Pwa, PWA),
     ]
 }
+
+/// What costs time. The category is scored by its metrics: these weigh nothing.
+const PERFORMANCE: &[(&Check, f64, Group)] = &[
+    (&perf::cache::CHECK, 0.0, Group::Insights),
+    (&perf::document_latency::CHECK, 0.0, Group::Insights),
+    (&perf::font_display::CHECK, 0.0, Group::Insights),
+    (&perf::image_delivery::CHECK, 0.0, Group::Insights),
+    (&perf::modern_http::CHECK, 0.0, Group::Insights),
+    (&perf::network_dependency_tree::CHECK, 0.0, Group::Insights),
+    (&perf::render_blocking::CHECK, 0.0, Group::Insights),
+    (&perf::third_parties::CHECK, 0.0, Group::Insights),
+    (&perf::total_byte_weight::CHECK, 0.0, Group::Diagnostics),
+    (&perf::resource_summary::CHECK, 0.0, Group::Experimental),
+    (&perf::redirects::CHECK, 0.0, Group::Experimental),
+    (&perf::server_response_time::CHECK, 0.0, Group::Experimental),
+];
 
 const BEST_PRACTICES: &[(&Check, f64, Group)] = &[
     (&bp::is_on_https::CHECK, 5.0, Group::TrustAndSafety),
@@ -117,15 +132,14 @@ const PWA: &[(&Check, f64, Group)] = &[
 ];
 
 /// Judges a visit by every check. Never fails: what cannot be measured says so.
-pub fn judge(bundle: &Bundle, mode: Mode) -> Vec<CategoryResult> {
-    let facts = Facts::new(bundle, mode);
+pub fn judge(facts: &Facts) -> Vec<CategoryResult> {
     categories()
         .into_iter()
         .map(|category| {
             let checks: Vec<CheckResult> = category
                 .entries
                 .iter()
-                .map(|entry| entry.result(&facts))
+                .map(|entry| entry.result(facts))
                 .collect();
             CategoryResult {
                 id: category.id,
@@ -161,6 +175,7 @@ impl Entry {
             why: check.why(),
             fix: check.fix(),
             details: outcome.details,
+            savings: outcome.savings,
             warnings: outcome.warnings,
         }
     }
@@ -211,8 +226,15 @@ pub fn reference_markdown() -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use plumbline_bundle::Bundle;
+    use plumbline_catalog::Mode;
+
     use super::*;
     use crate::checks::testing::{Visit, verdict_without_evidence};
+
+    fn judged(bundle: &Bundle, mode: Mode) -> Vec<CategoryResult> {
+        judge(&Facts::new(bundle, mode))
+    }
 
     fn entries() -> Vec<Entry> {
         categories()
@@ -256,6 +278,7 @@ mod tests {
             (category.id.as_str(), sum.round())
         });
         let expected = [
+            ("performance", 0.0),
             ("accessibility", 416.0),
             ("best-practices", 27.0),
             ("seo", 13.0),
@@ -283,9 +306,9 @@ mod tests {
             .with("axe", "{}")
             .without("metas", "the page hung")
             .bundle();
-        let results = judge(&bundle, Mode::Mobile);
-        let [accessibility, _, seo, _] = &results[..] else {
-            panic!("four categories");
+        let results = judged(&bundle, Mode::Mobile);
+        let [_, accessibility, _, seo, _] = &results[..] else {
+            panic!("five categories");
         };
         assert_eq!(accessibility.score, Some(100));
         assert_eq!(seo.score, None);
@@ -302,7 +325,7 @@ mod tests {
     fn a_score_is_the_weighted_mean_of_what_counts() {
         let axe = r#"{"violations": [{"id": "image-alt"}], "notApplicable": ["label", "list"]}"#;
         let bundle = Visit::new().with("axe", axe).bundle();
-        let accessibility = &judge(&bundle, Mode::Mobile)[0];
+        let accessibility = &judged(&bundle, Mode::Mobile)[1];
         let weight: f64 = accessibility.checks.iter().map(|check| check.weight).sum();
         let expected = ((weight - 10.0) / weight * 100.0).round() as u8;
         assert_eq!(accessibility.score, Some(expected));
@@ -311,11 +334,11 @@ mod tests {
     #[test]
     fn the_same_bundle_gives_the_same_bytes_and_they_can_be_read_back() {
         let bundle = Visit::new().with("axe", "{}").with("metas", "[]").bundle();
-        let first = serde_json::to_string(&judge(&bundle, Mode::Desktop)).unwrap();
-        let second = serde_json::to_string(&judge(&bundle, Mode::Desktop)).unwrap();
+        let first = serde_json::to_string(&judged(&bundle, Mode::Desktop)).unwrap();
+        let second = serde_json::to_string(&judged(&bundle, Mode::Desktop)).unwrap();
         assert_eq!(first, second);
         let read: Vec<CategoryResult> = serde_json::from_str(&first).unwrap();
-        assert_eq!(read, judge(&bundle, Mode::Desktop));
+        assert_eq!(read, judged(&bundle, Mode::Desktop));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::tasks::is_task;
 /// What a stretch of the main thread's time went into. The names that belong to each are those of
 /// Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Work {
+pub enum Activity {
     Script,
     StyleAndLayout,
     Paint,
@@ -17,7 +17,7 @@ pub enum Work {
     Other,
 }
 
-impl Work {
+impl Activity {
     pub const ALL: [Self; 5] = [
         Self::Script,
         Self::StyleAndLayout,
@@ -66,7 +66,7 @@ impl Work {
 pub struct Stretch {
     pub start_us: f64,
     pub end_us: f64,
-    pub work: Work,
+    pub activity: Activity,
 }
 
 /// Pieces of work of every thread: which are the page's is known only when the trace has ended.
@@ -80,7 +80,7 @@ impl ActivityEvents {
         let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us > 0.0) else {
             return;
         };
-        let Some(work) = Work::named(&event.name) else {
+        let Some(activity) = Activity::named(&event.name) else {
             return;
         };
         self.by_thread
@@ -89,7 +89,7 @@ impl ActivityEvents {
             .push(Stretch {
                 start_us: event.ts_us,
                 end_us: event.ts_us + dur_us,
-                work,
+                activity,
             });
     }
 
@@ -116,29 +116,29 @@ fn flatten(mut pieces: Vec<Stretch>, into: &mut Vec<Stretch>) {
     });
     let mut open: Vec<Stretch> = Vec::new();
     let mut now_us = f64::NEG_INFINITY;
-    let mut emit = |from: f64, to: f64, work: Work| {
+    let mut emit = |from: f64, to: f64, activity: Activity| {
         if to > from {
             into.push(Stretch {
                 start_us: from,
                 end_us: to,
-                work,
+                activity,
             });
         }
     };
     for piece in pieces {
         while let Some(top) = open.last().filter(|top| top.end_us <= piece.start_us) {
-            emit(now_us.max(top.start_us), top.end_us, top.work);
+            emit(now_us.max(top.start_us), top.end_us, top.activity);
             now_us = now_us.max(top.end_us);
             open.pop();
         }
         if let Some(top) = open.last() {
-            emit(now_us.max(top.start_us), piece.start_us, top.work);
+            emit(now_us.max(top.start_us), piece.start_us, top.activity);
         }
         now_us = now_us.max(piece.start_us);
         open.push(piece);
     }
     while let Some(top) = open.pop() {
-        emit(now_us.max(top.start_us), top.end_us, top.work);
+        emit(now_us.max(top.start_us), top.end_us, top.activity);
         now_us = now_us.max(top.end_us);
     }
 }
@@ -149,11 +149,11 @@ mod tests {
 
     use super::*;
 
-    fn piece(start_us: f64, end_us: f64, work: Work) -> Stretch {
+    fn piece(start_us: f64, end_us: f64, activity: Activity) -> Stretch {
         Stretch {
             start_us,
             end_us,
-            work,
+            activity,
         }
     }
 
@@ -166,18 +166,18 @@ mod tests {
     #[test]
     fn work_within_work_counts_where_it_was_done() {
         let stretches = flat(vec![
-            piece(0.0, 100.0, Work::Other),
-            piece(10.0, 60.0, Work::Script),
-            piece(20.0, 30.0, Work::StyleAndLayout),
+            piece(0.0, 100.0, Activity::Other),
+            piece(10.0, 60.0, Activity::Script),
+            piece(20.0, 30.0, Activity::StyleAndLayout),
         ]);
         assert_eq!(
             stretches,
             [
-                piece(0.0, 10.0, Work::Other),
-                piece(10.0, 20.0, Work::Script),
-                piece(20.0, 30.0, Work::StyleAndLayout),
-                piece(30.0, 60.0, Work::Script),
-                piece(60.0, 100.0, Work::Other),
+                piece(0.0, 10.0, Activity::Other),
+                piece(10.0, 20.0, Activity::Script),
+                piece(20.0, 30.0, Activity::StyleAndLayout),
+                piece(30.0, 60.0, Activity::Script),
+                piece(60.0, 100.0, Activity::Other),
             ]
         );
     }
@@ -189,7 +189,7 @@ mod tests {
         ) {
             let pieces: Vec<_> = pieces
                 .into_iter()
-                .map(|(start, dur)| piece(start, start + dur, Work::Script))
+                .map(|(start, dur)| piece(start, start + dur, Activity::Script))
                 .collect();
             let stretches = flat(pieces);
             for pair in stretches.windows(2) {

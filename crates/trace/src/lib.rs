@@ -10,26 +10,30 @@ mod activity;
 mod error;
 mod event;
 mod frames;
-mod hints;
 mod input;
+mod largest_images;
 mod navigation;
 mod paints;
 mod protocol_log;
 mod reader;
 mod requests;
+mod resources;
 mod screenshots;
 mod shifts;
 mod tasks;
 
-pub use activity::{Stretch, Work};
+pub use activity::{Activity, Stretch};
 pub use error::TraceError;
 pub use frames::{Frame, Frames};
-pub use hints::RequestHints;
+pub use largest_images::LargestImages;
 pub use navigation::{Navigation, Thread};
 pub use paints::{LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
 pub use requests::Request;
+pub use resources::{
+    ImagePaint, Preconnect, Redirect, RemoteFont, Resource, ResourceTiming, Resources,
+};
 pub use screenshots::Screenshot;
 pub use shifts::{LayoutShift, Shifts};
 pub use tasks::{Task, Tasks};

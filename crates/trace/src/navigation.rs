@@ -23,6 +23,8 @@ pub struct Navigation {
     pub time_origin_us: f64,
     /// The address of that navigation, as the document's loader has it.
     pub url: String,
+    /// The id of its document's request, where the trace says.
+    pub document_request: Option<String>,
     /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
     pub main_threads: Vec<Thread>,
     /// How often the main frame navigated to a web address while the trace ran.
@@ -56,6 +58,7 @@ struct NavigationStart {
     args_frame: Option<String>,
     frame: Option<String>,
     url: Option<String>,
+    document_request: Option<String>,
     loads_main_frame: bool,
 }
 
@@ -65,13 +68,14 @@ struct NavigationArgs {
     data: Option<NavigationData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NavigationData {
     frame: Option<String>,
     #[serde(rename = "documentLoaderURL")]
     document_loader_url: Option<String>,
     is_loading_main_frame: Option<bool>,
+    navigation_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -159,20 +163,16 @@ impl NavigationEvents {
             return;
         };
         let NavigationArgs { frame, data } = args;
-        let (data_frame, url, loads_main_frame) = data.map_or((None, None, false), |data| {
-            (
-                data.frame.filter(|frame| !frame.is_empty()),
-                data.document_loader_url,
-                data.is_loading_main_frame == Some(true),
-            )
-        });
+        let data = data.unwrap_or_default();
+        let data_frame = data.frame.filter(|frame| !frame.is_empty());
         self.navigation_starts.push(NavigationStart {
             ts_us: event.ts_us,
             thread,
             frame: data_frame.or_else(|| frame.clone()),
             args_frame: frame.filter(|frame| !frame.is_empty()),
-            url,
-            loads_main_frame,
+            url: data.document_loader_url,
+            document_request: data.navigation_id,
+            loads_main_frame: data.is_loading_main_frame == Some(true),
         });
     }
 
@@ -207,6 +207,7 @@ impl NavigationEvents {
         let navigation = Navigation {
             time_origin_us,
             url: url.unwrap_or_default(),
+            document_request: last.and_then(|start| start.document_request.clone()),
             main_threads,
             count: of_interest().count(),
         };

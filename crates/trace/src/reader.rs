@@ -9,11 +9,12 @@ use crate::TraceError;
 use crate::activity::{ActivityEvents, Stretch};
 use crate::event::{Event, Value};
 use crate::frames::Frames;
-use crate::hints::RequestHints;
 use crate::input;
+use crate::largest_images::LargestImages;
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::requests::{Request, RequestEvents};
+use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::tasks::{TaskEvents, Tasks, is_task};
@@ -33,7 +34,8 @@ pub struct Trace {
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
-    pub hints: RequestHints,
+    pub largest_images: LargestImages,
+    pub resources: Resources,
     /// The end of the last event of any process.
     pub end_us: f64,
 }
@@ -72,7 +74,8 @@ struct Collected {
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
     activity: ActivityEvents,
-    hints: RequestHints,
+    largest_images: LargestImages,
+    resources: ResourceEvents,
 }
 
 impl Collected {
@@ -90,7 +93,8 @@ impl Collected {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
-            self.hints.see(event);
+            self.largest_images.see(event);
+            self.resources.see(event);
         }
     }
 
@@ -106,7 +110,8 @@ impl Collected {
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
-            hints: self.hints.in_order(),
+            largest_images: self.largest_images,
+            resources: self.resources.resolve(),
             end_us: self.end_us,
             navigation,
             frames,

@@ -1,16 +1,43 @@
 use serde::{Deserialize, Serialize};
 
+use super::Findings;
 use crate::facts::Node;
 
 /// What a verdict stands on, in a shape that a page can show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Details {
-    Elements { items: Vec<ElementFound> },
-    Urls { items: Vec<UrlFound> },
-    Console { items: Vec<ConsoleLine> },
-    Values { items: Vec<Value> },
+    Elements {
+        items: Vec<ElementFound>,
+    },
+    Urls {
+        items: Vec<UrlFound>,
+    },
+    Console {
+        items: Vec<ConsoleLine>,
+    },
+    Values {
+        items: Vec<Value>,
+    },
     Table(Table),
+    /// Typed rows: what costs how many bytes or milliseconds.
+    Findings(Findings),
+    /// Questions with an answer each.
+    Checklist {
+        items: Vec<Answer>,
+    },
+    /// Several of the above, one below the other.
+    Parts {
+        items: Vec<Details>,
+    },
+}
+
+/// One question of a checklist. The id is Lighthouse's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    pub id: String,
+    pub label: String,
+    pub is_met: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -89,6 +116,25 @@ impl Details {
         })
     }
 
+    pub fn checklist<const N: usize>(items: [(&str, String, bool); N]) -> Self {
+        Self::Checklist {
+            items: items
+                .into_iter()
+                .map(|(id, label, is_met)| Answer {
+                    id: id.to_owned(),
+                    label,
+                    is_met,
+                })
+                .collect(),
+        }
+    }
+
+    pub fn parts(items: impl IntoIterator<Item = Details>) -> Self {
+        Self::Parts {
+            items: items.into_iter().collect(),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Elements { items } => items.len(),
@@ -96,6 +142,9 @@ impl Details {
             Self::Console { items } => items.len(),
             Self::Values { items } => items.len(),
             Self::Table(table) => table.rows.len(),
+            Self::Findings(findings) => findings.rows.len(),
+            Self::Checklist { items } => items.len(),
+            Self::Parts { items } => items.iter().map(Self::len).sum(),
         }
     }
 

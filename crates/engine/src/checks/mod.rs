@@ -4,14 +4,19 @@
 pub mod accessibility;
 pub mod best_practices;
 mod details;
+mod findings;
 mod outcome;
+pub mod performance;
 pub mod pwa;
+mod savings;
 pub mod seo;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use details::{ConsoleLine, Details, ElementFound, UrlFound, Value};
+pub use details::{Answer, ConsoleLine, Details, ElementFound, UrlFound, Value};
+pub use findings::{Cell, Column, Findings, Row, SourcePlace, Unit};
 pub use outcome::{Outcome, Verdict};
+pub use savings::Savings;
 
 use crate::facts::{Facts, Missing};
 

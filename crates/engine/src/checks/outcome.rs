@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Details;
+use super::{Details, Savings};
 
 /// What a check says about a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,7 @@ pub struct Outcome {
     /// What was found, in a few words or one sentence.
     pub summary: Option<String>,
     pub details: Option<Details>,
+    pub savings: Option<Savings>,
     /// What is worth knowing although the verdict stands.
     pub warnings: Vec<String>,
 }
@@ -43,6 +44,7 @@ impl Outcome {
             verdict,
             summary: None,
             details: None,
+            savings: None,
             warnings: Vec::new(),
         }
     }
@@ -69,6 +71,11 @@ impl Outcome {
 
     pub fn with(mut self, details: Details) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    pub fn saving(mut self, savings: Savings) -> Self {
+        self.savings = Some(savings);
         self
     }
 

@@ -19,6 +19,7 @@ pub(crate) struct Visit {
     status: u16,
     headers: BTreeMap<String, String>,
     more_requests: Vec<serde_json::Value>,
+    trace: Vec<u8>,
     artifacts: BTreeMap<String, Artifact>,
     mode: Mode,
 }
@@ -35,6 +36,7 @@ impl Visit {
             status: 200,
             headers: BTreeMap::new(),
             more_requests: Vec::new(),
+            trace: Vec::new(),
             artifacts: BTreeMap::new(),
             mode: Mode::Mobile,
         }
@@ -58,6 +60,12 @@ impl Visit {
 
     pub(crate) fn desktop(mut self) -> Self {
         self.mode = Mode::Desktop;
+        self
+    }
+
+    /// Chromium's trace of the visit, as an array of events.
+    pub(crate) fn trace(mut self, events: &serde_json::Value) -> Self {
+        self.trace = serde_json::to_vec(events).expect("the trace is JSON");
         self
     }
 
@@ -105,7 +113,7 @@ impl Visit {
             final_url: self.url,
             document: MainDocument::default(),
             browser: BrowserIdentity::default(),
-            trace: Vec::new(),
+            trace: self.trace,
             log: serde_json::to_vec(&log).expect("the log is JSON"),
             screenshot: None,
             artifacts: self.artifacts,

@@ -1,15 +1,15 @@
 //! What the main thread did, in slices of time that a chart can draw.
 
-use plumbline_trace::{Trace, Work};
+use plumbline_trace::{Activity, Trace};
 use serde::{Deserialize, Serialize};
 
 /// The kinds of work in the order of a slice's figures.
-pub const WORK_KINDS: [(&str, Work); 5] = [
-    ("Script", Work::Script),
-    ("Style and layout", Work::StyleAndLayout),
-    ("Paint", Work::Paint),
-    ("Parse", Work::Parse),
-    ("Other", Work::Other),
+pub const WORK_KINDS: [(&str, Activity); 5] = [
+    ("Script", Activity::Script),
+    ("Style and layout", Activity::StyleAndLayout),
+    ("Paint", Activity::Paint),
+    ("Parse", Activity::Parse),
+    ("Other", Activity::Other),
 ];
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
     for stretch in &trace.activity {
         let kind = WORK_KINDS
             .iter()
-            .position(|(_, work)| *work == stretch.work)
+            .position(|(_, activity)| *activity == stretch.activity)
             .unwrap_or(4);
         let mut from = trace.since_origin_ms(stretch.start_us).max(0.0);
         let to = trace.since_origin_ms(stretch.end_us).min(end_ms);

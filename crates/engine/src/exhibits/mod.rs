@@ -74,13 +74,10 @@ pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
         dom_content_loaded_ms: measured.dom_content_loaded_ms,
         load_ms: measured.load_ms,
     };
-    let lcp_image = marks.lcp_ms.and_then(|lcp_ms| {
-        let images = &trace.hints.largest_images;
-        // Times that went through a subtraction: equal to within a tenth of a microsecond.
-        let same = |us: f64| (trace.since_origin_ms(us) - lcp_ms).abs() < 1e-4;
-        let (_, url) = images.iter().rfind(|(us, _)| same(*us))?;
-        Some(url.as_str())
-    });
+    let lcp_us = marks
+        .lcp_ms
+        .map(|lcp_ms| lcp_ms * 1000.0 + trace.navigation.time_origin_us);
+    let lcp_image = lcp_us.and_then(|lcp_us| trace.largest_images.painted_at(lcp_us));
     let (requests, requests_left_out) = requests::requests(bundle, &trace, lcp_image);
     let busy_until_ms = main_thread::last_work_ms(&trace);
     let last = requests.iter().filter_map(|request| request.end_ms);

@@ -93,7 +93,13 @@ pub(super) fn requests(
         .into_iter()
         .map(|pending| {
             let mut request = pending.shown;
-            request.render_blocking = trace.hints.render_blocking.contains(&pending.id);
+            let resource = trace.resources.by_id(&pending.id);
+            request.render_blocking = resource.is_some_and(|resource| {
+                matches!(
+                    resource.render_blocking.as_str(),
+                    "blocking" | "in_body_parser_blocking"
+                )
+            });
             request.is_lcp = lcp_image == Some(request.url.as_str());
             request.third_party = pending
                 .is_same_site

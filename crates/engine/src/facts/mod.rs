@@ -7,11 +7,13 @@
 mod anchors;
 mod axe;
 mod console;
+mod evidence;
 mod images;
 mod inputs;
 mod issues;
 mod libraries;
 mod links;
+mod loaded;
 mod main_resource;
 mod manifest;
 mod metas;
@@ -34,11 +36,13 @@ use serde::de::DeserializeOwned;
 pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
 pub use console::{Console, ConsoleEntry};
+pub use evidence::TRACE;
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
+pub use loaded::{document, is_compressed, is_render_blocking, loaded, time_saved};
 pub use main_resource::{MainDocument, MainResource};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
@@ -99,6 +103,13 @@ impl<'a> Facts<'a> {
         let kept: Rc<dyn Any> = Rc::new(found.clone());
         self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
         found
+    }
+
+    /// Keeps what is known already, so that it is not looked for again.
+    pub fn tell<T: Fact>(&self, known: T) {
+        let found: Result<Rc<T>, Missing> = Ok(Rc::new(known));
+        let kept: Rc<dyn Any> = Rc::new(found);
+        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {

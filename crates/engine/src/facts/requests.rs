@@ -21,6 +21,8 @@ pub struct Requests {
 
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Chromium's; the requests of a chain of redirects share one.
+    pub id: String,
     pub url: Url,
     /// As the network stack names it: `h2`, `http/1.1`, `data` …; empty before an answer.
     pub protocol: String,
@@ -38,6 +40,14 @@ pub struct Request {
     pub wall_time_s: Option<f64>,
     /// The position of the request that this one was redirected to.
     pub redirected_to: Option<usize>,
+    /// Over the network, headers included.
+    pub transfer_bytes: f64,
+    /// Of these, the headers of the answer.
+    pub header_bytes: f64,
+    /// The body, decoded.
+    pub resource_bytes: f64,
+    /// When the network stack took it up, in seconds of Chromium's monotonic clock.
+    pub sent_s: f64,
 }
 
 impl Requests {
@@ -85,6 +95,17 @@ impl Requests {
                     request.answer(received.response, received.kind);
                 }
             }
+            "Network.dataReceived" => {
+                let Some(data) = read::<Data>(params) else {
+                    return;
+                };
+                if let Some(request) = self.latest(&data.request_id) {
+                    request.resource_bytes += data.data_length;
+                    if let Some(bytes) = data.encoded_data_length.filter(|bytes| *bytes != -1.0) {
+                        request.transfer_bytes += bytes;
+                    }
+                }
+            }
             name @ ("Network.loadingFinished" | "Network.loadingFailed") => {
                 let Some(ended) = read::<Ended>(params) else {
                     return;
@@ -94,6 +115,9 @@ impl Requests {
                 {
                     request.is_finished = true;
                     request.is_failed = name == "Network.loadingFailed";
+                    if let Some(bytes) = ended.encoded_data_length {
+                        request.transfer_bytes = bytes;
+                    }
                 }
             }
             _ => {}
@@ -118,8 +142,9 @@ impl Requests {
             earlier.is_finished = true;
             earlier.redirected_to = Some(next);
         }
-        self.by_id.insert(sent.request_id, next);
+        self.by_id.insert(sent.request_id.clone(), next);
         self.all.push(Request {
+            id: sent.request_id,
             url,
             protocol: String::new(),
             resource_type: sent.kind.unwrap_or_default(),
@@ -132,6 +157,10 @@ impl Requests {
             is_same_site: sent.request.is_same_site,
             wall_time_s: sent.wall_time,
             redirected_to: None,
+            transfer_bytes: 0.0,
+            header_bytes: 0.0,
+            resource_bytes: 0.0,
+            sent_s: sent.timestamp.unwrap_or_default(),
         });
     }
 }
@@ -149,6 +178,28 @@ const SAFE_SCHEMES: [&str; 8] = [
 ];
 
 impl Request {
+    /// Whether it never went over a network.
+    pub fn stays_here(&self) -> bool {
+        const SCHEMES: [&str; 6] = [
+            "blob",
+            "data",
+            "intent",
+            "file",
+            "filesystem",
+            "chrome-extension",
+        ];
+        SCHEMES.contains(&self.protocol.as_str()) || SCHEMES.contains(&self.url.scheme())
+    }
+
+    /// Whether the body came encoded.
+    pub fn is_compressed(&self) -> bool {
+        self.headers.iter().any(|(name, value)| {
+            let is_named = name.eq_ignore_ascii_case("content-encoding")
+                || name.eq_ignore_ascii_case("x-content-encoding-over-network");
+            is_named && matches!(value.as_str(), "gzip" | "br" | "deflate" | "zstd")
+        })
+    }
+
     fn answer(&mut self, response: Response, kind: Option<String>) {
         if let Ok(url) = Url::parse(&response.url) {
             self.url = url;
@@ -161,6 +212,12 @@ impl Request {
         }
         self.status = u16::try_from(response.status.unwrap_or_default()).ok();
         self.mime_type = response.mime_type;
+        self.header_bytes = response.encoded_data_length.unwrap_or_default();
+        self.transfer_bytes = self.header_bytes;
+        let taken_up = response.timing.and_then(|timing| timing.request_time);
+        if let Some(seconds) = taken_up.filter(|seconds| *seconds > 0.0) {
+            self.sent_s = seconds;
+        }
         self.headers = response
             .headers
             .into_iter()
@@ -198,6 +255,7 @@ struct Sent {
     request_id: String,
     request: Asked,
     wall_time: Option<f64>,
+    timestamp: Option<f64>,
     frame_id: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -229,14 +287,32 @@ struct Response {
     #[serde(default, deserialize_with = "or_default")]
     mime_type: String,
     protocol: Option<String>,
+    encoded_data_length: Option<f64>,
+    timing: Option<Timing>,
     #[serde(default, deserialize_with = "or_default")]
     headers: std::collections::BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct Timing {
+    request_time: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Ended {
     request_id: String,
+    encoded_data_length: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    request_id: String,
+    #[serde(default)]
+    data_length: f64,
+    encoded_data_length: Option<f64>,
 }
 
 fn read<'a, T: Deserialize<'a>>(params: &'a RawValue) -> Option<T> {

@@ -1,11 +1,13 @@
 //! Every check of every category, failed first, grouped, with what it found.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Details, ElementFound, Verdict};
+use plumbline_engine::checks::{
+    Answer, Cell, Column, Details, ElementFound, Findings, Row, Unit, Verdict,
+};
 use plumbline_engine::facts::Rect;
 
 use super::charts;
-use super::figures::coordinate;
+use super::figures::{bytes, coordinate, ms};
 use super::load::Shot;
 use super::words::Words;
 
@@ -40,13 +42,24 @@ pub(super) struct CheckView {
     pub(super) fix: Option<Words>,
     pub(super) weight: Option<String>,
     pub(super) warnings: Vec<String>,
-    pub(super) found: Found,
+    pub(super) found: Vec<Found>,
 }
 
 pub(super) enum Found {
-    Nothing,
     Elements(Vec<ElementView>, usize),
-    Table(Vec<String>, Vec<Vec<String>>, usize),
+    Table(TableView, usize),
+}
+
+/// Columns that hold numbers stand right.
+pub(super) struct TableView {
+    pub(super) columns: Vec<(String, bool)>,
+    pub(super) rows: Vec<RowView>,
+}
+
+pub(super) struct RowView {
+    /// Part of the row above it.
+    pub(super) is_sub: bool,
+    pub(super) cells: Vec<(String, bool)>,
 }
 
 pub(super) struct ElementView {
@@ -132,22 +145,27 @@ fn check_view(category: &CategoryResult, check: &CheckResult, shot: Option<&Shot
         fix: (check.verdict != Verdict::Pass).then(|| Words(check.fix.clone())),
         weight: (check.weight > 0.0).then(|| format!("weight {}", check.weight)),
         warnings: check.warnings.clone(),
-        found: found(check.details.as_ref(), shot),
+        found: check
+            .details
+            .as_ref()
+            .map_or_else(Vec::new, |details| found(details, shot)),
     }
 }
 
-fn found(details: Option<&Details>, shot: Option<&Shot>) -> Found {
-    let Some(details) = details.filter(|details| !details.is_empty()) else {
-        return Found::Nothing;
-    };
+fn found(details: &Details, shot: Option<&Shot>) -> Vec<Found> {
+    if details.is_empty() {
+        return Vec::new();
+    }
     let more = details.len().saturating_sub(MOST_ITEMS);
     let table = |columns: &[&str], rows: Vec<Vec<String>>| {
-        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-        Found::Table(columns, rows, more)
+        vec![Found::Table(plain_table(columns, rows), more)]
     };
     match details {
         Details::Elements { items } => {
-            Found::Elements(element_views(items, MOST_ITEMS, shot), more)
+            vec![Found::Elements(
+                element_views(items, MOST_ITEMS, shot),
+                more,
+            )]
         }
         Details::Urls { items } => {
             let noted = items.iter().any(|item| item.note.is_some());
@@ -156,17 +174,15 @@ fn found(details: Option<&Details>, shot: Option<&Shot>) -> Found {
                 row.extend(noted.then(|| item.note.clone().unwrap_or_default()));
                 row
             });
-            table(
-                if noted { &["URL", "Note"] } else { &["URL"] },
-                rows.collect(),
-            )
+            let columns: &[&str] = if noted { &["URL", "Note"] } else { &["URL"] };
+            table(columns, rows.collect())
         }
         Details::Console { items } => {
             let rows = items.iter().take(MOST_ITEMS).map(|item| {
-                let mut place = item.url.clone();
-                if let Some(line) = item.line {
-                    place.push_str(&format!(":{}", line + 1));
-                }
+                let place = match item.line {
+                    Some(line) => format!("{}:{}", item.url, line + 1),
+                    None => item.url.clone(),
+                };
                 vec![item.source.clone(), item.text.clone(), place]
             });
             table(&["From", "Message", "Where"], rows.collect())
@@ -177,9 +193,68 @@ fn found(details: Option<&Details>, shot: Option<&Shot>) -> Found {
             table(&["Name", "Value"], rows.collect())
         }
         Details::Table(found) => {
+            let columns: Vec<&str> = found.columns.iter().map(String::as_str).collect();
             let rows = found.rows.iter().take(MOST_ITEMS).cloned().collect();
-            Found::Table(found.columns.clone(), rows, more)
+            table(&columns, rows)
         }
+        Details::Findings(findings) => vec![Found::Table(typed_table(findings), more)],
+        Details::Checklist { items } => {
+            let answer = |item: &Answer| {
+                let is_met = if item.is_met { "yes" } else { "no" };
+                vec![item.label.clone(), is_met.to_owned()]
+            };
+            table(&["Question", "Answer"], items.iter().map(answer).collect())
+        }
+        Details::Parts { items } => items.iter().flat_map(|part| found(part, shot)).collect(),
+    }
+}
+
+fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
+    let row = |cells: Vec<String>| RowView {
+        is_sub: false,
+        cells: cells.into_iter().map(|cell| (cell, false)).collect(),
+    };
+    TableView {
+        columns: columns
+            .iter()
+            .map(|name| ((*name).to_owned(), false))
+            .collect(),
+        rows: rows.into_iter().map(row).collect(),
+    }
+}
+
+fn typed_table(findings: &Findings) -> TableView {
+    let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
+    let mut rows = Vec::new();
+    for row in findings.rows.iter().take(MOST_ITEMS) {
+        rows.push(typed_row(row, false));
+        let subs = row.sub_rows.iter().take(MOST_ITEMS);
+        rows.extend(subs.map(|sub| typed_row(sub, true)));
+    }
+    let column = |column: &Column| (column.label.clone(), is_number(column.unit));
+    TableView {
+        columns: findings.columns.iter().map(column).collect(),
+        rows,
+    }
+}
+
+fn typed_row(row: &Row, is_sub: bool) -> RowView {
+    let cell = |cell: &Cell| match cell {
+        Cell::Text(text) => (text.clone(), false),
+        Cell::Url(url) => (url.clone(), false),
+        Cell::Element(node) => (node.snippet.clone(), false),
+        Cell::Source(place) => (
+            format!("{}:{}:{}", place.url, place.line + 1, place.column + 1),
+            false,
+        ),
+        Cell::Bytes(size) => (bytes(size.max(0.0) as u64), true),
+        Cell::Ms(time) => (ms(*time), true),
+        Cell::Number(number) => (format!("{}", (number * 1000.0).round() / 1000.0), true),
+        Cell::Nothing => (String::new(), false),
+    };
+    RowView {
+        is_sub,
+        cells: row.cells.iter().map(cell).collect(),
     }
 }
 

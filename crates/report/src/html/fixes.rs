@@ -1,11 +1,14 @@
 //! What to fix first: failed checks by what their passing would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Details, Verdict};
+use plumbline_engine::checks::{Details, Savings, Verdict};
 use plumbline_engine::report::Report;
+use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
 use super::checks::{ElementView, element_views};
+use super::figures::bytes;
 use super::load::Shot;
+use super::summary::{metric, value_text};
 use super::words::Words;
 
 pub(super) struct Fix {
@@ -39,10 +42,24 @@ pub(super) fn fixes(report: &Report, shot: Option<&Shot>) -> Vec<Fix> {
         let counted = category.checks.iter().filter(|c| c.score.is_some());
         let weights: f64 = counted.map(|check| check.weight).sum();
         for check in &category.checks {
-            if check.verdict == Verdict::Fail && check.weight > 0.0 && weights > 0.0 {
+            if check.verdict != Verdict::Fail {
+                continue;
+            }
+            if check.weight > 0.0 && weights > 0.0 {
                 let left = 1.0 - check.score.unwrap_or_default();
                 let points = check.weight * left / weights * 100.0;
-                add(&mut candidates, category, check, points);
+                add(
+                    &mut candidates,
+                    category,
+                    check,
+                    points,
+                    points_text(points),
+                );
+            } else if let Some(savings) = &check.savings {
+                let (points, gain) = performance_gain(report, savings);
+                if !gain.is_empty() {
+                    add(&mut candidates, category, check, points, gain);
+                }
             }
         }
     }
@@ -57,12 +74,8 @@ fn add<'r>(
     category: &'r CategoryResult,
     check: &'r CheckResult,
     points: f64,
+    gain: String,
 ) {
-    let gain = match points.round() as i64 {
-        0 => "less than 1 point".to_owned(),
-        1 => "+1 point".to_owned(),
-        points => format!("+{points} points"),
-    };
     let gain = (gain, category.title.clone());
     match candidates
         .iter_mut()
@@ -80,6 +93,48 @@ fn add<'r>(
             gains: vec![gain],
         }),
     }
+}
+
+fn points_text(points: f64) -> String {
+    match points.round() as i64 {
+        0 => "less than 1 point".to_owned(),
+        1 => "+1 point".to_owned(),
+        points => format!("+{points} points"),
+    }
+}
+
+/// What the performance score would gain if each metric improved by what is saved: the same points as
+/// elsewhere, so that one order holds for all. And what is saved, in words.
+fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
+    let Some(metrics) = &report.metrics else {
+        return (0.0, String::new());
+    };
+    let mode = report.conditions.device.mode;
+    let (mut points, mut words) = (0.0, Vec::new());
+    for (kind, name, saved) in [
+        (Kind::Fcp, "FCP", savings.fcp_ms),
+        (Kind::Lcp, "LCP", savings.lcp_ms),
+        (Kind::Tbt, "TBT", savings.tbt_ms),
+        (Kind::Cls, "CLS", savings.cls),
+    ] {
+        let (Some(now), Some(saved)) = (metric(metrics, kind), saved) else {
+            continue;
+        };
+        let better = kind.score(mode, (now.value - saved).max(0.0));
+        let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
+        points += (better - now.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
+        let seen = if kind == Kind::Cls { 0.005 } else { 10.0 };
+        if saved >= seen {
+            words.push(format!("{name} −{}", value_text(kind, saved)));
+        }
+    }
+    if let Some(wasted) = savings.wasted_bytes.filter(|wasted| *wasted >= 1000.0) {
+        words.push(format!("−{}", bytes(wasted as u64)));
+    }
+    if points >= 0.5 {
+        words.insert(0, points_text(points));
+    }
+    (points, words.join(", "))
 }
 
 fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {

@@ -2,7 +2,7 @@
 //! any order of the two common ones. What cannot be understood is no date.
 
 /// Seconds since 1970. A date without a time is midnight UTC, a time without a zone is UTC.
-pub(super) fn parse_s(text: &str) -> Option<f64> {
+pub(crate) fn parse_s(text: &str) -> Option<f64> {
     let text = text.trim();
     iso(text).or_else(|| named_month(text))
 }

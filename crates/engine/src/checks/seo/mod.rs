@@ -2,7 +2,7 @@
 
 pub mod canonical;
 pub mod crawlable_anchors;
-mod date;
+pub(crate) mod date;
 pub mod hreflang;
 pub mod http_status_code;
 pub mod is_crawlable;

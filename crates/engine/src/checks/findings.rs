@@ -1,0 +1,121 @@
+use serde::{Deserialize, Serialize};
+
+use super::Details;
+use crate::facts::Node;
+
+/// A table whose cells say what they are. Every row has a cell for every column.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+}
+
+/// Keys are Lighthouse's where it has such a column, so that its tools find theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub key: String,
+    pub label: String,
+    pub unit: Unit,
+}
+
+/// What the cells of a column hold; a cell without a value is [`Cell::Nothing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Unit {
+    Text,
+    Url,
+    Element,
+    Source,
+    Bytes,
+    Ms,
+    Number,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    pub cells: Vec<Cell>,
+    /// What the row consists of, in the same columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Cell {
+    Text(String),
+    Url(String),
+    Element(Box<Node>),
+    Source(SourcePlace),
+    Bytes(f64),
+    Ms(f64),
+    Number(f64),
+    Nothing,
+}
+
+/// A place in a script or style sheet; lines and columns from 0.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SourcePlace {
+    pub url: String,
+    pub line: u32,
+    pub column: u32,
+    /// The function, where it has a name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub function: String,
+}
+
+impl Findings {
+    /// Columns as `(key, label, unit)`.
+    pub fn new<const N: usize>(columns: [(&str, &str, Unit); N]) -> Self {
+        Self {
+            columns: columns
+                .into_iter()
+                .map(|(key, label, unit)| Column {
+                    key: key.to_owned(),
+                    label: label.to_owned(),
+                    unit,
+                })
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+}
+
+impl From<Findings> for Details {
+    fn from(findings: Findings) -> Self {
+        Self::Findings(findings)
+    }
+}
+
+impl Row {
+    pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
+        Self {
+            cells: cells.into_iter().collect(),
+            sub_rows: Vec::new(),
+        }
+    }
+
+    pub fn with(mut self, sub_rows: impl IntoIterator<Item = Row>) -> Self {
+        self.sub_rows.extend(sub_rows);
+        self
+    }
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::Url(url.into())
+    }
+
+    pub fn element(node: &Node) -> Self {
+        Self::Element(Box::new(node.clone()))
+    }
+}

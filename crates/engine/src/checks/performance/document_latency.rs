@@ -1,0 +1,124 @@
+use plumbline_trace::{Resource, Trace};
+
+use crate::checks::{Details, Outcome, Savings, check};
+use crate::facts::{Facts, Missing, TRACE, document, is_compressed};
+
+check! {
+    /// # What
+    /// The document comes without redirects, soon, and compressed.
+    ///
+    /// # Why
+    /// Nothing else can begin before the document is there.
+    ///
+    /// # Scored
+    /// Weighs nothing. Fails when the request was redirected, when the server took more than 600 ms to answer, or
+    /// when compression would save 1,400 bytes or more.
+    ///
+    /// # Fix
+    /// Link to the final address, answer from a cache near the visitor, and compress text with Brotli or gzip.
+    ///
+    /// # Source
+    /// Lighthouse 13.5, `document-latency-insight`; trace engine, insights/DocumentLatency.
+    id: "document-latency-insight",
+    pass: "The document comes soon",
+    fail: "The document could come sooner",
+    needs: [TRACE],
+    run: run,
+}
+
+pub(super) const TOO_SLOW_MS: f64 = 600.0;
+pub(super) const TARGET_MS: f64 = 100.0;
+const MIN_SAVED_BYTES: f64 = 1400.0;
+
+fn run(facts: &Facts) -> Result<Outcome, Missing> {
+    let trace = facts.get::<Trace>()?;
+    let document = document(&trace)?;
+    let response_ms = server_response_ms(document)?;
+    let redirected_ms = (document.redirection_us / 1000.0).round();
+    let is_slow = response_ms > TOO_SLOW_MS;
+    let saved_bytes = compression_saves_bytes(document);
+    let saved_ms = redirected_ms
+        + if is_slow {
+            response_ms - TARGET_MS
+        } else {
+            0.0
+        };
+    let redirects = match redirected_ms > 0.0 {
+        true => format!(
+            "Redirected {} times, {redirected_ms} ms",
+            document.redirects.len()
+        ),
+        false => "No redirects".to_owned(),
+    };
+    let details = Details::checklist([
+        ("noRedirects", redirects, redirected_ms == 0.0),
+        (
+            "serverResponseIsFast",
+            format!("The server answered after {response_ms} ms"),
+            !is_slow,
+        ),
+        (
+            "usesCompression",
+            match saved_bytes > 0.0 {
+                true => "The document is not compressed".to_owned(),
+                false => "Compression would not help".to_owned(),
+            },
+            saved_bytes == 0.0,
+        ),
+    ]);
+    let is_fine = redirected_ms == 0.0 && !is_slow && saved_bytes == 0.0;
+    let outcome = match is_fine {
+        true => Outcome::pass(),
+        false => Outcome::fail("The document comes later or larger than it could."),
+    };
+    Ok(outcome
+        .with(details)
+        .saving(Savings::paints(saved_ms, saved_ms).with_bytes(saved_bytes)))
+}
+
+/// From the end of the request to the first byte of the answer, in whole milliseconds.
+pub(super) fn server_response_ms(document: &Resource) -> Result<f64, Missing> {
+    document
+        .timing
+        .map(|timing| timing.server_response_ms().round())
+        .ok_or_else(|| Missing("the trace does not say when the document was sent".to_owned()))
+}
+
+/// By what kinds of text usually shrink to; what is compressed by nature is not among them.
+fn compression_saves_bytes(document: &Resource) -> f64 {
+    if is_compressed(document) {
+        return 0.0;
+    }
+    let share = match document.mime_type.as_str() {
+        "text/css" => 0.8,
+        "text/html" | "text/javascript" => 0.67,
+        "text/plain"
+        | "text/xml"
+        | "text/x-component"
+        | "application/javascript"
+        | "application/json"
+        | "application/manifest+json"
+        | "application/vnd.api+json"
+        | "application/xml"
+        | "application/xhtml+xml"
+        | "application/rss+xml"
+        | "application/atom+xml"
+        | "application/vnd.ms-fontobject"
+        | "application/x-font-ttf"
+        | "application/x-font-opentype"
+        | "application/x-font-truetype"
+        | "image/svg+xml"
+        | "image/x-icon"
+        | "image/vnd.microsoft.icon"
+        | "font/ttf"
+        | "font/eot"
+        | "font/otf"
+        | "font/opentype" => 0.5,
+        _ => 0.0,
+    };
+    let saved_bytes = (document.decoded_bytes * share).round();
+    if saved_bytes < MIN_SAVED_BYTES {
+        return 0.0;
+    }
+    saved_bytes
+}

@@ -1,0 +1,63 @@
+//! What the other crates read for us, as facts: read once for the metrics and all checks.
+
+use plumbline_trace::{ProtocolLog, Trace};
+
+use super::{Fact, Facts, Missing};
+use crate::evaluate::remembered_conditions;
+use crate::report::Conditions;
+
+/// What a check that reads the trace names among its needs.
+pub const TRACE: &str = "trace";
+
+impl Fact for Trace {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        Trace::read(&facts.bundle.trace)
+            .map_err(|error| Missing(format!("the trace is unreadable: {error}")))
+    }
+}
+
+impl Fact for ProtocolLog {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        ProtocolLog::read(&facts.bundle.log)
+            .map_err(|error| Missing(format!("the protocol log is unreadable: {error}")))
+    }
+}
+
+/// What the visit was made under: savings in time depend on it.
+impl Fact for Conditions {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        remembered_conditions(facts.bundle)
+            .ok_or_else(|| Missing("the bundle does not say what it was gathered under".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_catalog::Mode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::checks::testing::Visit;
+
+    #[test]
+    fn a_trace_is_read_once_and_an_unreadable_one_says_so() {
+        let events = json!([
+            {"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 2,
+             "args": {"name": "CrRendererMain"}},
+            {"name": "TracingStartedInBrowser", "cat": "devtools.timeline", "ph": "I", "ts": 1, "pid": 1,
+             "tid": 1, "args": {"data": {"frames": [{"frame": "F", "url": "https://a.test/", "processId": 2}]}}},
+            {"name": "navigationStart", "cat": "blink.user_timing", "ph": "R", "ts": 2, "pid": 2, "tid": 2,
+             "args": {"frame": "F", "data": {"documentLoaderURL": "https://a.test/",
+                                             "isLoadingMainFrame": true}}}
+        ]);
+        let bundle = Visit::new().trace(&events).bundle();
+        let facts = Facts::new(&bundle, Mode::Mobile);
+        let first = facts.get::<Trace>().unwrap();
+        assert!(std::rc::Rc::ptr_eq(&first, &facts.get::<Trace>().unwrap()));
+        let without = Visit::new().bundle();
+        let reason = Facts::new(&without, Mode::Mobile)
+            .get::<Trace>()
+            .unwrap_err();
+        assert!(reason.to_string().starts_with("the trace is unreadable"));
+    }
+}
