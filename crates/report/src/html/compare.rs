@@ -186,10 +186,14 @@ fn row(
         [Some(before), Some(after)] if !same => Some(after - before),
         _ => None,
     };
+    // Two visits of one page differ by some hundredths; that is no news.
+    let largest = numbers.into_iter().flatten().fold(0.0, f64::max);
+    let seen = if more_is_better { 1.0 } else { largest * 0.03 };
     Row {
         name,
         values,
         class: match change {
+            Some(change) if change.abs() < seen => "",
             Some(change) if (change > 0.0) == more_is_better => "better",
             Some(_) => "worse",
             None => "",

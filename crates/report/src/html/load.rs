@@ -128,20 +128,25 @@ pub(super) fn film_until(exhibits: &Exhibits, source: &Source, until_ms: f64) ->
 /// A line per moment under the strip, each on its own level: names never run into each other.
 fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
     use std::fmt::Write;
-    let mut svg = String::new();
+    let (mut svg, mut words) = (String::new(), String::new());
     for (level, (name, class, at_ms)) in moments.iter().enumerate() {
         let x = axis.x(*at_ms);
         // Beyond the middle, words go to the left of their mark.
         let (anchor, dx) = if x > 800.0 { ("end", -6) } else { ("start", 6) };
         let y = 18 + level * 20;
+        let at = coordinate(x / 10.0);
         let _ = write!(
             svg,
-            r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/><text x="{at}%" y="{y}" dx="{dx}" dy=".35em" text-anchor="{anchor}">{name} {}</text>"#,
+            r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/>"#,
+        );
+        let _ = write!(
+            words,
+            r#"<text x="{at}%" y="{y}" dx="{dx}" dy=".35em" text-anchor="{anchor}">{name} {}</text>"#,
             ms(*at_ms),
-            at = coordinate(x / 10.0),
         );
     }
-    svg
+    // Words last: they stand over the lines of other moments.
+    svg + &words
 }
 
 pub(super) struct WaterfallView {

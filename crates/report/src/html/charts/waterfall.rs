@@ -16,7 +16,8 @@ pub(crate) fn bar(request: &RequestShown, axis: Axis) -> String {
 /// All requests in one picture, a thin line each, for two audits side by side.
 pub(crate) fn overview(requests: &[RequestShown], axis: Axis, said: &str) -> String {
     const LINE: f64 = 4.0;
-    let height = LINE * requests.len().max(1) as f64;
+    // A few requests are not drawn as blocks.
+    let height = LINE * requests.len().max(24) as f64;
     let mut svg = format!(
         r#"<svg class="overview" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none" role="img" aria-label="{said}">"#
     );
