@@ -76,11 +76,7 @@ pub(crate) async fn sign_in(
     let to = own_path(form.take("to"));
     let now = (service.app.clock)();
     let Some(key) = proven(&service, form.take("key").trim()).await? else {
-        let page = start::signed_out(
-            &service,
-            &to,
-            Some("No such key. It may have been revoked."),
-        )?;
+        let page = start::signed_out(&to, Some("No such key. It may have been revoked."))?;
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     };
     let secret = random_text(SECRET_CHARS)

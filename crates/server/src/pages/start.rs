@@ -33,7 +33,7 @@ pub(crate) async fn page(
 ) -> Result<Response, Failure> {
     let Some(visitor) = Visitor::of(&headers, &service).await? else {
         let to = query(&parts, "to").unwrap_or_default();
-        return Ok(signed_out(&service, &to, None)?.into_response());
+        return Ok(signed_out(&to, None)?.into_response());
     };
     let mut chosen = remembered(&service, &headers);
     chosen.url = query(&parts, "url").unwrap_or_default();
@@ -41,11 +41,7 @@ pub(crate) async fn page(
 }
 
 /// The start page of nobody in particular.
-pub(super) fn signed_out(
-    _service: &Shared,
-    to: &str,
-    problem: Option<&str>,
-) -> Result<Html<String>, Failure> {
+pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
     let page = StartPage {
         chrome: Chrome::signed_out(),
         devices: Vec::new(),
