@@ -1,12 +1,12 @@
 //! What to fix first: failed checks by what their passing would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Details, Savings, Verdict};
+use plumbline_engine::checks::{Cell, Details, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
 use super::checks::{ElementView, element_views};
-use super::figures::bytes;
+use super::figures::{bytes, ms};
 use super::load::Shot;
 use super::summary::{metric, value_text};
 use super::words::Words;
@@ -20,6 +20,8 @@ pub(super) struct Fix {
     pub(super) summary: Option<Words>,
     pub(super) fix: Words,
     pub(super) elements: Vec<ElementView>,
+    /// Addresses and what each costs.
+    pub(super) urls: Vec<(String, String)>,
     pub(super) more: usize,
 }
 
@@ -139,19 +141,49 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
 
 fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
     let check = candidate.check;
-    let (elements, found) = match &check.details {
+    let (mut elements, mut urls) = (Vec::new(), Vec::new());
+    match &check.details {
         Some(Details::Elements { items }) => {
-            (element_views(items, MOST_ELEMENTS, shot), items.len())
+            elements = element_views(items, MOST_ELEMENTS, shot);
         }
-        _ => (Vec::new(), 0),
-    };
+        Some(Details::Urls { items }) => {
+            let named = items.iter().take(MOST_ELEMENTS);
+            let named = named.map(|item| (item.url.clone(), item.note.clone().unwrap_or_default()));
+            urls.extend(named);
+        }
+        Some(Details::Findings(findings)) => {
+            urls.extend(findings.rows.iter().filter_map(cost).take(MOST_ELEMENTS));
+        }
+        _ => {}
+    }
+    let shown = elements.len() + urls.len();
+    let found = check.details.as_ref().map_or(0, Details::len);
     Fix {
         anchor: candidate.anchor,
         title: check.title.clone(),
         gains: candidate.gains,
         summary: check.summary.clone().map(Words),
         fix: Words(check.fix.clone()),
-        more: found.saturating_sub(elements.len()),
+        more: if shown > 0 {
+            found.saturating_sub(shown)
+        } else {
+            0
+        },
         elements,
+        urls,
     }
+}
+
+/// A row's address, and its figures in words. None where it names no address.
+fn cost(row: &Row) -> Option<(String, String)> {
+    let url = row.cells.iter().find_map(|cell| match cell {
+        Cell::Url(url) => Some(url.clone()),
+        _ => None,
+    })?;
+    let figures = row.cells.iter().filter_map(|cell| match cell {
+        Cell::Bytes(size) => Some(bytes(size.max(0.0) as u64)),
+        Cell::Ms(time) => Some(ms(*time)),
+        _ => None,
+    });
+    Some((url, figures.collect::<Vec<_>>().join(", ")))
 }
