@@ -85,7 +85,7 @@ fn check(name: &str, shown: &Exhibits) {
                 "{name} {}: {sum} of {took} ms",
                 request.url
             );
-            assert!(end_ms <= shown.end_ms, "{name}");
+            assert!(end_ms <= shown.end_ms + 0.001, "{name}");
         }
     }
     let by_type: u64 = shown.by_type.iter().map(|share| share.bytes).sum();
@@ -104,7 +104,8 @@ fn what_is_shown_of_every_recorded_load_holds_together() {
         if let Some(shown) = exhibits(&bundle) {
             check(&name, &shown);
             let packed = shown.pack().unwrap();
-            assert_eq!(Exhibits::unpack(&packed).unwrap(), shown, "{name}");
+            let unpacked = Exhibits::unpack(&packed).unwrap();
+            assert!(unpacked == shown, "{name} comes back as it was");
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
         (dur_ms > LONG_TASK_MS && start_ms >= 0.0).then_some((start_ms.round(), dur_ms.round()))
     });
     MainThread {
-        slice_ms,
+        slice_ms: super::to_us(slice_ms),
         slices: slices
             .iter()
             .map(|slice| slice.map(|ms| ms.round() as u32))

@@ -78,7 +78,7 @@ pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
         .lcp_ms
         .map(|lcp_ms| lcp_ms * 1000.0 + trace.navigation.time_origin_us);
     let lcp_image = lcp_us.and_then(|lcp_us| trace.largest_images.painted_at(lcp_us));
-    let (requests, requests_left_out) = requests::requests(bundle, &trace, lcp_image);
+    let (mut requests, requests_left_out) = requests::requests(bundle, &trace, lcp_image);
     let busy_until_ms = main_thread::last_work_ms(&trace);
     let last = requests.iter().filter_map(|request| request.end_ms);
     let seen = [marks.fcp_ms, marks.lcp_ms, marks.load_ms, measured.si.ok()];
@@ -89,10 +89,16 @@ pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
         .min(trace.since_origin_ms(trace.end_us))
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
+    requests.iter_mut().for_each(RequestShown::round);
     Some(Exhibits {
         format: FORMAT,
-        marks,
-        end_ms,
+        marks: Marks {
+            fcp_ms: marks.fcp_ms.map(to_us),
+            lcp_ms: marks.lcp_ms.map(to_us),
+            dom_content_loaded_ms: marks.dom_content_loaded_ms.map(to_us),
+            load_ms: marks.load_ms.map(to_us),
+        },
+        end_ms: to_us(end_ms),
         by_type: totals::by_type(&requests),
         by_host: totals::by_host(&requests),
         requests,
@@ -103,6 +109,11 @@ pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
         screenshot_css_width: css_width(bundle),
         main_thread: main_thread::main_thread(&trace, end_ms),
     })
+}
+
+/// To the microsecond: what a trace knows, short in JSON, and the same when read back.
+fn to_us(ms: f64) -> f64 {
+    (ms * 1000.0).round() / 1000.0
 }
 
 /// The window's width in the pixels that the page is laid out in, which may be zoomed out; 0 where unknown.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use url::Url;
 
+use super::to_us;
+
 /// One request as a waterfall shows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -55,6 +57,24 @@ pub struct Phases {
     /// From the request until the answer began.
     pub wait_ms: Option<f64>,
     pub receive_ms: Option<f64>,
+}
+
+impl RequestShown {
+    pub(super) fn round(&mut self) {
+        let phases = &mut self.phases;
+        self.start_ms = to_us(self.start_ms);
+        phases.queue_ms = to_us(phases.queue_ms);
+        for ms in [
+            &mut self.end_ms,
+            &mut phases.dns_ms,
+            &mut phases.connect_ms,
+            &mut phases.tls_ms,
+            &mut phases.wait_ms,
+            &mut phases.receive_ms,
+        ] {
+            *ms = ms.map(to_us);
+        }
+    }
 }
 
 /// More are counted and not kept.
