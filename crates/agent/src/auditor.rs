@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_catalog::Catalog;
+use plumbline_engine::exhibits::exhibits;
 use plumbline_engine::report::{Conditions, Report};
 use plumbline_engine::{evaluate, not_measured, remember_conditions};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
@@ -32,6 +33,8 @@ pub struct Audited {
     pub report: Report,
     /// A packed [`Bundle`].
     pub bundle: Option<Vec<u8>>,
+    /// Packed exhibits: what pages show beside the report.
+    pub exhibits: Option<Vec<u8>>,
 }
 
 impl From<Report> for Audited {
@@ -39,6 +42,7 @@ impl From<Report> for Audited {
         Self {
             report,
             bundle: None,
+            exhibits: None,
         }
     }
 }
@@ -202,10 +206,13 @@ async fn judge(
             phase: Phase::Judging,
             ms: started.elapsed().as_secs_f64() * 1000.0,
         });
+        let shown = exhibits(&bundle).map(|shown| shown.pack()).transpose();
+        let shown = shown.map_err(AuditFault::of)?;
         let bundle = bundle.pack().map_err(AuditFault::of)?;
         Ok(Audited {
             report,
             bundle: Some(bundle),
+            exhibits: shown,
         })
     });
     judging

@@ -111,9 +111,9 @@ impl Slot {
             let _ = drain.wait_for(|drain| *drain).await;
             sleep(grace).await;
         };
-        let quiet = |_: Phase| {};
+        let progress = |phase: Phase| self.work.reached(job, phase);
         tokio::select! {
-            result = self.auditor.audit(&job.order, &quiet) => match result {
+            result = self.auditor.audit(&job.order, &progress) => match result {
                 Ok(audited) => Ended::Audited(Box::new(audited)),
                 Err(fault) => Ended::Fault(fault),
             },

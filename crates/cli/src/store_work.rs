@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_agent::{Audited, Hold, Job, Order, Work, WorkError};
+use plumbline_bundle::Phase;
+use plumbline_server::Phases;
 use plumbline_store::{
     AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
 };
@@ -24,17 +26,26 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(8);
 pub struct StoreWork {
     store: Arc<dyn Store>,
     bundles: FileBlobs,
+    exhibits: FileBlobs,
+    phases: Phases,
     owner: String,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
 }
 
 impl StoreWork {
-    pub fn new(store: Arc<dyn Store>, bundles: FileBlobs) -> Result<Self, WorkError> {
+    pub fn new(
+        store: Arc<dyn Store>,
+        bundles: FileBlobs,
+        exhibits: FileBlobs,
+        phases: Phases,
+    ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
             store,
             bundles,
+            exhibits,
+            phases,
             owner: format!("{OWNER_PREFIX}{mark}"),
             held: Mutex::default(),
         })
@@ -55,17 +66,18 @@ impl StoreWork {
 
     /// Before the report, so that a report's evidence is there when the report is. What a lost lease
     /// leaves behind goes when it is old. A full disk costs the evidence, not the audit.
-    async fn keep_bundle(&self, audit_id: String, bundle: Vec<u8>) {
-        let blobs = self.bundles.clone();
-        let kept = spawn_blocking(move || blobs.put(&audit_id, &bundle)).await;
+    async fn keep(&self, blobs: &FileBlobs, audit_id: String, bytes: Vec<u8>) {
+        let blobs = blobs.clone();
+        let kept = spawn_blocking(move || blobs.put(&audit_id, &bytes)).await;
         match kept {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "a bundle could not be kept"),
-            Err(error) => tracing::error!(%error, "a bundle could not be kept"),
+            Ok(Err(error)) => tracing::error!(%error, "evidence could not be kept"),
+            Err(error) => tracing::error!(%error, "evidence could not be kept"),
         }
     }
 
     async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
+        self.phases.ended(&job.tracking_id);
         match self.take_lease_of(job) {
             Some(lease) => held(self.store.hand_back(&lease, why).await),
             None => Ok(Hold::Lost),
@@ -105,13 +117,23 @@ impl Work for StoreWork {
         }
     }
 
+    fn reached(&self, job: &Job, phase: Phase) {
+        self.phases.reached(&job.tracking_id, phase);
+    }
+
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
         let Some(lease) = self.take_lease_of(job) else {
             return Ok(Hold::Lost);
         };
-        let Audited { report, bundle } = audited;
-        if let Some(bundle) = bundle {
-            self.keep_bundle(lease.audit_id.clone(), bundle).await;
+        let Audited {
+            report,
+            bundle,
+            exhibits,
+        } = audited;
+        for (blobs, bytes) in [(&self.bundles, bundle), (&self.exhibits, exhibits)] {
+            if let Some(bytes) = bytes {
+                self.keep(blobs, lease.audit_id.clone(), bytes).await;
+            }
         }
         let finished = Finished {
             report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,
@@ -121,7 +143,9 @@ impl Work for StoreWork {
             }),
             finished_at: now(),
         };
-        held(self.store.finish(&lease, finished).await)
+        let held = held(self.store.finish(&lease, finished).await);
+        self.phases.ended(&job.tracking_id);
+        held
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {

@@ -4,6 +4,7 @@
 pub mod category;
 pub mod checks;
 mod evaluate;
+pub mod exhibits;
 pub mod facts;
 pub mod metrics;
 pub mod registry;

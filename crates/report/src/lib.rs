@@ -5,6 +5,7 @@ pub mod contract;
 mod csv;
 mod export;
 mod har;
+pub mod html;
 mod junit;
 pub mod lighthouse;
 mod network;

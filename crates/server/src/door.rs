@@ -73,7 +73,9 @@ fn dress(headers: &mut HeaderMap, request_id: &HeaderValue, close: bool) {
         HeaderValue::from_static("nosniff"),
     );
     // Most answers belong to one key, and the rest are too small to be worth a stale copy.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     if close {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

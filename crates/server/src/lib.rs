@@ -1,5 +1,5 @@
 //! The HTTP face of the service: the six operations of the contract, the whole
-//! report, and the two probes.
+//! report, the two probes, and the pages for people.
 //!
 //! What there is to ask for is listed in `router.rs`; what can go wrong, and how it is answered, in
 //! `errors.rs`; `api/` has one file per resource. Everything about one request that is not its
@@ -12,6 +12,7 @@ mod auth;
 mod door;
 mod errors;
 mod leftover;
+mod pages;
 mod rate;
 mod router;
 mod serve;
@@ -26,6 +27,7 @@ use std::{
 use plumbline_catalog::Catalog;
 use plumbline_store::{FileBlobs, Store, Timestamp};
 
+pub use pages::{Pages, Phases};
 pub use router::router;
 pub use serve::{Patience, serve, serve_with};
 
@@ -39,6 +41,8 @@ pub struct App {
     pub bundles: Option<FileBlobs>,
     pub clock: Clock,
     pub limits: Limits,
+    /// Without, there is only the API.
+    pub pages: Option<Pages>,
 }
 
 /// Whether a host may be audited at all, judged without resolving it. Takes the host as a URL
@@ -58,6 +62,7 @@ impl App {
             bundles: None,
             clock: Arc::new(system_time),
             limits: Limits::default(),
+            pages: None,
         }
     }
 }

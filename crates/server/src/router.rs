@@ -10,6 +10,7 @@ use crate::{
     api::{audit, devices, export::Turns, health, locations},
     door::front_door,
     errors::Failure,
+    pages,
     rate::Buckets,
 };
 
@@ -32,7 +33,12 @@ pub fn router(app: App) -> Router {
         exports: Turns::default(),
         app,
     });
-    Router::new()
+    let has_pages = shared.app.pages.is_some();
+    let mut routes = Router::new();
+    if has_pages {
+        routes = routes.merge(pages::routes());
+    }
+    let mut router = routes
         .route("/v1/audit/start", post(audit::start))
         .route("/v1/audit/status/{id}", get(audit::status))
         .route("/v1/audit/data/{id}", get(audit::data))
@@ -45,5 +51,9 @@ pub fn router(app: App) -> Router {
         .fallback(async || Failure::NotFound)
         .method_not_allowed_fallback(async || Failure::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(shared.clone(), front_door))
-        .with_state(shared)
+        .with_state(shared);
+    if has_pages {
+        router = router.layer(middleware::from_fn(pages::page_door));
+    }
+    router
 }

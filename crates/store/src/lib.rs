@@ -5,12 +5,14 @@
 
 mod blobs;
 mod key;
+mod pages;
 mod sqlite;
 mod store;
 mod types;
 
 pub use blobs::FileBlobs;
 pub use key::{Key, KeyDigest, random_text};
+pub use pages::{PageStore, RecentAudit, session_digest};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use types::*;

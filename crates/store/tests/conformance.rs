@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plumbline_store::{LedgerEntry, SqliteStore, Store};
+use plumbline_store::{LedgerEntry, PageStore, SqliteStore, Store};
 use tempfile::TempDir;
 
 struct Sqlite {
@@ -34,6 +34,11 @@ impl Sqlite {
 impl suite::Backend for Sqlite {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(SqliteStore::open(&self.path()).unwrap())
+    }
+
+    async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
+        (store.clone(), store)
     }
 
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
@@ -107,6 +112,13 @@ macro_rules! every_sentence_of_the_suite {
                 odd_text_does_no_harm
                 a_large_report_comes_back_unchanged
                 ping_answers
+            }
+            pages {
+                a_session_lasts_until_it_is_closed_or_over
+                a_session_needs_a_key_that_exists
+                a_shared_report_is_read_by_its_token_until_it_is_switched_off
+                recent_audits_are_the_accounts_own_newest_first
+                an_order_is_told_to_its_account_only
             }
             model {
                 any_sequence_of_operations_agrees_with_the_model

@@ -6,6 +6,7 @@
 //! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
 //! [`Trace::since_origin_ms`] turns one into what people read.
 
+mod activity;
 mod animations;
 mod culprits;
 mod document;
@@ -14,6 +15,7 @@ mod event;
 mod frames;
 mod input;
 mod interactions;
+mod largest_images;
 mod navigation;
 mod paints;
 mod protocol_log;
@@ -27,12 +29,14 @@ mod tasks;
 mod user_timings;
 mod work;
 
+pub use activity::{Activity, Stretch};
 pub use animations::Animation;
 pub use culprits::{Culprits, Span};
 pub use document::{Documents, DomSize, LargeUpdate, UpdateKind};
 pub use error::TraceError;
 pub use frames::{Frame, Frames};
 pub use interactions::{Interaction, InteractionKind};
+pub use largest_images::LargestImages;
 pub use navigation::{Navigation, Thread};
 pub use paints::{LargestImage, LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;

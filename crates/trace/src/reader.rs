@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::TraceError;
+use crate::activity::{ActivityEvents, Stretch};
 use crate::animations::{Animation, AnimationEvents};
 use crate::culprits::Culprits;
 use crate::document::Documents;
@@ -13,6 +14,7 @@ use crate::event::{Event, Value};
 use crate::frames::Frames;
 use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
+use crate::largest_images::LargestImages;
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
@@ -32,11 +34,14 @@ pub struct Trace {
     pub navigation: Navigation,
     pub frames: Frames,
     pub tasks: Tasks,
+    /// What the main threads did, by kind of work.
+    pub activity: Vec<Stretch>,
     pub paints: Paints,
     pub shifts: Shifts,
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
+    pub largest_images: LargestImages,
     pub resources: Resources,
     /// Everything that the page's main threads did, in order of the start, outer before inner.
     pub work: Vec<Work>,
@@ -83,6 +88,8 @@ struct Collected<'a> {
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
+    activity: ActivityEvents,
+    largest_images: LargestImages,
     resources: ResourceEvents,
     work: WorkEvents<'a>,
     reflows: ReflowEvents<'a>,
@@ -100,6 +107,7 @@ impl<'a> Collected<'a> {
         self.end_us = self.end_us.max(end_us);
         self.work.see(event);
         self.reflows.see(event);
+        self.activity.see(event);
         if is_task(&event.name) {
             self.tasks.see(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -109,6 +117,7 @@ impl<'a> Collected<'a> {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
+            self.largest_images.see(event);
             self.resources.see(event);
             self.documents.see(event);
             self.culprits.see(event);
@@ -131,10 +140,12 @@ impl<'a> Collected<'a> {
                 .of_threads(threads, &frames, self.end_us, &mut reflows),
             reflows,
             tasks: self.tasks.of_threads(threads),
+            activity: self.activity.of_threads(threads),
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
+            largest_images: self.largest_images,
             resources: self.resources.resolve(),
             documents: self.documents.of_page(&frames, threads),
             culprits: self.culprits.in_order(),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
 use plumbline_link::Guard;
-use plumbline_server::{App, Limits};
+use plumbline_server::{App, Limits, Pages, Phases};
 use plumbline_store::{FileBlobs, Key, SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,8 +29,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     create_private_dir(&settings.data)?;
     // Held until the process ends: whoever has it may take over all leases of embedded agents.
     let _only_server = lock(&settings.data)?;
-    let store: Arc<dyn Store> =
-        Arc::new(SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?);
+    let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
+    let database = Arc::new(database);
+    let store: Arc<dyn Store> = database.clone();
     let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
@@ -42,8 +43,14 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
-    let bundles = bundles(&settings.data)?;
+    let bundles = blobs(&settings.data, "bundles")?;
     tokio::spawn(forget_old(bundles.clone(), settings.keep_bundles));
+    let pages = Pages {
+        store: database,
+        exhibits: blobs(&settings.data, "exhibits")?,
+        phases: Phases::default(),
+    };
+
     let (stop, stopped) = watch::channel(false);
     let agent = match settings.slots {
         0 => None,
@@ -56,7 +63,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 guard: Arc::clone(&guard),
                 stands_at,
             };
-            let work = StoreWork::new(Arc::clone(&store), bundles.clone()).map_err(Exit::failed)?;
+            let (exhibits, phases) = (pages.exhibits.clone(), pages.phases.clone());
+            let work = StoreWork::new(Arc::clone(&store), bundles.clone(), exhibits, phases)
+                .map_err(Exit::failed)?;
             Some(tokio::spawn(plumbline_agent::run(
                 Arc::new(work),
                 Arc::new(auditor),
@@ -86,6 +95,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             starts_per_minute: settings.starts_per_minute,
             ..Limits::default()
         },
+        pages: Some(pages),
         ..App::new(Arc::clone(&store), catalog, may_visit)
     };
     tokio::spawn(async move {
@@ -121,9 +131,9 @@ pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
     Ok(launcher)
 }
 
-/// The evidence of audits, by audit id.
-fn bundles(data: &Path) -> Result<FileBlobs, Exit> {
-    FileBlobs::open(&data.join("bundles"))
+/// What is kept beside the database, by audit id.
+fn blobs(data: &Path, kind: &str) -> Result<FileBlobs, Exit> {
+    FileBlobs::open(&data.join(kind))
         .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit_command;
+mod browse;
 mod budgets;
 mod client;
 mod exports;

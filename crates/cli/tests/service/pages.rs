@@ -7,6 +7,11 @@ use std::thread;
 const PAGE: &str = "<!doctype html><html lang=en><title>A page</title>\
     <style>body{font:20px sans-serif}</style><h1>Hello</h1><p>Some words to paint.</p>";
 
+/// With a few requests, and something to fix.
+const RICH: &str = "<!doctype html><html><title>Several requests</title>\
+    <link rel=stylesheet href=style.css><script src=script.js></script>\
+    <h1>Hello</h1><p>Some words to paint.</p><img src=none.png width=40 height=40>";
+
 /// Serves until the test process ends.
 pub fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -23,13 +28,16 @@ fn answer(mut stream: TcpStream) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let request = lines.next()?.ok()?;
     while !lines.next()?.ok()?.is_empty() {}
-    let (status, body) = match request.split(' ').nth(1)? {
-        "/" => ("200 OK", PAGE),
-        _ => ("404 Not Found", ""),
+    let (status, kind, body) = match request.split(' ').nth(1)? {
+        "/" => ("200 OK", "text/html", PAGE),
+        "/rich" => ("200 OK", "text/html", RICH),
+        "/style.css" => ("200 OK", "text/css", "body { font: 20px sans-serif }"),
+        "/script.js" => ("200 OK", "text/javascript", "document.title += '!'"),
+        _ => ("404 Not Found", "text/html", ""),
     };
     write!(
         stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{body}",
         body.len()
     )

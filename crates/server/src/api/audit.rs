@@ -62,7 +62,7 @@ async fn accept(service: &Shared, caller: Caller, order: AuditOrder) -> Result<R
     }
 }
 
-fn new_id(kind: &str) -> Result<String, Failure> {
+pub(crate) fn new_id(kind: &str) -> Result<String, Failure> {
     let random = random_text(ID_RANDOM_CHARS)
         .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
     Ok(format!("{kind}_{random}"))

@@ -6,5 +6,8 @@ pub(crate) mod export;
 pub(crate) mod health;
 pub(crate) mod locations;
 
-mod order;
+pub(crate) mod order;
 mod path_id;
+
+pub(crate) use audit::new_id;
+pub(crate) use path_id::PathId;

@@ -11,6 +11,7 @@ mod exports;
 mod faults;
 mod keys;
 mod logs;
+mod pages;
 mod paths;
 mod rates;
 mod rig;

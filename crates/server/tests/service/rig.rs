@@ -10,8 +10,10 @@ use std::{
 };
 
 use plumbline_catalog::{BUILT_IN, Catalog};
-use plumbline_server::{App, Patience, router, serve_with};
-use plumbline_store::{AuditError, Finished, Hold, Key, Lease, SqliteStore, Store, Timestamp};
+use plumbline_server::{App, Pages, Patience, Phases, router, serve_with};
+use plumbline_store::{
+    AuditError, FileBlobs, Finished, Hold, Key, Lease, SqliteStore, Store, Timestamp,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -30,6 +32,7 @@ pub struct Rig {
     pub account_id: String,
     pub key: String,
     pub clock: Arc<AtomicI64>,
+    pub phases: Phases,
     pub serving: JoinHandle<std::io::Result<()>>,
     stop: Option<oneshot::Sender<()>>,
     dir: TempDir,
@@ -47,6 +50,15 @@ impl Rig {
     /// An account with 100 credits and one key. `private.example` may not be visited, and who asks
     /// for `panic.example` finds a defect.
     pub async fn with_patience(patience: Patience, change: impl FnOnce(&mut App)) -> Self {
+        Self::build(patience, false, change).await
+    }
+
+    /// With the pages for people beside the API.
+    pub async fn with_pages() -> Self {
+        Self::build(Patience::default(), true, |_| {}).await
+    }
+
+    async fn build(patience: Patience, pages: bool, change: impl FnOnce(&mut App)) -> Self {
         crate::logs::keep();
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
@@ -59,6 +71,14 @@ impl Rig {
         let clock = Arc::new(AtomicI64::new(NOW.0));
         let read = clock.clone();
         app.clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
+        let phases = Phases::default();
+        if pages {
+            app.pages = Some(Pages {
+                store: store.clone(),
+                exhibits: FileBlobs::open(&dir.path().join("exhibits")).unwrap(),
+                phases: phases.clone(),
+            });
+        }
         change(&mut app);
 
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -74,6 +94,7 @@ impl Rig {
             account_id: account.id,
             key: String::new(),
             clock,
+            phases,
             serving,
             stop: Some(stop),
             dir,
@@ -119,6 +140,23 @@ impl Rig {
         let mut connection = self.connect().await;
         connection.write(&request.bytes()).await;
         connection.reply_to(&request.method).await
+    }
+
+    /// As a browser asks: for a page, in whatever form it comes.
+    pub async fn browse(&self, request: &Ask) -> Reply {
+        let request = request.clone().header("Accept", "text/html,*/*");
+        let mut connection = self.connect().await;
+        connection.write(&request.bytes()).await;
+        connection.raw_reply(&request.method).await
+    }
+
+    /// Everything up to the end of the connection, as it came.
+    pub async fn stream(&self, request: &Ask) -> String {
+        let request = request.clone().header("Connection", "close");
+        let mut connection = self.connect().await;
+        connection.write(&request.bytes()).await;
+        while connection.more().await {}
+        String::from_utf8(connection.read).unwrap()
     }
 
     /// Asks with the rig's key and compares status and body.
@@ -353,6 +391,11 @@ impl Reply {
         let value = values.next()?.1.as_str();
         assert!(values.next().is_none(), "{name} twice");
         Some(value)
+    }
+
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
     }
 
     #[track_caller]

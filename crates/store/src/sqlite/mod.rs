@@ -3,6 +3,7 @@
 mod accounts;
 mod audits;
 mod open;
+mod pages;
 mod queue;
 mod readers;
 mod writer;

@@ -12,7 +12,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::StoreError;
 
 /// Applied in this order, each once; a file that has been released is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_accounts_and_audits.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_accounts_and_audits.sql"),
+    include_str!("migrations/0003_sessions_and_shares.sql"),
+];
 
 /// How long to wait for another process (the command line, a second server) to end its write.
 const BUSY_FOR: Duration = Duration::from_secs(10);

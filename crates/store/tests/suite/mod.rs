@@ -4,6 +4,7 @@ pub mod credits;
 pub mod keeping;
 pub mod keys;
 pub mod model;
+pub mod pages;
 pub mod queue;
 pub mod waking;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_store::{
     Acceptance, Account, AuditError, AuditOrder, Finished, Lease, LedgerEntry, LedgerReason,
-    NewAudit, Store, Timestamp,
+    NewAudit, PageStore, Store, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -21,6 +22,9 @@ use plumbline_store::{
 pub trait Backend: Send + Sync {
     /// Each call opens the same data anew, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
+
+    /// The same data, with the pages' view of it.
+    async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>);
 
     /// Every change of the account's balance, oldest first.
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;

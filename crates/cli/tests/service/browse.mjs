@@ -1,0 +1,156 @@
+// Drives the real pages in a real Chromium, as a person would: node browse.mjs CHROMIUM PROFILE ADDRESS KEY TARGET
+// Speaks the DevTools protocol over Node's own WebSocket, so that nothing has to be installed.
+import { spawn } from "node:child_process";
+import assert from "node:assert/strict";
+
+const [chromium, profile, address, key, target] = process.argv.slice(2);
+const browser = spawn(chromium, [
+  "--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--remote-debugging-port=0",
+  `--user-data-dir=${profile}`, "about:blank",
+], { stdio: ["ignore", "ignore", "pipe"] });
+process.on("exit", () => browser.kill("SIGKILL"));
+
+const endpoint = await new Promise((found, failed) => {
+  let said = "";
+  browser.stderr.on("data", (text) => {
+    said += text;
+    const match = said.match(/DevTools listening on (ws:\S+)/);
+    if (match) found(match[1]);
+  });
+  browser.on("exit", () => failed(new Error(`the browser ended: ${said}`)));
+});
+const socket = new WebSocket(endpoint);
+await new Promise((open, failed) => {
+  socket.onopen = open;
+  socket.onerror = failed;
+});
+
+let last = 0;
+const waiting = new Map();
+const complaints = [];
+let session;
+socket.onmessage = ({ data }) => {
+  const message = JSON.parse(data);
+  if (message.id) {
+    const { resolve, reject } = waiting.get(message.id);
+    waiting.delete(message.id);
+    message.error ? reject(new Error(message.error.message)) : resolve(message.result);
+  } else if (message.method === "Runtime.exceptionThrown") {
+    complaints.push(message.params.exceptionDetails.exception?.description ?? "an exception");
+  } else if (message.method === "Log.entryAdded" && message.params.entry.level === "error") {
+    complaints.push(`${message.params.entry.text} ${message.params.entry.url ?? ""}`);
+  }
+};
+const call = (method, params = {}) => new Promise((resolve, reject) => {
+  last += 1;
+  waiting.set(last, { resolve, reject });
+  socket.send(JSON.stringify({ id: last, method, params, sessionId: session }));
+});
+const { targetId } = await call("Target.createTarget", { url: "about:blank" });
+({ sessionId: session } = await call("Target.attachToTarget", { targetId, flatten: true }));
+for (const domain of ["Page", "Runtime", "Log", "DOM"]) await call(`${domain}.enable`);
+
+const run = async (expression) => {
+  const { result, exceptionDetails } = await call("Runtime.evaluate", {
+    expression, returnByValue: true, awaitPromise: true,
+  });
+  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? expression);
+  return result.value;
+};
+// True sooner or later; a page that is being replaced has no answer yet.
+const until = async (expression, what, seconds = 30) => {
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    const is = await run(`document.readyState === "complete" && (${expression})`).catch(() => false);
+    if (is) return;
+    if (Date.now() > deadline) {
+      const seen = await run("location.href + '\\n' + document.body.innerText.slice(0, 600)").catch(String);
+      throw new Error(`not within ${seconds} s: ${what}\n${seen}`);
+    }
+    await new Promise((later) => setTimeout(later, 50));
+  }
+};
+const go = async (path) => {
+  await run("window.old = true");
+  await call("Page.navigate", { url: `http://${address}${path}` });
+  await until("!window.old", path);
+};
+const submit = (form, fields) => run(`(() => {
+  const form = document.querySelector(${JSON.stringify(form)});
+  for (const [name, value] of Object.entries(${JSON.stringify(fields)})) form.elements[name].value = value;
+  form.querySelector("button:not([hidden])").click();
+})()`);
+const html = async () => {
+  const { root } = await call("DOM.getDocument", { depth: 0 });
+  return (await call("DOM.getOuterHTML", { nodeId: root.nodeId })).outerHTML;
+};
+
+const audit = async () => {
+  await go("/");
+  await submit('form[action="/audits"]', { url: target, device: "desktop", network: "wifiFast", location: "us-tx" });
+  await until('document.querySelector(".js-phases")', "progress is shown");
+  // Kept as long as nobody reloads: whatever it sees came over the stream.
+  await run(`window.seen = []; new MutationObserver(() => {
+    const now = document.querySelector(".js-phases .now")?.dataset.phase;
+    if (now && seen.at(-1) !== now) { seen.push(now); sessionStorage.seen = seen.join(); }
+  }).observe(document.querySelector(".js-phases"), { subtree: true, attributes: true })`);
+  await until('location.pathname.startsWith("/reports/")', "the report opens by itself", 180);
+  const seen = (await run('sessionStorage.seen ?? ""')).split(",");
+  assert.ok(seen.includes("loading") && seen.includes("gathering"), `phases were told: ${seen}`);
+  return run("location.pathname");
+};
+
+await go("/");
+await submit('form[action="/sign-in"]', { key });
+await until('document.querySelector(".order select")', "signing in opens the form");
+const first = await audit();
+
+assert.equal(await run('document.querySelectorAll(".rings .ring").length'), 5);
+assert.equal(await run('document.querySelectorAll(".metric .curve").length'), 6);
+assert.ok(await run('[...document.images].every((image) => image.alt)'), "pictures have words");
+const order = (by) => run(`(() => {
+  const sort = document.querySelector(".js-sort");
+  sort.value = ${JSON.stringify(by)};
+  sort.dispatchEvent(new Event("change"));
+  return [...document.querySelectorAll(".waterfall li")].map((row) => Number(row.dataset.s));
+})()`);
+const sizes = await order("s");
+assert.ok(sizes.length >= 3, `${sizes.length} requests`);
+assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), "the heaviest request comes first");
+await order("n");
+await run('document.querySelector(\'.chip[data-kind="Document"]\').click()');
+assert.equal(await run('document.querySelectorAll(".waterfall li:not([hidden])").length'), 1);
+await run('document.querySelector(".waterfall summary").click()');
+assert.ok(await run('document.querySelector(".waterfall details").open && document.querySelector(".waterfall .more dl").innerText.includes("Wait")'));
+
+await submit('form[action$="/share"]', {});
+await until('document.querySelector(\'a[href^="/shared/"]\')', "the link is there");
+const link = await run('document.querySelector(\'a[href^="/shared/"]\').getAttribute("href")');
+assert.equal(await run(`fetch(${JSON.stringify(link)}, { credentials: "omit" }).then((reply) => reply.status)`), 200);
+await submit('form[action$="/share"]', {});
+await until('!document.querySelector(\'a[href^="/shared/"]\')', "the link is gone");
+
+await call("Emulation.setScriptExecutionDisabled", { value: true });
+await call("Page.navigate", { url: `http://${address}${first}` });
+await until('document.querySelector("#environment")', "the report is there without scripts");
+const still = await html();
+assert.match(still, /class="tools js-tools" hidden/, "what needs scripts is not shown without them");
+assert.match(still, /<li data-n="1"/);
+assert.match(still, /Performance: \d+ of 100/);
+await call("Emulation.setScriptExecutionDisabled", { value: false });
+
+const second = await audit();
+assert.notEqual(first, second);
+await run('document.querySelector(\'a[href^="/history"]\').click()');
+await until('document.querySelector(".trend")', "the history has a trend");
+await submit('form[action="/compare"]', {});
+await until('document.querySelectorAll(".film").length === 2', "two filmstrips on one time line");
+assert.ok(await run('document.body.innerText.includes("Checks that changed")'));
+
+await submit('form[action="/sign-out"]', {});
+await until('document.querySelector(\'form[action="/sign-in"]\')', "signed out");
+await go(first);
+assert.ok(await run('Boolean(document.querySelector(\'form[action="/sign-in"]\'))'), "a report asks for a key again");
+assert.deepEqual(complaints, [], "the browser has nothing to complain about");
+console.log("browsed");
+process.exit(0);

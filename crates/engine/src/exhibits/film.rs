@@ -1,0 +1,147 @@
+//! Pictures: a bounded filmstrip out of the trace, and the page at the end.
+
+use plumbline_bundle::Bundle;
+use plumbline_trace::Trace;
+use serde::{Deserialize, Serialize};
+
+use super::Marks;
+
+/// What the page looked like at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Frame {
+    pub at_ms: f64,
+    /// Into the pictures; none while nothing had been drawn.
+    pub picture: Option<usize>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Picture {
+    pub mime_type: String,
+    pub width_px: u32,
+    pub height_px: u32,
+    /// Base64.
+    pub data: String,
+}
+
+/// Enough to follow a load, few enough for one screen.
+const MOST_FRAMES: usize = 12;
+/// A filmstrip of a page that is complete early need not crawl.
+const SHORTEST_STEP_MS: f64 = 100.0;
+/// Steps that people can count in.
+const STEPS_MS: [f64; 14] = [
+    100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
+    5000.0, 10_000.0,
+];
+/// No picture of ours is as large; what is, is no picture.
+const LARGEST_PICTURE_CHARS: usize = 512 * 1024;
+
+pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Vec<Picture>) {
+    let shots = &trace.screenshots;
+    let Some(last) = shots.last() else {
+        return (Vec::new(), Vec::new());
+    };
+    let last_change_ms = trace.since_origin_ms(last.ts_us);
+    // Until the page no longer changes and everything marked has happened.
+    let shown = [marks.fcp_ms, marks.lcp_ms, marks.load_ms];
+    let until_ms = shown.into_iter().flatten().fold(last_change_ms, f64::max);
+    let until_ms = until_ms.min(end_ms.max(SHORTEST_STEP_MS));
+    let step_ms = step(until_ms);
+    let mut kept: Vec<usize> = Vec::new();
+    let mut film = Vec::new();
+    for index in 0..MOST_FRAMES {
+        let at_ms = step_ms * (index + 1) as f64;
+        let shown = shots
+            .iter()
+            .rposition(|shot| trace.since_origin_ms(shot.ts_us) <= at_ms)
+            .filter(|shot| shots[*shot].base64().len() <= LARGEST_PICTURE_CHARS);
+        let picture = shown.map(|shot| {
+            let known = kept.iter().position(|known| *known == shot);
+            known.unwrap_or_else(|| {
+                kept.push(shot);
+                kept.len() - 1
+            })
+        });
+        film.push(Frame { at_ms, picture });
+        if at_ms >= until_ms {
+            break;
+        }
+    }
+    let pictures = kept.into_iter().map(|shot| {
+        let data = shots[shot].base64().to_owned();
+        let (width_px, height_px) = shots[shot]
+            .jpeg()
+            .and_then(|jpeg| jpeg_size(&jpeg))
+            .unwrap_or_default();
+        Picture {
+            mime_type: "image/jpeg".to_owned(),
+            width_px,
+            height_px,
+            data,
+        }
+    });
+    (film, pictures.collect())
+}
+
+fn step(until_ms: f64) -> f64 {
+    let least = until_ms / MOST_FRAMES as f64;
+    let fits = STEPS_MS.into_iter().find(|step| *step >= least);
+    fits.unwrap_or_else(|| (least / 10_000.0).ceil() * 10_000.0)
+}
+
+/// From the frame header of a JPEG file (ITU-T T.81, B.2.2).
+fn jpeg_size(jpeg: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let header = jpeg.get(at..at + 9)?;
+        let (marker, length) = (header[1], u16::from_be_bytes([header[2], header[3]]));
+        if header[0] != 0xff {
+            return None;
+        }
+        if matches!(marker, 0xc0..=0xc2) {
+            let height = u16::from_be_bytes([header[5], header[6]]);
+            let width = u16::from_be_bytes([header[7], header[8]]);
+            return Some((width.into(), height.into()));
+        }
+        at += 2 + usize::from(length);
+    }
+}
+
+pub(super) fn screenshot(bundle: &Bundle) -> Option<Picture> {
+    let shot = bundle.screenshot.as_ref()?;
+    // A media type that goes into a header and a page: ours are these.
+    let known = matches!(
+        shot.mime_type.as_str(),
+        "image/webp" | "image/jpeg" | "image/png"
+    );
+    (known && shot.data.len() <= 4 * LARGEST_PICTURE_CHARS).then(|| Picture {
+        mime_type: shot.mime_type.clone(),
+        width_px: shot.width_px,
+        height_px: shot.height_px,
+        data: shot.data.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_and_frames_are_few() {
+        assert_eq!(step(300.0), 100.0);
+        assert_eq!(step(2900.0), 250.0);
+        assert_eq!(step(6100.0), 750.0);
+        assert_eq!(step(250_000.0), 30_000.0);
+    }
+
+    #[test]
+    fn a_picture_tells_its_size_and_anything_else_tells_nothing() {
+        let jpeg = [
+            0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0x01, 0xf4, 0, 0xfa, 3,
+        ];
+        assert_eq!(jpeg_size(&jpeg), Some((250, 500)));
+        assert_eq!(jpeg_size(&jpeg[..12]), None);
+        assert_eq!(jpeg_size(b"GIF89a-no-jpeg-at-all"), None);
+    }
+}

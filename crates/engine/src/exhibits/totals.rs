@@ -1,0 +1,41 @@
+//! Requests and bytes, added up.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::RequestShown;
+
+/// What one type of resource, or one host, had in the load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Share {
+    pub name: String,
+    pub requests: usize,
+    /// As sent over the network.
+    pub bytes: u64,
+    pub third_party: bool,
+}
+
+pub(super) fn by_type(requests: &[RequestShown]) -> Vec<Share> {
+    added_up(requests, |request| request.kind.clone())
+}
+
+pub(super) fn by_host(requests: &[RequestShown]) -> Vec<Share> {
+    added_up(requests, |request| request.host.clone())
+}
+
+fn added_up(requests: &[RequestShown], name: impl Fn(&RequestShown) -> String) -> Vec<Share> {
+    let mut shares: BTreeMap<String, Share> = BTreeMap::new();
+    for request in requests {
+        let name = name(request);
+        let share = shares.entry(name.clone()).or_default();
+        share.name = name;
+        share.requests += 1;
+        share.bytes += request.transfer_bytes;
+        share.third_party |= request.third_party;
+    }
+    let mut shares: Vec<Share> = shares.into_values().collect();
+    shares.sort_by_key(|share| (std::cmp::Reverse(share.bytes), share.name.clone()));
+    shares
+}

@@ -1,0 +1,125 @@
+//! What there is to show of every recorded page load holds together.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, MainDocument};
+use plumbline_engine::exhibits::{Exhibits, exhibits};
+use std::io::Read;
+
+/// The recorded loads of `tests/data`, as bundles.
+fn bundles() -> Vec<(String, Bundle)> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let unpacked = |file: &Path| {
+        let mut text = Vec::new();
+        let packed = fs::read(file).ok()?;
+        GzDecoder::new(&packed[..]).read_to_end(&mut text).ok()?;
+        Some(text)
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&data).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = file.strip_suffix(".trace.json.gz") else {
+            continue;
+        };
+        let log = unpacked(&data.join(format!("{name}.log.json.gz")));
+        let bundle = Bundle {
+            format: FORMAT,
+            requested_url: "http://127.0.0.1/".to_owned(),
+            final_url: "http://127.0.0.1/".to_owned(),
+            document: MainDocument::default(),
+            browser: BrowserIdentity::default(),
+            trace: unpacked(&data.join(&file)).unwrap(),
+            log: log.unwrap_or_else(|| b"[]".to_vec()),
+            screenshot: None,
+            artifacts: Default::default(),
+            warnings: Vec::new(),
+            timings: Vec::new(),
+        };
+        found.push((name.to_owned(), bundle));
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+fn check(name: &str, shown: &Exhibits) {
+    assert!(shown.film.len() <= 12, "{name}");
+    for pair in shown.film.windows(2) {
+        let even = pair[1].at_ms - pair[0].at_ms - shown.film[0].at_ms;
+        assert!(even.abs() < 1e-6, "{name}: frames stand at even times");
+    }
+    for frame in &shown.film {
+        assert!(
+            frame
+                .picture
+                .is_none_or(|index| index < shown.pictures.len())
+        );
+    }
+    let used = |index| shown.film.iter().any(|frame| frame.picture == Some(index));
+    assert!(
+        (0..shown.pictures.len()).all(used),
+        "{name}: no picture is kept for nothing"
+    );
+    for pair in shown.requests.windows(2) {
+        assert!(pair[0].start_ms <= pair[1].start_ms, "{name}: in order");
+    }
+    for request in &shown.requests {
+        let phases = request.phases;
+        let sum: f64 = [
+            Some(phases.queue_ms),
+            phases.dns_ms,
+            phases.connect_ms,
+            phases.tls_ms,
+            phases.wait_ms,
+            phases.receive_ms,
+        ]
+        .into_iter()
+        .flatten()
+        .sum();
+        if let Some(end_ms) = request.end_ms {
+            let took = end_ms - request.start_ms;
+            assert!(
+                sum <= took + 5.0,
+                "{name} {}: {sum} of {took} ms",
+                request.url
+            );
+            assert!(end_ms <= shown.end_ms + 0.001, "{name}");
+        }
+    }
+    let by_type: u64 = shown.by_type.iter().map(|share| share.bytes).sum();
+    let by_host: u64 = shown.by_host.iter().map(|share| share.bytes).sum();
+    assert_eq!(by_type, by_host, "{name}");
+    let busy: f64 = shown.main_thread.total_ms.iter().sum();
+    assert!(
+        busy <= shown.end_ms + 5.0,
+        "{name}: one thread, one thing at a time"
+    );
+}
+
+#[test]
+fn what_is_shown_of_every_recorded_load_holds_together() {
+    for (name, bundle) in bundles() {
+        if let Some(shown) = exhibits(&bundle) {
+            check(&name, &shown);
+            let packed = shown.pack().unwrap();
+            let unpacked = Exhibits::unpack(&packed).unwrap();
+            assert!(unpacked == shown, "{name} comes back as it was");
+        }
+    }
+}
+
+#[test]
+fn the_same_bundle_gives_the_same_bytes() {
+    let (_, bundle) = bundles().swap_remove(0);
+    let pack = || exhibits(&bundle).map(|shown| shown.pack().unwrap());
+    assert_eq!(pack(), pack());
+}
+
+#[test]
+fn without_a_readable_trace_there_is_nothing_to_show() {
+    let (_, mut bundle) = bundles().swap_remove(0);
+    bundle.trace = b"{".to_vec();
+    assert_eq!(exhibits(&bundle), None);
+}

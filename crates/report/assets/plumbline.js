@@ -1,0 +1,89 @@
+// Everything works without this file. It adds: sorting and filtering of requests, live progress, printing with
+// all open, and marks opened checks that a link points to.
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+const tools = document.querySelector(".js-tools");
+const list = document.querySelector(".waterfall");
+if (tools && list) {
+  tools.hidden = false;
+  const rows = all("li", list);
+  const said = document.querySelector(".js-none");
+  const chips = all(".chip", tools);
+  const find = tools.querySelector(".js-find");
+  const show = () => {
+    const kinds = new Set(chips.filter((chip) => chip.ariaPressed === "true").map((chip) => chip.dataset.kind));
+    const words = find.value.trim().toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      const fits = (!kinds.size || kinds.has(row.dataset.t))
+        && (!words || row.querySelector(".url").textContent.toLowerCase().includes(words));
+      row.hidden = !fits;
+      shown += fits;
+    }
+    said.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} requests are shown.`;
+  };
+  for (const chip of chips) {
+    chip.addEventListener("click", () => {
+      chip.ariaPressed = chip.ariaPressed === "true" ? "false" : "true";
+      show();
+    });
+  }
+  find.addEventListener("input", show);
+  tools.querySelector(".js-sort").addEventListener("change", (event) => {
+    const by = event.target.value;
+    const order = {
+      n: (a, b) => a.dataset.n - b.dataset.n,
+      d: (a, b) => b.dataset.d - a.dataset.d,
+      s: (a, b) => b.dataset.s - a.dataset.s,
+      t: (a, b) => a.dataset.t.localeCompare(b.dataset.t) || a.dataset.n - b.dataset.n,
+    }[by];
+    list.append(...rows.sort(order));
+  });
+}
+
+const open = () => {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let node = target; node; node = node.parentElement) {
+    if (node.localName === "details") node.open = true;
+  }
+  if (target) target.scrollIntoView();
+};
+addEventListener("hashchange", open);
+open();
+
+for (const button of all(".js-print")) {
+  button.hidden = false;
+  button.addEventListener("click", () => print());
+}
+addEventListener("beforeprint", () => {
+  for (const details of all(".check.poor")) details.open = true;
+});
+
+const phases = document.querySelector(".js-phases");
+if (phases && window.EventSource) {
+  const events = new EventSource(phases.dataset.events);
+  const said = document.querySelector(".js-said");
+  events.addEventListener("phase", (event) => {
+    const items = all("li", phases);
+    const now = items.findIndex((item) => item.dataset.phase === event.data);
+    items.forEach((item, index) => {
+      item.className = index < now ? "done" : index === now ? "now" : "";
+      item.ariaCurrent = index === now ? "step" : null;
+    });
+    if (now >= 0) said.textContent = items[now].textContent;
+  });
+  events.addEventListener("done", (event) => {
+    events.close();
+    location.replace(event.data);
+  });
+  // A server that does not stream, or is gone: ask again by loading the page.
+  let failures = 0;
+  events.addEventListener("open", () => (failures = 0));
+  events.addEventListener("error", () => {
+    failures += 1;
+    if (failures > 2) {
+      events.close();
+      setTimeout(() => location.reload(), 3000);
+    }
+  });
+}

@@ -1,0 +1,16 @@
+//! Charts as SVG: numbers in, markup out. Nothing that a page said is written here, except as numbers;
+//! colours are classes of the stylesheet.
+
+mod axis;
+mod curve;
+mod main_thread;
+mod ring;
+mod trend;
+mod waterfall;
+
+pub(super) use axis::Axis;
+pub(super) use curve::curve;
+pub(super) use main_thread::main_thread;
+pub(super) use ring::ring;
+pub(super) use trend::{Point, trend};
+pub(super) use waterfall::{bar, overview};

@@ -1,0 +1,65 @@
+use std::fmt::Write;
+
+use plumbline_engine::exhibits::RequestShown;
+
+use super::axis::{Axis, WIDTH};
+use crate::html::figures::coordinate;
+
+/// One request's phases from left to right. What it says is also in the row's words.
+pub(crate) fn bar(request: &RequestShown, axis: Axis) -> String {
+    format!(
+        r#"<svg class="bar" viewBox="0 0 {WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>"#,
+        pieces(request, axis, 0.0, 10.0)
+    )
+}
+
+/// All requests in one picture, a thin line each, for two audits side by side.
+pub(crate) fn overview(requests: &[RequestShown], axis: Axis, said: &str) -> String {
+    const LINE: f64 = 4.0;
+    // A few requests are not drawn as blocks.
+    let height = LINE * requests.len().max(24) as f64;
+    let mut svg = format!(
+        r#"<svg class="overview" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none" role="img" aria-label="{said}">"#
+    );
+    for (row, request) in requests.iter().enumerate() {
+        svg.push_str(&pieces(request, axis, row as f64 * LINE, LINE - 1.0));
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn pieces(request: &RequestShown, axis: Axis, top: f64, height: f64) -> String {
+    let phases = &request.phases;
+    let mut at_ms = request.start_ms.max(0.0);
+    let mut out = String::new();
+    let (y, h) = (coordinate(top), coordinate(height));
+    let mut piece = |class: &str, ms: f64, least: f64| {
+        let x = axis.x(at_ms);
+        let width = (axis.x(at_ms + ms) - x).max(least).min(WIDTH - x);
+        at_ms += ms;
+        if width >= 0.05 {
+            let _ = write!(
+                out,
+                r#"<rect class="{class}" x="{}" y="{y}" width="{}" height="{h}"/>"#,
+                coordinate(x),
+                coordinate(width),
+            );
+        }
+    };
+    piece("q", phases.queue_ms, 0.0);
+    piece("d", phases.dns_ms.unwrap_or_default(), 0.0);
+    piece("c", phases.connect_ms.unwrap_or_default(), 0.0);
+    piece("t", phases.tls_ms.unwrap_or_default(), 0.0);
+    piece("w", phases.wait_ms.unwrap_or_default(), 0.0);
+    match (phases.receive_ms, request.end_ms) {
+        // However fast it came, it is there to be seen.
+        (Some(receive_ms), _) => piece("r", receive_ms, 1.5),
+        // Never answered: blocked, refused, or still open at the end.
+        (None, Some(end_ms)) => {
+            let rest = (end_ms - request.start_ms - phases.queue_ms).max(0.0);
+            piece("f", rest, 2.0);
+        }
+        (None, None) => piece("f", (axis.end_ms - request.start_ms).max(0.0), 2.0),
+    }
+    out
+}

@@ -1,0 +1,237 @@
+//! Two audits side by side: what got better, what got worse.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use plumbline_engine::category::CheckResult;
+use plumbline_engine::checks::Verdict;
+use plumbline_engine::exhibits::Exhibits;
+use plumbline_engine::report::Report;
+
+use super::HtmlError;
+use super::charts::{self, Axis};
+use super::chrome::Chrome;
+use super::figures::{Grade, bytes, date};
+use super::load::{FilmView, film_until};
+use super::pictures::Source;
+use super::summary::{METRICS, metric, value_text};
+
+/// One of the two.
+pub struct Compared<'a> {
+    pub audit_id: &'a str,
+    pub created_at_ms: i64,
+    pub report: &'a str,
+    pub exhibits: Option<&'a [u8]>,
+}
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct CompareTemplate<'a> {
+    chrome: &'a Chrome,
+    sides: [SideView; 2],
+    same_conditions: bool,
+    rows: Vec<Row>,
+    fixed: Vec<Change>,
+    broken: Vec<Change>,
+}
+
+struct SideView {
+    name: &'static str,
+    href: String,
+    url: String,
+    when: String,
+    conditions: String,
+    film: Option<FilmView>,
+    waterfall: Option<String>,
+}
+
+struct Row {
+    name: &'static str,
+    values: [(&'static str, String); 2],
+    /// `better`, `worse` or nothing.
+    class: &'static str,
+    change: String,
+}
+
+struct Change {
+    title: String,
+    category: String,
+}
+
+pub fn compare_page(
+    chrome: &Chrome,
+    before: &Compared<'_>,
+    after: &Compared<'_>,
+) -> Result<String, HtmlError> {
+    let reports: [Report; 2] = [
+        serde_json::from_str(before.report)?,
+        serde_json::from_str(after.report)?,
+    ];
+    let unpacked = |side: &Compared<'_>| side.exhibits.map(Exhibits::unpack).transpose();
+    let exhibits = [unpacked(before)?, unpacked(after)?];
+    // Both on one time line: the longer decides.
+    let longest = |of: fn(&Exhibits) -> f64| exhibits.iter().flatten().map(of).fold(0.0, f64::max);
+    let film_ms = longest(|exhibits| exhibits.film.last().map_or(0.0, |frame| frame.at_ms));
+    let axis = Axis {
+        end_ms: longest(|exhibits| exhibits.end_ms),
+    };
+    let side = |index: usize, compared: &Compared<'_>, name: &'static str| {
+        let (report, exhibits) = (&reports[index], exhibits[index].as_ref());
+        let path = format!("/reports/{}", compared.audit_id);
+        let conditions = &report.conditions;
+        SideView {
+            name,
+            url: report
+                .final_url
+                .clone()
+                .unwrap_or_else(|| report.requested_url.clone()),
+            when: date(compared.created_at_ms),
+            conditions: format!(
+                "{} · {} · {}",
+                conditions.device.name, conditions.network.name, conditions.location.name
+            ),
+            film: exhibits
+                .and_then(|exhibits| film_until(exhibits, &Source::Below(path.clone()), film_ms)),
+            waterfall: exhibits.map(|exhibits| {
+                let said = format!("{name}: waterfall of {} requests", exhibits.requests.len());
+                charts::overview(&exhibits.requests, axis, &said)
+            }),
+            href: path,
+        }
+    };
+    let sides = [side(0, before, "Before"), side(1, after, "After")];
+    let (fixed, broken) = changes(&reports[0], &reports[1]);
+    let template = CompareTemplate {
+        chrome,
+        same_conditions: sides[0].conditions == sides[1].conditions,
+        sides,
+        rows: rows(&reports, [exhibits[0].as_ref(), exhibits[1].as_ref()]),
+        fixed,
+        broken,
+    };
+    Ok(template.render()?)
+}
+
+fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, of) in [
+        (
+            "Performance",
+            (|r: &Report| r.scores.performance) as fn(&Report) -> Option<u8>,
+        ),
+        ("Accessibility", |r| r.scores.accessibility),
+        ("Best practices", |r| r.scores.best_practices),
+        ("SEO", |r| r.scores.seo),
+        ("PWA", |r| r.scores.pwa),
+    ] {
+        let scores = [of(&reports[0]), of(&reports[1])];
+        let numbers = scores.map(|score| score.map(f64::from));
+        let shown = scores.map(|score| {
+            let text = score.map_or("–".to_owned(), |score| score.to_string());
+            (Grade::of_score(score).class(), text)
+        });
+        rows.push(row(name, numbers, shown, true, |change| {
+            format!("{change:+.0}")
+        }));
+    }
+    for (kind, name, _) in METRICS {
+        let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
+        let values = [measured(&reports[0]), measured(&reports[1])];
+        let shown = values.map(|value| {
+            let text = value.map_or("–".to_owned(), |value| value_text(kind, value.value));
+            (Grade::of_metric(value).class(), text)
+        });
+        let numbers = values.map(|value| value.map(|value| value.value));
+        rows.push(row(name, numbers, shown, false, |change| {
+            let size = value_text(kind, change.abs());
+            format!("{}{size}", if change < 0.0 { '−' } else { '+' })
+        }));
+    }
+    let weights = exhibits.map(|exhibits| {
+        exhibits.map(|exhibits| {
+            exhibits
+                .requests
+                .iter()
+                .map(|r| r.transfer_bytes)
+                .sum::<u64>()
+        })
+    });
+    let shown = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
+    let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
+    rows.push(row("Over the network", numbers, shown, false, |change| {
+        format!(
+            "{}{}",
+            if change < 0.0 { '−' } else { '+' },
+            bytes(change.abs() as u64)
+        )
+    }));
+    let counts = exhibits.map(|exhibits| exhibits.map(|exhibits| exhibits.requests.len()));
+    let shown = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
+    let numbers = counts.map(|count| count.map(|count| count as f64));
+    rows.push(row("Requests", numbers, shown, false, |change| {
+        format!("{change:+.0}")
+    }));
+    rows
+}
+
+fn row(
+    name: &'static str,
+    numbers: [Option<f64>; 2],
+    values: [(&'static str, String); 2],
+    more_is_better: bool,
+    text: impl Fn(f64) -> String,
+) -> Row {
+    let same = values[0].1 == values[1].1;
+    let change = match numbers {
+        [Some(before), Some(after)] if !same => Some(after - before),
+        _ => None,
+    };
+    // Two visits of one page differ by some hundredths; that is no news.
+    let largest = numbers.into_iter().flatten().fold(0.0, f64::max);
+    let seen = if more_is_better { 1.0 } else { largest * 0.03 };
+    Row {
+        name,
+        values,
+        class: match change {
+            Some(change) if change.abs() < seen => "",
+            Some(change) if (change > 0.0) == more_is_better => "better",
+            Some(_) => "worse",
+            None => "",
+        },
+        change: change.map_or_else(|| if same { "=" } else { "" }.to_owned(), text),
+    }
+}
+
+/// Checks that fail on one side only.
+fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
+    type Failed<'a> = BTreeMap<(&'static str, &'a str), (&'a str, &'a CheckResult)>;
+    fn all(report: &Report) -> Failed<'_> {
+        let categories = report.categories.iter();
+        categories
+            .flat_map(|category| {
+                category.checks.iter().map(move |check| {
+                    let id = (category.id.as_str(), check.id.as_str());
+                    (id, (category.title.as_str(), check))
+                })
+            })
+            .collect()
+    }
+    let (before, after) = (all(before), all(after));
+    let failed = |check: &CheckResult| check.verdict == Verdict::Fail;
+    let mut changes = (Vec::new(), Vec::new());
+    for (id, (category, now)) in &after {
+        let Some((_, then)) = before.get(id) else {
+            continue;
+        };
+        let change = Change {
+            title: now.title.clone(),
+            category: (*category).to_owned(),
+        };
+        match (failed(then), failed(now)) {
+            (true, false) => changes.0.push(change),
+            (false, true) => changes.1.push(change),
+            _ => {}
+        }
+    }
+    changes
+}

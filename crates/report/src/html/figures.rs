@@ -1,0 +1,132 @@
+//! Numbers as people read them.
+
+use plumbline_engine::report::Metric;
+
+/// A space at which no line ends.
+const NBSP: char = '\u{a0}';
+
+pub(super) fn ms(ms: f64) -> String {
+    let ms = ms.max(0.0);
+    if ms.round() < 1000.0 {
+        format!("{}{NBSP}ms", ms.round())
+    } else if ms < 10_000.0 {
+        format!("{:.2}{NBSP}s", ms / 1000.0)
+    } else {
+        format!("{:.1}{NBSP}s", ms / 1000.0)
+    }
+}
+
+/// A point on an axis: no more digits than the step needs.
+pub(super) fn tick(ms: f64) -> String {
+    if ms == 0.0 {
+        return "0".to_owned();
+    }
+    let seconds = ms / 1000.0;
+    let text = format!("{seconds:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}{NBSP}s")
+}
+
+/// Decimal units, as networks are measured.
+pub(super) fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes}{NBSP}B"),
+        1_000..10_000 => format!("{:.1}{NBSP}kB", bytes as f64 / 1e3),
+        10_000..1_000_000 => format!("{:.0}{NBSP}kB", bytes as f64 / 1e3),
+        _ => format!("{:.2}{NBSP}MB", bytes as f64 / 1e6),
+    }
+}
+
+pub(super) fn count(number: usize, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1{NBSP}{one}"),
+        _ => format!("{number}{NBSP}{many}"),
+    }
+}
+
+/// Coordinates of a chart: a tenth of a unit is below what a screen shows.
+pub(super) fn coordinate(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+/// Good, middling or poor, by Lighthouse's limits for scores: at least 90, at least 50.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grade {
+    Good,
+    Middling,
+    Poor,
+    Unknown,
+}
+
+impl Grade {
+    pub(super) fn of_score(score: Option<u8>) -> Self {
+        match score {
+            Some(90..) => Self::Good,
+            Some(50..) => Self::Middling,
+            Some(_) => Self::Poor,
+            None => Self::Unknown,
+        }
+    }
+
+    pub(super) fn of_metric(metric: Option<Metric>) -> Self {
+        Self::of_score(metric.map(|metric| (metric.score * 100.0).round() as u8))
+    }
+
+    /// The class in the stylesheet.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Middling => "middling",
+            Self::Poor => "poor",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Never by colour alone.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Middling => "needs improvement",
+            Self::Poor => "poor",
+            Self::Unknown => "not measured",
+        }
+    }
+}
+
+/// `15 Nov 2026, 05:18 UTC`.
+pub(super) fn date(ms_since_epoch: i64) -> String {
+    let time =
+        jiff::Timestamp::from_millisecond(ms_since_epoch).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    time.strftime("%-d %b %Y, %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_have_units() {
+        for (value, text) in [
+            (0.0, "0\u{a0}ms"),
+            (999.4, "999\u{a0}ms"),
+            (999.6, "1.00\u{a0}s"),
+            (1545.4, "1.55\u{a0}s"),
+            (31_250.0, "31.2\u{a0}s"),
+        ] {
+            assert_eq!(ms(value), text);
+        }
+        assert_eq!(tick(2500.0), "2.5\u{a0}s");
+        assert_eq!(bytes(9_332), "9.3\u{a0}kB");
+        assert_eq!(bytes(186_877), "187\u{a0}kB");
+        assert_eq!(bytes(1_250_000), "1.25\u{a0}MB");
+    }
+
+    #[test]
+    fn grades_change_at_ninety_and_fifty() {
+        assert_eq!(Grade::of_score(Some(90)), Grade::Good);
+        assert_eq!(Grade::of_score(Some(89)), Grade::Middling);
+        assert_eq!(Grade::of_score(Some(49)), Grade::Poor);
+        assert_eq!(Grade::of_score(None), Grade::Unknown);
+    }
+}

@@ -1,0 +1,59 @@
+//! Sentences of ours that name code between backticks.
+
+use std::fmt;
+
+/// Written into a page, escaped, with what stands between backticks as code.
+pub(super) struct Words(pub(super) String);
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_str();
+        while let Some((before, code, after)) = next_code(rest) {
+            escape(f, before)?;
+            f.write_str("<code>")?;
+            escape(f, code)?;
+            f.write_str("</code>")?;
+            rest = after;
+        }
+        escape(f, rest)
+    }
+}
+
+impl askama::filters::HtmlSafe for Words {}
+
+fn next_code(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, from) = text.split_once('`')?;
+    let (code, after) = from.split_once('`')?;
+    Some((before, code, after))
+}
+
+fn escape(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        match c {
+            '&' => f.write_str("&amp;")?,
+            '<' => f.write_str("&lt;")?,
+            '>' => f.write_str("&gt;")?,
+            '"' => f.write_str("&quot;")?,
+            '\'' => f.write_str("&#39;")?,
+            c => write!(f, "{c}")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_everything_is_escaped() {
+        for (text, html) in [
+            ("Use `<b>`.", "Use <code>&lt;b&gt;</code>."),
+            ("`a` & `b`", "<code>a</code> &amp; <code>b</code>"),
+            ("one ` alone", "one ` alone"),
+            ("`<script>", "`&lt;script&gt;"),
+        ] {
+            assert_eq!(Words(text.to_owned()).to_string(), html);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The service as people see it: pages made by `plumbline_report::html`, served here.
+//!
+//! `door.rs` makes errors of page routes into pages, compresses, and sets the pages' headers; `session.rs`
+//! knows who is signed in. What a page needs beyond the API's store is [`Pages`].
+
+mod assets;
+mod compare;
+mod door;
+mod form;
+mod phases;
+mod progress;
+mod report;
+mod session;
+mod start;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use plumbline_store::{FileBlobs, PageStore};
+
+pub(crate) use door::page_door;
+pub use phases::Phases;
+
+use crate::{errors::Failure, router::Shared};
+
+/// What pages are made from.
+#[derive(Clone)]
+pub struct Pages {
+    pub store: Arc<dyn PageStore>,
+    /// Packed exhibits by audit id.
+    pub exhibits: FileBlobs,
+    /// How far running audits are.
+    pub phases: Phases,
+}
+
+/// Every page there is.
+pub(crate) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/", get(start::page))
+        .route("/sign-in", post(session::sign_in))
+        .route("/sign-out", post(session::sign_out))
+        .route("/audits", post(start::start))
+        .route("/audits/{id}", get(progress::page))
+        .route("/audits/{id}/events", get(progress::events))
+        .route("/reports/{id}", get(report::page))
+        .route("/reports/{id}/share", post(report::share))
+        .route("/reports/{id}/{picture}", get(report::picture))
+        .route("/shared/{token}", get(report::shared))
+        .route("/shared/{token}/{picture}", get(report::shared_picture))
+        .route("/history", get(compare::history))
+        .route("/compare", get(compare::compare))
+        .route("/assets/{file}", get(assets::asset))
+}
+
+impl Pages {
+    /// None where they were not kept, or no longer.
+    async fn exhibits_of(&self, audit_id: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let (blobs, name) = (self.exhibits.clone(), audit_id.to_owned());
+        let read = tokio::task::spawn_blocking(move || blobs.get(&name)).await;
+        match read.map_err(Failure::internal)? {
+            // No name of a blob: then there is none.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            read => read.map_err(Failure::internal),
+        }
+    }
+}
+
+/// The pages' part of the service; their routes exist only where there is one.
+fn of(service: &Shared) -> Result<&Pages, Failure> {
+    service.app.pages.as_ref().ok_or(Failure::NotFound)
+}

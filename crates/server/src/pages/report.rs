@@ -1,0 +1,132 @@
+//! Reports, for their owners and for whoever has a link.
+
+use axum::{
+    extract::{Path, State},
+    http::{HeaderValue, header},
+    response::{Html, IntoResponse, Response},
+};
+use plumbline_report::html::{self, Chrome, PictureId, ReportPage, Sharing};
+use plumbline_store::{StoreError, StoredReport, random_text};
+
+use super::form::Form;
+use super::of;
+use super::session::{Visitor, see_other};
+use crate::{api::PathId, errors::Failure, router::Shared};
+
+/// Letters and digits, 62 kinds each: 190 bits, which nobody guesses.
+const TOKEN_CHARS: usize = 32;
+
+/// `GET /reports/{id}`
+pub(crate) async fn page(
+    State(service): State<Shared>,
+    visitor: Visitor,
+    PathId(id): PathId,
+) -> Result<Response, Failure> {
+    let found = service.app.store.report(&visitor.account_id, &id).await?;
+    let stored = found.ok_or(Failure::NotFound)?;
+    let token = of(&service)?.store.share_token(&visitor.account_id, &id);
+    let shared = token.await?.map(|token| format!("/shared/{token}"));
+    let sharing = shared.as_deref().map_or(Sharing::Off, Sharing::On);
+    render(
+        &service,
+        &stored,
+        visitor.chrome(),
+        &format!("/reports/{id}"),
+        sharing,
+    )
+    .await
+}
+
+/// `GET /shared/{token}`
+pub(crate) async fn shared(
+    State(service): State<Shared>,
+    PathId(token): PathId,
+) -> Result<Response, Failure> {
+    let found = of(&service)?.store.shared_report(&token).await?;
+    let stored = found.ok_or(Failure::NotFound)?;
+    let path = format!("/shared/{token}");
+    render(&service, &stored, Chrome::shared(), &path, Sharing::NotOurs).await
+}
+
+async fn render(
+    service: &Shared,
+    stored: &StoredReport,
+    chrome: Chrome,
+    path: &str,
+    sharing: Sharing<'_>,
+) -> Result<Response, Failure> {
+    let exhibits = of(service)?.exhibits_of(&stored.audit_id).await?;
+    let page = html::report_page(&ReportPage {
+        chrome,
+        audit_id: &stored.audit_id,
+        created_at_ms: stored.created_at.0,
+        report: &stored.report,
+        exhibits: exhibits.as_deref(),
+        path,
+        sharing,
+    });
+    Ok(Html(page.map_err(Failure::internal)?).into_response())
+}
+
+/// `POST /reports/{id}/share` with `share=on` or `share=off`.
+pub(crate) async fn share(
+    State(service): State<Shared>,
+    visitor: Visitor,
+    PathId(id): PathId,
+    mut form: Form,
+) -> Result<Response, Failure> {
+    let token = match form.take("share").as_str() {
+        "on" => Some(
+            random_text(TOKEN_CHARS)
+                .map_err(|error| Failure::internal(format!("no random source: {error}")))?,
+        ),
+        "off" => None,
+        _ => return Err(Failure::InvalidBody),
+    };
+    let now = (service.app.clock)();
+    let store = &of(&service)?.store;
+    match store
+        .share(&visitor.account_id, &id, token.as_deref(), now)
+        .await
+    {
+        Ok(()) => Ok(see_other(&format!("/reports/{id}"))),
+        Err(StoreError::NotFound(_)) => Err(Failure::NotFound),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `GET /reports/{id}/{picture}`
+pub(crate) async fn picture(
+    State(service): State<Shared>,
+    visitor: Visitor,
+    Path((id, file)): Path<(String, String)>,
+) -> Result<Response, Failure> {
+    let found = service.app.store.report(&visitor.account_id, &id).await?;
+    show(&service, &found.ok_or(Failure::NotFound)?, &file).await
+}
+
+/// `GET /shared/{token}/{picture}`
+pub(crate) async fn shared_picture(
+    State(service): State<Shared>,
+    Path((token, file)): Path<(String, String)>,
+) -> Result<Response, Failure> {
+    let found = of(&service)?.store.shared_report(&token).await?;
+    show(&service, &found.ok_or(Failure::NotFound)?, &file).await
+}
+
+async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Response, Failure> {
+    let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
+    let exhibits = of(service)?.exhibits_of(&stored.audit_id).await?;
+    let exhibits = exhibits.ok_or(Failure::NotFound)?;
+    let picture = html::picture(&exhibits, id).map_err(Failure::internal)?;
+    let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        // A report never changes; only the one browser that may see it keeps a copy, for an hour.
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("private, max-age=3600"),
+        ),
+    ];
+    Ok((headers, bytes).into_response())
+}

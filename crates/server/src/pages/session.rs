@@ -1,0 +1,180 @@
+//! Who is signed in: a random secret in a cookie that scripts cannot read, its digest in the store.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{FromRequestParts, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use plumbline_report::html::Chrome;
+use plumbline_store::{Key, KeyDigest, random_text, session_digest};
+
+use super::form::{Form, cookie};
+use super::{of, start};
+use crate::{errors::Failure, router::Shared};
+
+const COOKIE: &str = "plumbline_session";
+const SECRET_CHARS: usize = 43;
+const LASTS: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// Whoever is signed in.
+pub(crate) struct Visitor {
+    pub(crate) key_id: String,
+    pub(crate) account_id: String,
+    pub(crate) account_name: String,
+    pub(crate) credits: i64,
+}
+
+impl Visitor {
+    pub(crate) fn chrome(&self) -> Chrome {
+        Chrome::signed_in(self.account_name.clone())
+    }
+
+    /// Nobody where there is no session, it is over, or its key is revoked.
+    pub(crate) async fn of(headers: &HeaderMap, service: &Shared) -> Result<Option<Self>, Failure> {
+        let Some(secret) = cookie(headers, COOKIE) else {
+            return Ok(None);
+        };
+        let now = (service.app.clock)();
+        let digest = session_digest(secret);
+        let key = of(service)?.store.session(digest, now).await?;
+        Ok(key.filter(|key| key.is_usable(now)).map(|key| Self {
+            key_id: key.id,
+            account_id: key.account_id,
+            account_name: key.account_name,
+            credits: key.credits,
+        }))
+    }
+}
+
+/// Who is not signed in is asked to, and comes back to where they wanted to go.
+impl FromRequestParts<Shared> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Response> {
+        match Self::of(&parts.headers, service).await {
+            Ok(Some(visitor)) => Ok(visitor),
+            Ok(None) => {
+                let to = parts.uri.path_and_query().map_or("/", |to| to.as_str());
+                let query: String = url::form_urlencoded::Serializer::new(String::new())
+                    .append_pair("to", to)
+                    .finish();
+                Err(see_other(&format!("/?{query}")))
+            }
+            Err(failure) => Err(failure.into_response()),
+        }
+    }
+}
+
+/// `POST /sign-in`
+pub(crate) async fn sign_in(
+    State(service): State<Shared>,
+    headers: HeaderMap,
+    mut form: Form,
+) -> Result<Response, Failure> {
+    let to = own_path(form.take("to"));
+    let now = (service.app.clock)();
+    let Some(key) = proven(&service, form.take("key").trim()).await? else {
+        let page = start::signed_out(&to, Some("No such key. It may have been revoked."))?;
+        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+    };
+    let secret = random_text(SECRET_CHARS)
+        .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
+    let opened =
+        of(&service)?
+            .store
+            .open_session(session_digest(&secret), key.id(), now.plus(LASTS), now);
+    opened.await?;
+    let mut response = see_other(&to);
+    set_cookie(&mut response, &headers, COOKIE, &secret, LASTS);
+    Ok(response)
+}
+
+async fn proven(service: &Shared, text: &str) -> Result<Option<Key>, Failure> {
+    let Some(key) = Key::parse(text) else {
+        return Ok(None);
+    };
+    let record = service.app.store.key(key.id()).await?;
+    // An unknown id is compared too, so that the time of an answer tells nothing about it.
+    let stored = record.as_ref().map_or(KeyDigest([0; 32]), |r| r.digest);
+    let is_proven = stored == key.digest();
+    let now = (service.app.clock)();
+    let usable = record.is_some_and(|record| record.is_usable(now));
+    Ok((is_proven && usable).then_some(key))
+}
+
+/// `POST /sign-out`
+pub(crate) async fn sign_out(
+    State(service): State<Shared>,
+    headers: HeaderMap,
+    _form: Form,
+) -> Result<Response, Failure> {
+    if let Some(secret) = cookie(&headers, COOKIE) {
+        let closed = of(&service)?.store.close_session(session_digest(secret));
+        closed.await?;
+    }
+    let mut response = see_other("/");
+    set_cookie(&mut response, &headers, COOKIE, "", Duration::ZERO);
+    Ok(response)
+}
+
+/// A place of ours to go on to, or the start: never another site.
+fn own_path(to: String) -> String {
+    let is_own = to.starts_with('/')
+        && !to.starts_with("//")
+        && !to.contains('\\')
+        && !to.contains(|c: char| c.is_control());
+    if is_own { to } else { "/".to_owned() }
+}
+
+pub(super) fn see_other(to: &str) -> Response {
+    match HeaderValue::try_from(to) {
+        Ok(to) => (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response(),
+        Err(error) => Failure::internal(error).into_response(),
+    }
+}
+
+/// Not for scripts, not for other sites; not in the clear where the client came over TLS.
+pub(super) fn set_cookie(
+    response: &mut Response,
+    headers: &HeaderMap,
+    name: &str,
+    value: &str,
+    lasts: Duration,
+) {
+    let forwarded = headers.get("x-forwarded-proto");
+    let secure = if forwarded.is_some_and(|proto| proto == "https") {
+        "; Secure"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}",
+        lasts.as_secs()
+    );
+    // Names and values are letters and digits of ours.
+    if let Ok(value) = HeaderValue::try_from(text) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signing_in_never_leads_to_another_site() {
+        for (to, leads) in [
+            ("/reports/aud_1", "/reports/aud_1"),
+            ("/history?audit=a", "/history?audit=a"),
+            ("", "/"),
+            ("//evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/\r\nSet-Cookie: a", "/"),
+        ] {
+            assert_eq!(own_path(to.to_owned()), leads);
+        }
+    }
+}

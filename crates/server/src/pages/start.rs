@@ -1,0 +1,207 @@
+//! Where audits begin.
+
+use std::time::Duration;
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, request::Parts},
+    response::{Html, IntoResponse, Response},
+};
+use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
+use plumbline_store::{Acceptance, NewAudit, RecentAudit};
+use serde_json::json;
+
+use super::form::{Form, cookie, query};
+use super::of;
+use super::session::{Visitor, see_other, set_cookie};
+use crate::{
+    api::{new_id, order::Wish},
+    errors::Failure,
+    router::Shared,
+};
+
+/// The last device, network and location, so that they need not be chosen again.
+const REMEMBERED: &str = "plumbline_choice";
+const REMEMBERED_FOR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const RECENT: u32 = 12;
+
+/// `GET /`
+pub(crate) async fn page(
+    State(service): State<Shared>,
+    headers: HeaderMap,
+    parts: Parts,
+) -> Result<Response, Failure> {
+    let Some(visitor) = Visitor::of(&headers, &service).await? else {
+        let to = query(&parts, "to").unwrap_or_default();
+        return Ok(signed_out(&to, None)?.into_response());
+    };
+    let mut chosen = remembered(&service, &headers);
+    chosen.url = query(&parts, "url").unwrap_or_default();
+    render(&service, &visitor, chosen, None).await
+}
+
+/// The start page of nobody in particular.
+pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
+    let page = StartPage {
+        chrome: Chrome::signed_out(),
+        devices: Vec::new(),
+        networks: Vec::new(),
+        locations: Vec::new(),
+        chosen: Chosen::default(),
+        to,
+        credits: None,
+        past: Vec::new(),
+        problem,
+    };
+    Ok(Html(html::start_page(&page).map_err(Failure::internal)?))
+}
+
+async fn render(
+    service: &Shared,
+    visitor: &Visitor,
+    chosen: Chosen,
+    problem: Option<&str>,
+) -> Result<Response, Failure> {
+    let catalog = &service.app.catalog;
+    let recent = of(service)?.store.recent(&visitor.account_id, None, RECENT);
+    let page = StartPage {
+        chrome: visitor.chrome(),
+        devices: catalog
+            .devices()
+            .iter()
+            .map(|device| Choice {
+                id: &device.id,
+                name: &device.name,
+            })
+            .collect(),
+        networks: catalog
+            .networks()
+            .iter()
+            .map(|network| Choice {
+                id: &network.id,
+                name: &network.name,
+            })
+            .collect(),
+        locations: catalog
+            .locations()
+            .iter()
+            .map(|location| Choice {
+                id: &location.id,
+                name: &location.name,
+            })
+            .collect(),
+        chosen,
+        to: "",
+        credits: Some(visitor.credits),
+        past: recent.await?.into_iter().map(past).collect(),
+        problem,
+    };
+    Ok(Html(html::start_page(&page).map_err(Failure::internal)?).into_response())
+}
+
+pub(super) fn past(audit: RecentAudit) -> Past {
+    Past {
+        tracking_id: audit.tracking_id,
+        audit_id: audit.audit_id,
+        url: audit.url,
+        at_ms: audit.at.0,
+        report: audit.report,
+    }
+}
+
+/// What was chosen last, where it still exists, or else the catalog's usual.
+fn remembered(service: &Shared, headers: &HeaderMap) -> Chosen {
+    let catalog = &service.app.catalog;
+    let mut ids = cookie(headers, REMEMBERED).unwrap_or_default().split('.');
+    let mut pick = |known: &dyn Fn(&str) -> bool, usual: &str| {
+        let id = ids.next().filter(|id| known(id)).unwrap_or(usual);
+        id.to_owned()
+    };
+    Chosen {
+        url: String::new(),
+        device: pick(&|id| catalog.device(id).is_some(), "mobile"),
+        network: pick(&|id| catalog.network(id).is_some(), "mobileSlow4g"),
+        location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
+    }
+}
+
+/// `POST /audits`
+pub(crate) async fn start(
+    State(service): State<Shared>,
+    headers: HeaderMap,
+    visitor: Visitor,
+    mut form: Form,
+) -> Result<Response, Failure> {
+    let chosen = Chosen {
+        url: with_scheme(form.take("url").trim()),
+        device: form.take("device"),
+        network: form.take("network"),
+        location: form.take("location"),
+    };
+    match accept(&service, &visitor, &chosen).await {
+        Ok(tracking_id) => {
+            let mut response = see_other(&format!("/audits/{tracking_id}"));
+            let choice = format!("{}.{}.{}", chosen.device, chosen.network, chosen.location);
+            set_cookie(&mut response, &headers, REMEMBERED, &choice, REMEMBERED_FOR);
+            Ok(response)
+        }
+        Err(fault @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(fault),
+        Err(refused) => {
+            let problem = words(&refused);
+            let page = render(&service, &visitor, chosen, Some(problem)).await?;
+            Ok((refused.into_response().status(), page).into_response())
+        }
+    }
+}
+
+/// The same way in as the API's start: values, rate, credit.
+async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<String, Failure> {
+    let wish: Wish = serde_json::from_value(json!({
+        "url": chosen.url,
+        "device": chosen.device,
+        "network": chosen.network,
+        "location": chosen.location,
+    }))
+    .map_err(|_| Failure::InvalidBody)?;
+    let order = wish.into_order(&service.app)?;
+    let now = (service.app.clock)();
+    if let Some(turn) = service.starts.take(&visitor.key_id, now)
+        && turn.is_refused()
+    {
+        return Err(Failure::RateLimited);
+    }
+    let tracking_id = new_id("trk")?;
+    let audit = NewAudit {
+        account_id: visitor.account_id.clone(),
+        tracking_id: tracking_id.clone(),
+        audit_id: new_id("aud")?,
+        order,
+        accepted_at: now,
+    };
+    match service.app.store.accept(audit).await? {
+        Acceptance::Accepted => Ok(tracking_id),
+        Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
+    }
+}
+
+/// People type `example.com`.
+fn with_scheme(url: &str) -> String {
+    if url.is_empty() || url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("https://{url}")
+    }
+}
+
+fn words(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::InvalidUrl => {
+            "This address cannot be audited: it must be a public http or https address of a page."
+        }
+        Failure::RateLimited => "That was too many audits within a minute. Wait a little.",
+        Failure::InsufficientCredits => {
+            "There are no credits left. Ask whoever runs this service to add some."
+        }
+        _ => "Choose an address, a device, a network and a location.",
+    }
+}

@@ -1,0 +1,220 @@
+//! Sessions, shared reports and recent audits.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::writer::Wakes;
+use super::{SqliteStore, accounts, audits};
+use crate::{
+    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, StoreError, StoredReport, Timestamp,
+};
+
+#[async_trait]
+impl PageStore for SqliteStore {
+    async fn open_session(
+        &self,
+        session: KeyDigest,
+        key_id: &str,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let key_id = key_id.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM sessions WHERE expires_at <= ?")?
+                    .execute([now.0])?;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO sessions (digest, key_id, expires_at) VALUES (?, ?, ?)",
+                    )?
+                    .execute(params![session.0, key_id, expires_at.0])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn session(
+        &self,
+        session: KeyDigest,
+        now: Timestamp,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        self.readers
+            .quick(move |connection| {
+                let key_id: Option<String> = connection
+                    .prepare_cached(
+                        "SELECT key_id FROM sessions WHERE digest = ? AND expires_at > ?",
+                    )?
+                    .query_row(params![session.0, now.0], |row| row.get(0))
+                    .optional()?;
+                match key_id {
+                    Some(key_id) => accounts::key(connection, &key_id),
+                    None => Ok(None),
+                }
+            })
+            .await
+    }
+
+    async fn close_session(&self, session: KeyDigest) -> Result<(), StoreError> {
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM sessions WHERE digest = ?")?
+                    .execute([session.0])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn share(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+        token: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        let token = token.map(str::to_owned);
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                let position = reported(connection, &account_id, &audit_id)?
+                    .ok_or(StoreError::NotFound("report"))?;
+                connection
+                    .prepare_cached("DELETE FROM shares WHERE position = ?")?
+                    .execute([position])?;
+                if let Some(token) = token {
+                    connection
+                        .prepare_cached(
+                            "INSERT INTO shares (position, token, shared_at) VALUES (?, ?, ?)",
+                        )?
+                        .execute(params![position, token, now.0])?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn share_token(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT shares.token FROM audits
+                         JOIN shares ON shares.position = audits.position
+                         WHERE audits.audit_id = ? AND audits.account_id = ?",
+                    )?
+                    .query_row([&audit_id, &account_id], |row| row.get(0))
+                    .optional()
+            })
+            .await
+    }
+
+    async fn shared_report(&self, token: &str) -> Result<Option<StoredReport>, StoreError> {
+        let token = token.to_owned();
+        self.readers
+            .patient(move |connection| {
+                let found: Option<(String, String)> = connection
+                    .prepare_cached(
+                        "SELECT audits.account_id, audits.audit_id FROM shares
+                         JOIN audits ON audits.position = shares.position
+                         WHERE shares.token = ?",
+                    )?
+                    .query_row([&token], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?;
+                match found {
+                    Some((account_id, audit_id)) => {
+                        audits::report(connection, &account_id, &audit_id)
+                    }
+                    None => Ok(None),
+                }
+            })
+            .await
+    }
+
+    async fn recent(
+        &self,
+        account_id: &str,
+        url: Option<&str>,
+        at_most: u32,
+    ) -> Result<Vec<RecentAudit>, StoreError> {
+        let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
+        self.readers
+            .patient(move |connection| recent(connection, &account_id, url.as_deref(), at_most))
+            .await
+    }
+
+    async fn order(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditOrder>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT url, device, network, location FROM audits
+                         WHERE tracking_id = ? AND account_id = ?",
+                    )?
+                    .query_row([&tracking_id, &account_id], |row| audits::order(row, 0))
+                    .optional()
+            })
+            .await
+    }
+}
+
+/// The position of an audit of this account that has a report.
+fn reported(
+    connection: &Connection,
+    account_id: &str,
+    audit_id: &str,
+) -> Result<Option<i64>, rusqlite::Error> {
+    connection
+        .prepare_cached(
+            "SELECT audits.position FROM audits JOIN reports ON reports.position = audits.position
+             WHERE audits.audit_id = ? AND audits.account_id = ?",
+        )?
+        .query_row([audit_id, account_id], |row| row.get(0))
+        .optional()
+}
+
+fn recent(
+    connection: &Connection,
+    account_id: &str,
+    url: Option<&str>,
+    at_most: u32,
+) -> Result<Vec<RecentAudit>, StoreError> {
+    const COLUMNS: &str =
+        "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
+                coalesce(audits.finished_at, audits.accepted_at), reports.report
+         FROM audits LEFT JOIN reports ON reports.position = audits.position
+         WHERE audits.account_id = ?";
+    const ORDER: &str = "ORDER BY audits.position DESC LIMIT ?";
+    let audit = |row: &Row<'_>| {
+        let is_completed: bool = row.get(2)?;
+        let audit_id: String = row.get(1)?;
+        Ok(RecentAudit {
+            tracking_id: row.get(0)?,
+            audit_id: is_completed.then_some(audit_id),
+            url: row.get(3)?,
+            at: Timestamp(row.get(4)?),
+            report: row.get(5)?,
+        })
+    };
+    let rows = match url {
+        None => connection
+            .prepare_cached(&format!("{COLUMNS} {ORDER}"))?
+            .query_map(params![account_id, at_most], audit)?
+            .collect::<Result<_, _>>()?,
+        Some(url) => connection
+            .prepare_cached(&format!("{COLUMNS} AND audits.url = ? {ORDER}"))?
+            .query_map(params![account_id, url, at_most], audit)?
+            .collect::<Result<_, _>>()?,
+    };
+    Ok(rows)
+}

@@ -1,0 +1,200 @@
+//! What the main threads did with their time, by kind of work.
+
+use std::collections::HashMap;
+
+use crate::event::Event;
+use crate::navigation::Thread;
+use crate::tasks::is_task;
+
+/// What a stretch of the main thread's time went into. The names that belong to each are those of
+/// Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activity {
+    Script,
+    StyleAndLayout,
+    Paint,
+    Parse,
+    Other,
+}
+
+impl Activity {
+    pub const ALL: [Self; 5] = [
+        Self::Script,
+        Self::StyleAndLayout,
+        Self::Paint,
+        Self::Parse,
+        Self::Other,
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "EvaluateScript"
+            | "v8.evaluateModule"
+            | "FunctionCall"
+            | "TimerFire"
+            | "FireIdleCallback"
+            | "FireAnimationFrame"
+            | "RunMicrotasks"
+            | "V8.Execute"
+            | "EventDispatch"
+            | "XHRReadyStateChange"
+            | "XHRLoad"
+            | "v8.compile"
+            | "v8.compileModule"
+            | "v8.produceCache"
+            | "MinorGC"
+            | "MajorGC"
+            | "BlinkGC.AtomicPhase"
+            | "ThreadState::performIdleLazySweep" => Self::Script,
+            "ScheduleStyleRecalculation"
+            | "UpdateLayoutTree"
+            | "RecalculateStyles"
+            | "InvalidateLayout"
+            | "Layout" => Self::StyleAndLayout,
+            "Animation" | "HitTest" | "PaintSetup" | "Paint" | "PaintImage" | "RasterTask"
+            | "ScrollLayer" | "UpdateLayer" | "UpdateLayerTree" | "CompositeLayers"
+            | "PrePaint" | "Layerize" | "Commit" => Self::Paint,
+            "ParseHTML" | "ParseAuthorStyleSheet" => Self::Parse,
+            name if is_task(name) => Self::Other,
+            _ => return None,
+        })
+    }
+}
+
+/// A stretch of time in which one kind of work was done; no two overlap on one thread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    pub start_us: f64,
+    pub end_us: f64,
+    pub activity: Activity,
+}
+
+/// Pieces of work of every thread: which are the page's is known only when the trace has ended.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityEvents {
+    by_thread: HashMap<(i64, i64), Vec<Stretch>>,
+}
+
+impl ActivityEvents {
+    pub(crate) fn see(&mut self, event: &Event) {
+        let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us > 0.0) else {
+            return;
+        };
+        let Some(activity) = Activity::named(&event.name) else {
+            return;
+        };
+        self.by_thread
+            .entry((event.process, event.thread))
+            .or_default()
+            .push(Stretch {
+                start_us: event.ts_us,
+                end_us: event.ts_us + dur_us,
+                activity,
+            });
+    }
+
+    /// In order of time. Work within work counts where it was done: a layout that a script forced is
+    /// layout.
+    pub(crate) fn of_threads(mut self, threads: &[Thread]) -> Vec<Stretch> {
+        let mut all = Vec::new();
+        for thread in threads {
+            let id = (thread.process_id, thread.thread_id);
+            if let Some(pieces) = self.by_thread.remove(&id) {
+                flatten(pieces, &mut all);
+            }
+        }
+        all.sort_by(|a, b| a.start_us.total_cmp(&b.start_us));
+        all
+    }
+}
+
+/// Cuts nested pieces into stretches that do not overlap: at any time the innermost piece counts.
+fn flatten(mut pieces: Vec<Stretch>, into: &mut Vec<Stretch>) {
+    pieces.sort_by(|a, b| {
+        let by_start = a.start_us.total_cmp(&b.start_us);
+        by_start.then(b.end_us.total_cmp(&a.end_us))
+    });
+    let mut open: Vec<Stretch> = Vec::new();
+    let mut now_us = f64::NEG_INFINITY;
+    let mut emit = |from: f64, to: f64, activity: Activity| {
+        if to > from {
+            into.push(Stretch {
+                start_us: from,
+                end_us: to,
+                activity,
+            });
+        }
+    };
+    for piece in pieces {
+        while let Some(top) = open.last().filter(|top| top.end_us <= piece.start_us) {
+            emit(now_us.max(top.start_us), top.end_us, top.activity);
+            now_us = now_us.max(top.end_us);
+            open.pop();
+        }
+        if let Some(top) = open.last() {
+            emit(now_us.max(top.start_us), piece.start_us, top.activity);
+        }
+        now_us = now_us.max(piece.start_us);
+        open.push(piece);
+    }
+    while let Some(top) = open.pop() {
+        emit(now_us.max(top.start_us), top.end_us, top.activity);
+        now_us = now_us.max(top.end_us);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn piece(start_us: f64, end_us: f64, activity: Activity) -> Stretch {
+        Stretch {
+            start_us,
+            end_us,
+            activity,
+        }
+    }
+
+    fn flat(pieces: Vec<Stretch>) -> Vec<Stretch> {
+        let mut all = Vec::new();
+        flatten(pieces, &mut all);
+        all
+    }
+
+    #[test]
+    fn work_within_work_counts_where_it_was_done() {
+        let stretches = flat(vec![
+            piece(0.0, 100.0, Activity::Other),
+            piece(10.0, 60.0, Activity::Script),
+            piece(20.0, 30.0, Activity::StyleAndLayout),
+        ]);
+        assert_eq!(
+            stretches,
+            [
+                piece(0.0, 10.0, Activity::Other),
+                piece(10.0, 20.0, Activity::Script),
+                piece(20.0, 30.0, Activity::StyleAndLayout),
+                piece(30.0, 60.0, Activity::Script),
+                piece(60.0, 100.0, Activity::Other),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn stretches_never_overlap(
+            pieces in proptest::collection::vec((0.0..1000.0_f64, 0.1..500.0_f64), 0..40)
+        ) {
+            let pieces: Vec<_> = pieces
+                .into_iter()
+                .map(|(start, dur)| piece(start, start + dur, Activity::Script))
+                .collect();
+            let stretches = flat(pieces);
+            for pair in stretches.windows(2) {
+                prop_assert!(pair[0].end_us <= pair[1].start_us);
+            }
+        }
+    }
+}
