@@ -9,6 +9,7 @@ mod cpu;
 
 mod reason;
 mod run;
+mod several;
 mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};

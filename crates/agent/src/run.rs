@@ -113,7 +113,7 @@ impl Slot {
         };
         let quiet = |_: Phase| {};
         tokio::select! {
-            result = self.auditor.audit(&job.order, &quiet) => match result {
+            result = self.auditor.audit_several(&job.order, job.runs, &quiet) => match result {
                 Ok(audited) => Ended::Audited(Box::new(audited)),
                 Err(fault) => Ended::Fault(fault),
             },

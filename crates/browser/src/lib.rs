@@ -19,7 +19,7 @@ mod visit;
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge};
 pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
-pub use pool::Pool;
+pub use pool::{Pool, PoolCounts};
 pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
 
 pub use plumbline_bundle::Phase;

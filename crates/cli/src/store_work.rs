@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_agent::{Audited, Hold, Job, Order, Work, WorkError};
+use plumbline_engine::report::Report;
+use plumbline_server::{AuditFigures, Metrics};
 use plumbline_store::{
     AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
 };
@@ -25,17 +27,23 @@ pub struct StoreWork {
     store: Arc<dyn Store>,
     bundles: FileBlobs,
     owner: String,
+    metrics: Arc<Metrics>,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
 }
 
 impl StoreWork {
-    pub fn new(store: Arc<dyn Store>, bundles: FileBlobs) -> Result<Self, WorkError> {
+    pub fn new(
+        store: Arc<dyn Store>,
+        bundles: FileBlobs,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
             store,
             bundles,
             owner: format!("{OWNER_PREFIX}{mark}"),
+            metrics,
             held: Mutex::default(),
         })
     }
@@ -86,6 +94,7 @@ impl Work for StoreWork {
                 tracking_id: lease.tracking_id.clone(),
                 attempt: lease.attempt,
                 exhausted: lease.exhausted(),
+                runs: lease.runs,
                 order: Order {
                     url: lease.order.url.clone(),
                     device: lease.order.device.clone(),
@@ -113,6 +122,7 @@ impl Work for StoreWork {
         if let Some(bundle) = bundle {
             self.keep_bundle(lease.audit_id.clone(), bundle).await;
         }
+        let figures = figures(&report);
         let finished = Finished {
             report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,
             error: report.error.map(|failure| AuditError {
@@ -121,14 +131,20 @@ impl Work for StoreWork {
             }),
             finished_at: now(),
         };
-        held(self.store.finish(&lease, finished).await)
+        let hold = held(self.store.finish(&lease, finished).await)?;
+        if hold == Hold::Held {
+            self.metrics.audit_finished(&figures);
+        }
+        Ok(hold)
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.metrics.audit_faulted();
         self.hand_back(job, HandBack::Fault).await
     }
 
     async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.metrics.audit_handed_back();
         self.hand_back(job, HandBack::Drained).await
     }
 }
@@ -139,6 +155,27 @@ impl StoreWork {
             .lease(&self.owner, now(), LEASE)
             .await
             .map_err(|error| WorkError(error.to_string()))
+    }
+}
+
+fn figures(report: &Report) -> AuditFigures {
+    let cpu = &report.conditions.cpu;
+    let outcome = report.error.as_ref().map(|error| error.code.to_string());
+    AuditFigures {
+        outcome: outcome.unwrap_or_else(|| "measured".to_owned()),
+        phases: report
+            .timings
+            .iter()
+            .map(|timing| {
+                let ms = timing.ms.max(0.0);
+                (
+                    timing.phase.as_str().to_owned(),
+                    Duration::from_secs_f64(ms / 1000.0),
+                )
+            })
+            .collect(),
+        contention: cpu.contention.map(|contention| contention.share),
+        visits: cpu.visits,
     }
 }
 

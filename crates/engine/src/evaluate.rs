@@ -109,6 +109,7 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
         document: None,
         browser: None,
         timings: Vec::new(),
+        runs: None,
     }
 }
 

@@ -5,14 +5,30 @@ use std::time::Duration;
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{Key, SqliteStore, Store, StoreError};
 
-use crate::args::{CreditsAddArgs, DataArgs, KeysCreateArgs, KeysRevokeArgs};
+use crate::args::{
+    CreditsAddArgs, CreditsCommand, DataArgs, KeysCommand, KeysCreateArgs, KeysRevokeArgs,
+};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::settings::data_dir;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
+pub async fn run(command: KeysCommand) -> Result<Exit, Exit> {
+    match command {
+        KeysCommand::Create(args) => create(args).await,
+        KeysCommand::List(args) => list(args).await,
+        KeysCommand::Revoke(args) => revoke(args).await,
+    }
+}
+
+pub async fn run_credits(command: CreditsCommand) -> Result<Exit, Exit> {
+    match command {
+        CreditsCommand::Add(args) => add_credits(args).await,
+    }
+}
+
+async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
     let store = open(args.data)?;
     let account = match args.account {
         Some(account) => {
@@ -43,7 +59,7 @@ pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
+async fn list(args: DataArgs) -> Result<Exit, Exit> {
     let keys = open(args)?.keys().await.map_err(Exit::failed)?;
     println!(
         "{:<14}{:<26}{:<20}{:>10}  {:<26}STATE",
@@ -68,7 +84,7 @@ pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
+async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
     let id = Key::parse(&args.key).map_or(args.key, |key| key.id().to_owned());
     open(args.data)?
         .revoke_key(&id, now())
@@ -78,7 +94,7 @@ pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
+async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
     let store = open(args.data)?;
     let account = match store.key(&args.whose).await.map_err(Exit::failed)? {
         Some(key) => key.account_id,

@@ -3,6 +3,7 @@
 
 mod audit_command;
 mod client;
+mod operating;
 mod pages;
 mod restarts;
 mod server;

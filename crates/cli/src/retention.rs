@@ -1,0 +1,88 @@
+//! Forgets what has been kept long enough: by itself, and when an operator asks.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plumbline_store::{FileBlobs, Retention, Store, StoreError, Timestamp};
+use tokio::task::spawn_blocking;
+
+use crate::clock::now;
+
+/// Deleted at a time, so that a start never waits long behind it.
+const AT_ONCE: u32 = 200;
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// What is kept, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    pub bundles: Duration,
+    /// `None` keeps audits for ever.
+    pub audits: Option<Duration>,
+    pub audits_per_account: Option<u64>,
+}
+
+impl Keep {
+    fn retention(self, now: Timestamp) -> Retention {
+        Retention {
+            accepted_before: self.audits.map(|age| before(now, age)),
+            keep_per_account: self.audits_per_account,
+        }
+    }
+}
+
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(now.0.saturating_sub(age_ms))
+}
+
+/// Now and every hour.
+pub async fn forget_by_itself(store: Arc<dyn Store>, bundles: FileBlobs, keep: Keep) {
+    let mut hour = tokio::time::interval(EVERY);
+    loop {
+        hour.tick().await;
+        match forget(&*store, &bundles, keep.retention(now())).await {
+            Ok(0) => {}
+            Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
+            Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
+        }
+        let old = bundles.clone();
+        let removed =
+            spawn_blocking(move || old.remove_older(keep.bundles, SystemTime::now())).await;
+        match removed {
+            Ok(Ok(0)) => {}
+            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
+            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
+            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+        }
+    }
+}
+
+/// Deletes all that need not be kept, with its evidence; returns how many audits.
+pub async fn forget(
+    store: &dyn Store,
+    bundles: &FileBlobs,
+    retention: Retention,
+) -> Result<u64, StoreError> {
+    let mut forgotten = 0;
+    loop {
+        let round = store.forget(retention, now(), AT_ONCE).await?;
+        if round.audit_ids.is_empty() {
+            return Ok(forgotten);
+        }
+        forgotten += round.audit_ids.len() as u64;
+        let bundles = bundles.clone();
+        let removed = spawn_blocking(move || {
+            for id in &round.audit_ids {
+                // What stays behind after a failure here goes when it is old.
+                if let Err(error) = bundles.remove(id) {
+                    tracing::warn!(audit = id, %error, "a bundle could not be removed");
+                }
+            }
+        });
+        if removed.await.is_err() {
+            return Err(StoreError::Backend(
+                "removing bundles was cut short".to_owned(),
+            ));
+        }
+    }
+}
