@@ -3,9 +3,10 @@
 # make build  leaves target/release/plumbline
 #
 # make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages
+# make bench-schema     whatever the API's description allows, 20,000 requests and more
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
 
-.PHONY: run test build setup bench-agreement bench-link corpus
+.PHONY: run test build setup bench-agreement bench-link bench-schema corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
@@ -17,6 +18,8 @@ run: build
 
 test: setup
 	cargo test --workspace --locked
+	cargo build --locked -p plumbline
+	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
 
 build: setup
 	cargo build --release --locked
@@ -29,6 +32,9 @@ bench-agreement: build corpus
 	trap 'kill $$server' EXIT; \
 	for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s target/corpus.urls ] && break; sleep 0.5; done; sleep 1; \
 	bench/agreement --pages target/corpus.urls --lighthouse $(SHARED)/tools/lighthouse --again --only '$(ONLY)'
+
+bench-schema: build
+	tools/schema target/release/plumbline 400
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent
