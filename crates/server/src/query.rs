@@ -1,6 +1,6 @@
 //! Parameters of a query, each at most once; names that nobody asks for are ignored.
 
-use std::{borrow::Cow, collections::HashMap, convert::Infallible};
+use std::{collections::HashMap, convert::Infallible};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use url::form_urlencoded;
@@ -27,7 +27,7 @@ impl Query {
             values
                 .entry(name.into_owned())
                 .and_modify(|value| *value = None)
-                .or_insert(Some(value).map(Cow::into_owned));
+                .or_insert(Some(value.into_owned()));
         }
         Self { values }
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod operations;
 mod page;
+mod parts;
 mod schemas;
 
 use axum::{
@@ -54,14 +55,14 @@ fn document(routes: &[(&'static str, &'static str)], app: &App) -> Value {
         "servers": [{ "url": "/" }],
         "tags": operations::tags(),
         "paths": paths,
-        "webhooks": operations::webhooks(),
+        "webhooks": parts::webhooks(),
         "components": {
             "securitySchemes": {
                 "key": { "type": "apiKey", "in": "header", "name": "X-SVC-KEY" },
             },
             "schemas": schemas::all(&app.catalog, &app.limits),
-            "responses": operations::shared_responses(),
-            "headers": operations::shared_headers(),
+            "responses": parts::shared_responses(),
+            "headers": parts::shared_headers(),
         },
     })
 }

@@ -337,6 +337,11 @@ impl Connection {
         reply
     }
 
+    /// Whether anything has arrived by now.
+    pub fn has_answer(&mut self) -> bool {
+        self.stream.try_read(&mut [0; 1]).is_ok()
+    }
+
     /// True when the other side closed and sent nothing more.
     pub async fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.more().await
