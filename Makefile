@@ -5,8 +5,9 @@
 # make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages, DEVICE=desktop
 # make bench-fixtures   Lighthouse's own smoke tests                     LIGHTHOUSE="DIR DIR", its checkouts
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
+# make bench-schema     whatever the API's description allows, 20,000 requests and more
 
-.PHONY: run test build setup bench-agreement bench-fixtures bench-link corpus
+.PHONY: run test build setup bench-agreement bench-fixtures bench-link bench-schema corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
@@ -20,6 +21,8 @@ run: build
 
 test: setup
 	cargo test --workspace --locked
+	cargo build --locked -p plumbline
+	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
 
 build: setup
 	cargo build --release --locked
@@ -36,6 +39,9 @@ bench-agreement: build corpus
 
 bench-fixtures: build
 	bench/fixtures $(foreach checkout,$(LIGHTHOUSE),--lighthouse $(checkout)) --again --only '$(ONLY)'
+
+bench-schema: build
+	tools/schema target/release/plumbline 400
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent

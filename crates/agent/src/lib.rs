@@ -8,6 +8,7 @@ mod conditions;
 mod cpu;
 mod reason;
 mod run;
+mod several;
 mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};

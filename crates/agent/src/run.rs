@@ -113,7 +113,7 @@ impl Slot {
         };
         let progress = |phase: Phase| self.work.reached(job, phase);
         tokio::select! {
-            result = self.auditor.audit(&job.order, &progress) => match result {
+            result = self.auditor.audit_several(&job.order, job.runs, &progress) => match result {
                 Ok(audited) => Ended::Audited(Box::new(audited)),
                 Err(fault) => Ended::Fault(fault),
             },

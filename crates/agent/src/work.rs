@@ -12,6 +12,8 @@ pub struct Job {
     /// The fencing token: results of an older attempt are refused.
     pub attempt: u32,
     pub order: Order,
+    /// How often the page is to be audited; the report is the median run's.
+    pub runs: u32,
     /// Tried too often already: it must be ended, not visited.
     pub exhausted: bool,
 }

@@ -19,7 +19,7 @@ pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
 pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
 pub use pacer::Throttle;
-pub use pool::Pool;
+pub use pool::{Pool, PoolCounts};
 pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
 
 pub use plumbline_bundle::Phase;

@@ -1,7 +1,7 @@
 //! Browsers that are started before anybody needs them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -27,8 +27,26 @@ struct Shared {
     /// Browsers that are ready or being started and that nobody has claimed.
     stock: AtomicUsize,
     started: mpsc::UnboundedSender<Result<Browser, BrowserError>>,
+    counts: Counts,
     /// Spares may be asked for by a drop outside the runtime.
     runtime: Handle,
+}
+
+#[derive(Default)]
+struct Counts {
+    started: AtomicU64,
+    failed: AtomicU64,
+    dead: AtomicU64,
+}
+
+/// Browsers since the pool was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolCounts {
+    pub started: u64,
+    /// Would not start.
+    pub failed: u64,
+    /// Were dead when they were to be used.
+    pub dead: u64,
 }
 
 impl Pool {
@@ -40,12 +58,28 @@ impl Pool {
             wanted: spares,
             stock: AtomicUsize::new(0),
             started,
+            counts: Counts::default(),
             runtime: Handle::current(),
         });
         shared.restock();
         Self {
             shared,
             ready: Mutex::new(ready),
+        }
+    }
+
+    /// Reads the counts, now and later, without holding the pool.
+    pub fn counter(&self) -> impl Fn() -> PoolCounts + Send + Sync + 'static {
+        let shared = Arc::downgrade(&self.shared);
+        move || {
+            let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            shared
+                .upgrade()
+                .map_or_else(PoolCounts::default, |shared| PoolCounts {
+                    started: read(&shared.counts.started),
+                    failed: read(&shared.counts.failed),
+                    dead: read(&shared.counts.dead),
+                })
         }
     }
 
@@ -80,10 +114,13 @@ impl Pool {
                     browser.restock = Some(Restock(Arc::clone(&self.shared)));
                     return Ok(browser);
                 }
-                Ok(dead) => dead.close().await,
+                Ok(dead) => {
+                    self.shared.counts.dead.fetch_add(1, Ordering::Relaxed);
+                    dead.close().await;
+                }
                 // It may be old: the reason is asked for again.
                 Err(_) => {
-                    let mut browser = self.shared.launcher.launch().await?;
+                    let mut browser = self.shared.launch().await?;
                     browser.restock = Some(Restock(Arc::clone(&self.shared)));
                     return Ok(browser);
                 }
@@ -112,10 +149,20 @@ impl Shared {
         }
     }
 
+    async fn launch(&self) -> Result<Browser, BrowserError> {
+        let launched = self.launcher.launch().await;
+        let count = match &launched {
+            Ok(_) => &self.counts.started,
+            Err(_) => &self.counts.failed,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        launched
+    }
+
     fn start_one(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         self.runtime.spawn(async move {
-            let browser = shared.launcher.launch().await;
+            let browser = shared.launch().await;
             if let Err(error) = &browser {
                 tracing::warn!(%error, "a spare browser could not be started");
             }

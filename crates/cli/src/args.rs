@@ -34,6 +34,9 @@ pub enum Command {
     /// Change what an account may spend
     #[command(subcommand)]
     Credits(CreditsCommand),
+    /// What an operator asks and decides: accounts, keys, credits, queue, retention
+    #[command(subcommand)]
+    Admin(AdminCommand),
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,12 +59,33 @@ pub struct ServeArgs {
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
     #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
     pub starts_per_minute: Option<u32>,
+    /// Other requests that one key may make in a minute; 0 sets no limit [default: 60000]
+    #[arg(long, env = "PLUMBLINE_REQUESTS_PER_MINUTE", value_name = "N")]
+    pub requests_per_minute: Option<u32>,
+    /// Wrong keys that one address may try in a minute; 0 sets no limit [default: 300]
+    #[arg(long, env = "PLUMBLINE_FAILED_KEYS_PER_MINUTE", value_name = "N")]
+    pub failed_keys_per_minute: Option<u32>,
+    /// Audits that one account may have waiting or running; 0 sets no limit [default: 10000]
+    #[arg(long, env = "PLUMBLINE_UNFINISHED_PER_ACCOUNT", value_name = "N")]
+    pub unfinished_per_account: Option<u64>,
+    /// Connections that are open at a time; the next wait [default: 2048]
+    #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
+    pub connections: Option<usize>,
+    /// A proxy of ours stands in front: believe the last address in X-Forwarded-For
+    #[arg(long, env = "PLUMBLINE_BEHIND_PROXY")]
+    pub behind_proxy: bool,
     /// When stopped, how long running audits may go on before they are handed back [default: 10]
     #[arg(long, env = "PLUMBLINE_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u64>,
     /// How long the evidence of an audit is kept beside its report [default: 30]
     #[arg(long, env = "PLUMBLINE_KEEP_BUNDLES_DAYS", value_name = "DAYS")]
     pub keep_bundles_days: Option<u32>,
+    /// How long audits are kept; 0 keeps them for ever [default: 365]
+    #[arg(long, env = "PLUMBLINE_KEEP_AUDITS_DAYS", value_name = "DAYS")]
+    pub keep_audits_days: Option<u32>,
+    /// How many audits of an account are kept, the newest; 0 keeps all [default: 0]
+    #[arg(long, env = "PLUMBLINE_KEEP_AUDITS_PER_ACCOUNT", value_name = "N")]
+    pub keep_audits_per_account: Option<u64>,
     /// How log lines are written to standard error [default: pretty]
     #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -260,6 +284,47 @@ pub struct CreditsAddArgs {
     pub whose: String,
     #[arg(allow_negative_numbers = true)]
     pub credits: i64,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// List accounts with their balances and audits
+    Accounts(DataArgs),
+    /// Create, list and revoke access keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Change what an account may spend
+    #[command(subcommand)]
+    Credits(CreditsCommand),
+    /// Show what waits and runs, oldest first, and webhooks on their way
+    Queue(DataArgs),
+    /// Print the secret that an account's webhooks are signed with
+    WebhookSecret(AdminSecretArgs),
+    /// Forget finished audits now, with their reports and evidence
+    Retention(AdminRetentionArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AdminSecretArgs {
+    #[arg(value_name = "ACCOUNT_ID")]
+    pub account: String,
+    /// Replace it: what is signed from now on has the new one
+    #[arg(long)]
+    pub rotate: bool,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AdminRetentionArgs {
+    /// Forget what was accepted longer ago
+    #[arg(long, value_name = "DAYS")]
+    pub keep_audits_days: Option<u32>,
+    /// Forget all but so many of each account's newest
+    #[arg(long, value_name = "N")]
+    pub keep_audits_per_account: Option<u64>,
     #[command(flatten)]
     pub data: DataArgs,
 }

@@ -6,15 +6,17 @@ mod clock;
 mod command;
 mod exit;
 mod output;
+mod retention;
 mod settings;
 mod standard_output;
 mod store_work;
+mod webhook_client;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command, CreditsCommand, KeysCommand};
+use crate::args::{Args, Command};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
@@ -39,10 +41,9 @@ async fn run(command: Command) -> Exit {
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),
         Command::Doctor(args) => command::doctor::run(args).await,
-        Command::Keys(KeysCommand::Create(args)) => command::keys::create(args).await,
-        Command::Keys(KeysCommand::List(args)) => command::keys::list(args).await,
-        Command::Keys(KeysCommand::Revoke(args)) => command::keys::revoke(args).await,
-        Command::Credits(CreditsCommand::Add(args)) => command::keys::add_credits(args).await,
+        Command::Keys(command) => command::keys::run(command).await,
+        Command::Credits(command) => command::keys::run_credits(command).await,
+        Command::Admin(command) => command::admin::run(command).await,
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -10,19 +10,22 @@ use std::time::Duration;
 use plumbline_browser::LaunchOptions;
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_link::AllowTarget;
+use plumbline_server::{Limits, Patience};
 use serde::Deserialize;
 
 use crate::args::{BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
+use crate::retention::Keep;
 
 /// Where a machine stands unless it is told: the first agent's place in the contract's examples.
 const DEFAULT_LOCATION: &str = "us-tx";
 const DEFAULT_PORT: u16 = 8080;
-const DEFAULT_STARTS_PER_MINUTE: u32 = 600;
 /// Below the 30 s that supervisors commonly wait between SIGTERM and SIGKILL.
 const DEFAULT_DRAIN_SECONDS: u64 = 10;
 /// Long enough to judge last month's audits again after an upgrade.
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
+/// Long enough for a year's comparison, and no disk fills unnoticed.
+const DEFAULT_KEEP_AUDITS_DAYS: u32 = 365;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Everything that `serve` runs by.
@@ -33,9 +36,10 @@ pub struct ServeSettings {
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
     pub slots: usize,
-    pub starts_per_minute: u32,
+    pub limits: Limits,
+    pub connections: usize,
     pub drain_grace: Duration,
-    pub keep_bundles: Duration,
+    pub keep: Keep,
     pub log_format: LogFormat,
     pub log: String,
     pub create_key: Option<u32>,
@@ -63,8 +67,15 @@ struct File {
     no_sandbox: Option<bool>,
     slots: Option<usize>,
     starts_per_minute: Option<u32>,
+    requests_per_minute: Option<u32>,
+    failed_keys_per_minute: Option<u32>,
+    unfinished_per_account: Option<u64>,
+    connections: Option<usize>,
+    behind_proxy: Option<bool>,
     drain_seconds: Option<u64>,
     keep_bundles_days: Option<u32>,
+    keep_audits_days: Option<u32>,
+    keep_audits_per_account: Option<u64>,
     log_format: Option<LogFormat>,
     log: Option<String>,
 }
@@ -76,6 +87,7 @@ impl ServeSettings {
                 .map_err(|error| Exit::usage(format!("{}: {error}", path.display())))?,
             None => File::default(),
         };
+        let defaults = Limits::default();
         let targets = TargetArgs {
             allow_target: if args.targets.allow_target.is_empty() {
                 file.allow_target
@@ -99,20 +111,54 @@ impl ServeSettings {
             launch: launch_options(browser),
             targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
-            starts_per_minute: args
-                .starts_per_minute
-                .or(file.starts_per_minute)
-                .unwrap_or(DEFAULT_STARTS_PER_MINUTE),
+            limits: Limits {
+                starts_per_minute: args
+                    .starts_per_minute
+                    .or(file.starts_per_minute)
+                    .unwrap_or(defaults.starts_per_minute),
+                requests_per_minute: args
+                    .requests_per_minute
+                    .or(file.requests_per_minute)
+                    .unwrap_or(defaults.requests_per_minute),
+                failed_keys_per_minute: args
+                    .failed_keys_per_minute
+                    .or(file.failed_keys_per_minute)
+                    .unwrap_or(defaults.failed_keys_per_minute),
+                unfinished_per_account: args
+                    .unfinished_per_account
+                    .or(file.unfinished_per_account)
+                    .unwrap_or(defaults.unfinished_per_account),
+                behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
+                ..defaults
+            },
+            connections: args
+                .connections
+                .or(file.connections)
+                .unwrap_or(Patience::default().connections)
+                .max(1),
             drain_grace: Duration::from_secs(
                 args.drain_seconds
                     .or(file.drain_seconds)
                     .unwrap_or(DEFAULT_DRAIN_SECONDS),
             ),
-            keep_bundles: DAY
-                * args
-                    .keep_bundles_days
-                    .or(file.keep_bundles_days)
-                    .unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS),
+            keep: Keep {
+                bundles: DAY
+                    * args
+                        .keep_bundles_days
+                        .or(file.keep_bundles_days)
+                        .unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS),
+                audits: Some(
+                    args.keep_audits_days
+                        .or(file.keep_audits_days)
+                        .unwrap_or(DEFAULT_KEEP_AUDITS_DAYS),
+                )
+                .filter(|days| *days > 0)
+                .map(|days| DAY * days),
+                audits_per_account: args
+                    .keep_audits_per_account
+                    .or(file.keep_audits_per_account)
+                    .filter(|count| *count > 0),
+            },
             log_format: args
                 .log_format
                 .or(file.log_format)

@@ -7,13 +7,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_agent::{Audited, Hold, Job, Order, Work, WorkError};
 use plumbline_bundle::Phase;
-use plumbline_server::Phases;
+use plumbline_engine::report::Report;
+use plumbline_server::{AuditFigures, Metrics, Phases};
 use plumbline_store::{
     AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
 };
 use tokio::task::spawn_blocking;
 
 use crate::clock::now;
+use crate::retention::KeptBlobs;
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
 /// so a lease signed like this by anybody else belongs to a process that is dead.
@@ -25,10 +27,10 @@ pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(8);
 
 pub struct StoreWork {
     store: Arc<dyn Store>,
-    bundles: FileBlobs,
-    exhibits: FileBlobs,
+    blobs: KeptBlobs,
     phases: Phases,
     owner: String,
+    metrics: Arc<Metrics>,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
 }
@@ -36,17 +38,17 @@ pub struct StoreWork {
 impl StoreWork {
     pub fn new(
         store: Arc<dyn Store>,
-        bundles: FileBlobs,
-        exhibits: FileBlobs,
+        blobs: KeptBlobs,
         phases: Phases,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
             store,
-            bundles,
-            exhibits,
+            blobs,
             phases,
             owner: format!("{OWNER_PREFIX}{mark}"),
+            metrics,
             held: Mutex::default(),
         })
     }
@@ -98,6 +100,7 @@ impl Work for StoreWork {
                 tracking_id: lease.tracking_id.clone(),
                 attempt: lease.attempt,
                 exhausted: lease.exhausted(),
+                runs: lease.runs,
                 order: Order {
                     url: lease.order.url.clone(),
                     device: lease.order.device.clone(),
@@ -130,11 +133,15 @@ impl Work for StoreWork {
             bundle,
             exhibits,
         } = audited;
-        for (blobs, bytes) in [(&self.bundles, bundle), (&self.exhibits, exhibits)] {
+        for (blobs, bytes) in [
+            (&self.blobs.bundles, bundle),
+            (&self.blobs.exhibits, exhibits),
+        ] {
             if let Some(bytes) = bytes {
                 self.keep(blobs, lease.audit_id.clone(), bytes).await;
             }
         }
+        let figures = figures(&report);
         let finished = Finished {
             report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,
             error: report.error.map(|failure| AuditError {
@@ -143,16 +150,22 @@ impl Work for StoreWork {
             }),
             finished_at: now(),
         };
-        let held = held(self.store.finish(&lease, finished).await);
+        let hold = held(self.store.finish(&lease, finished).await);
         self.phases.ended(&job.tracking_id);
-        held
+        let hold = hold?;
+        if hold == Hold::Held {
+            self.metrics.audit_finished(&figures);
+        }
+        Ok(hold)
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.metrics.audit_faulted();
         self.hand_back(job, HandBack::Fault).await
     }
 
     async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.metrics.audit_handed_back();
         self.hand_back(job, HandBack::Drained).await
     }
 }
@@ -163,6 +176,27 @@ impl StoreWork {
             .lease(&self.owner, now(), LEASE)
             .await
             .map_err(|error| WorkError(error.to_string()))
+    }
+}
+
+fn figures(report: &Report) -> AuditFigures {
+    let cpu = &report.conditions.cpu;
+    let outcome = report.error.as_ref().map(|error| error.code.to_string());
+    AuditFigures {
+        outcome: outcome.unwrap_or_else(|| "measured".to_owned()),
+        phases: report
+            .timings
+            .iter()
+            .map(|timing| {
+                let ms = timing.ms.max(0.0);
+                (
+                    timing.phase.as_str().to_owned(),
+                    Duration::from_secs_f64(ms / 1000.0),
+                )
+            })
+            .collect(),
+        contention: cpu.contention.map(|contention| contention.share),
+        visits: cpu.visits,
     }
 }
 

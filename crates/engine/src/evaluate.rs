@@ -123,6 +123,7 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
         document: None,
         browser: None,
         timings: Vec::new(),
+        runs: None,
     }
 }
 

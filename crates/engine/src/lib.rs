@@ -9,6 +9,7 @@ pub mod facts;
 pub mod metrics;
 pub mod registry;
 pub mod report;
+pub mod runs;
 pub mod scoring;
 
 pub use evaluate::{evaluate, not_measured, remember_conditions, remembered_conditions};

@@ -5,6 +5,7 @@ use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::category::CategoryResult;
+use crate::runs::Runs;
 
 /// The format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;
@@ -30,6 +31,9 @@ pub struct Report {
     pub browser: Option<BrowserIdentity>,
     #[serde(default)]
     pub timings: Vec<PhaseTiming>,
+    /// Where the page was audited several times: the figures of every run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Runs>,
 }
 
 /// What the page was loaded under. Names are kept beside ids: a report outlives its catalog.

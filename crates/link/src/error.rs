@@ -1,5 +1,5 @@
-/// What can go wrong before a link carries its first byte. Failures of single connections are no
-/// errors of the link: they are kept as records.
+/// What can go wrong before a link carries its first byte, or where there is no link. Failures of
+/// single connections on a link are none of its errors: they are kept as records.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     #[error("allow target `{text}`: {problem}")]
@@ -13,4 +13,10 @@ pub enum LinkError {
 
     #[error("the link could not start its thread: {0}")]
     Thread(#[source] std::io::Error),
+
+    #[error("refused: {0}")]
+    Refused(crate::Refusal),
+
+    #[error("not reached: {0}")]
+    Unreachable(#[source] std::io::Error),
 }

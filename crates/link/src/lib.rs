@@ -17,4 +17,7 @@ pub use error::LinkError;
 pub use guard::{AllowTarget, Guard, Reason, Refusal};
 pub use line_profile::LineProfile;
 pub use model::Algorithm;
-pub use proxy::{Link, LinkConfig, Outcome, Record, Resolution, Resolver, SystemResolver, Traffic};
+pub use proxy::{
+    Link, LinkConfig, Outcome, Record, Resolution, Resolver, SystemResolver, Traffic,
+    connect_guarded,
+};

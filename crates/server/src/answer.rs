@@ -34,6 +34,18 @@ pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
     )
 }
 
+/// A page of a list, and where the next goes on.
+pub(crate) fn page<T: Serialize>(data: T, next: Option<String>) -> Response {
+    #[derive(Serialize)]
+    struct Page<T> {
+        status: &'static str,
+        data: T,
+        next: Option<String>,
+    }
+    let status = "SUCCESS";
+    json(StatusCode::OK, &Page { status, data, next })
+}
+
 pub(crate) fn started(tracking_id: &str) -> Response {
     json(
         StatusCode::OK,

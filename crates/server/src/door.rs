@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     task::Poll,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -20,8 +20,10 @@ use plumbline_store::random_text;
 use tracing::{error, info};
 
 use crate::{
+    api::audit::WAIT_AT_MOST_S,
     errors::{Failure, Fault},
     leftover::Leftover,
+    notes::Notes,
     router::Shared,
 };
 
@@ -37,10 +39,14 @@ pub(crate) async fn front_door(
     let method = request.method().clone();
     // The route, not the path: a path may carry what somebody else should not read in a log.
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let (request, leftover) = Leftover::lend(request);
+    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    let notes = Notes::default();
+    let (mut request, leftover) = Leftover::lend(request);
+    request.extensions_mut().insert(notes.clone());
 
     let answer = without_panic(next.run(request));
-    let mut response = match tokio::time::timeout(service.app.limits.answer, answer).await {
+    let within = service.app.limits.answer + held_open(route);
+    let mut response = match tokio::time::timeout(within, answer).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Failure::internal(said(&*panic)).into_response(),
         Err(late) => Failure::unavailable(late).into_response(),
@@ -54,28 +60,58 @@ pub(crate) async fn front_door(
         let request_id = request_id.to_str().unwrap_or_default();
         error!(request_id, error = %cause, "could not answer");
     }
+    let noted = notes.take();
+    if let Some(turn) = noted.turn {
+        turn.write_to(response.headers_mut());
+    }
     dress(response.headers_mut(), &request_id, close);
+    let took = began.elapsed();
+    let status = response.status();
+    service.app.metrics.request(&method, route, status, took);
     info!(
         method = method.as_str(),
-        route = route.as_ref().map_or("none", MatchedPath::as_str),
-        status = response.status().as_u16(),
-        duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        route,
+        status = status.as_u16(),
+        duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         request_id = request_id.to_str().unwrap_or_default(),
+        audit = noted.audit,
         "request"
     );
     response
 }
 
+/// How much longer than others a route may take because it waits on purpose.
+fn held_open(route: &str) -> Duration {
+    match route {
+        "/v1/audit/status/{id}" => Duration::from_secs(WAIT_AT_MOST_S.into()),
+        _ => Duration::ZERO,
+    }
+}
+
+/// On every answer, whoever writes it. Most answers belong to one key, and the rest are too small
+/// to be worth a stale copy. A page that needs more than nothing says so itself.
+pub(crate) const MANNERS: [(HeaderName, &str); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::CACHE_CONTROL, "no-store"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
 fn dress(headers: &mut HeaderMap, request_id: &HeaderValue, close: bool) {
     headers.insert(REQUEST_ID, request_id.clone());
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    // Most answers belong to one key, and the rest are too small to be worth a stale copy.
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    for (name, value) in MANNERS {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
     if close {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

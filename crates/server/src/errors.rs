@@ -9,6 +9,8 @@ use axum::{
 
 use crate::answer;
 
+const TRY_UNFINISHED_AGAIN_S: u32 = 30;
+
 /// A request that is not served. What it displays is the `message` of the failure envelope.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -30,8 +32,27 @@ pub(crate) enum Failure {
     InvalidNetwork,
     #[error("Invalid Format")]
     InvalidFormat,
+    #[error("Invalid Runs")]
+    InvalidRuns,
+    #[error("Invalid Webhook")]
+    InvalidWebhook,
+    /// A batch of none, or of more than may be asked for at once.
+    #[error("Invalid Batch")]
+    InvalidBatch,
+    /// A parameter of the query, by the name it is spoken of.
+    #[error("Invalid {0}")]
+    InvalidParameter(&'static str),
+    #[error("Invalid Idempotency Key")]
+    InvalidIdempotencyKey,
+    #[error("Idempotency Key Reused")]
+    IdempotencyKeyReused,
     #[error("Rate Limit Exceeded")]
     RateLimited,
+    #[error("Too Many Unfinished Audits")]
+    TooManyUnfinished,
+    /// An address has tried too many; the wait in seconds.
+    #[error("Too Many Failed Keys")]
+    TooManyFailedKeys(i64),
     #[error("Insufficient Credits")]
     InsufficientCredits,
     #[error("Resource Not Found")]
@@ -72,8 +93,15 @@ impl Failure {
             | Self::InvalidDevice
             | Self::InvalidLocation
             | Self::InvalidNetwork
-            | Self::InvalidFormat => StatusCode::NOT_ACCEPTABLE,
-            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            | Self::InvalidFormat
+            | Self::InvalidRuns
+            | Self::InvalidWebhook
+            | Self::InvalidBatch => StatusCode::NOT_ACCEPTABLE,
+            Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
+            Self::IdempotencyKeyReused => StatusCode::CONFLICT,
+            Self::RateLimited | Self::TooManyUnfinished | Self::TooManyFailedKeys(_) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
             Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -96,6 +124,15 @@ impl IntoResponse for Failure {
                     header::WWW_AUTHENTICATE,
                     HeaderValue::from_static("ApiKey header=\"X-SVC-KEY\""),
                 );
+            }
+            Self::TooManyFailedKeys(wait_s) => {
+                let wait = HeaderValue::from(wait_s);
+                response.headers_mut().insert(header::RETRY_AFTER, wait);
+            }
+            // When one of them ends is not known; most end within a minute.
+            Self::TooManyUnfinished => {
+                let wait = HeaderValue::from(TRY_UNFINISHED_AGAIN_S);
+                response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
             _ => {}
         }

@@ -1,10 +1,11 @@
-//! The HTTP face of the service: the six operations of the contract, the whole
-//! report, the two probes, and the pages for people.
+//! The HTTP face of the service: the contract's operations, those added to it, an operator's probes
+//! and figures, and the pages for people.
 //!
 //! What there is to ask for is listed in `router.rs`; what can go wrong, and how it is answered, in
 //! `errors.rs`; `api/` has one file per resource. Everything about one request that is not its
 //! subject (id, deadline, panic, log line) is in `door.rs`; everything about one connection (slow,
-//! rude and malformed clients) in `serve.rs` and `wire.rs`.
+//! rude and malformed clients) in `serve.rs` and `wire.rs`. What clients are told about all this is
+//! in `openapi/`. `webhooks.rs` is a loop of its own beside them.
 
 mod answer;
 mod api;
@@ -12,11 +13,18 @@ mod auth;
 mod door;
 mod errors;
 mod leftover;
+mod metrics;
+mod notes;
+mod openapi;
 mod pages;
+mod peer;
+mod query;
 mod rate;
 mod router;
 mod serve;
 mod target;
+mod time;
+mod webhooks;
 mod wire;
 
 use std::{
@@ -26,10 +34,13 @@ use std::{
 
 use plumbline_catalog::Catalog;
 use plumbline_store::{FileBlobs, Store, Timestamp};
+use tokio::sync::watch;
 
+pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
 pub use router::router;
 pub use serve::{Patience, serve, serve_with};
+pub use webhooks::{Post, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, deliver_webhooks};
 
 /// Everything the service answers from.
 #[derive(Clone)]
@@ -43,7 +54,14 @@ pub struct App {
     pub limits: Limits,
     /// Without, there is only the API.
     pub pages: Option<Pages>,
+    pub metrics: Arc<Metrics>,
+    pub browsers: Option<CountBrowsers>,
+    /// Turns true when the service is to end: whoever waits on purpose is answered then.
+    pub stopping: watch::Receiver<bool>,
 }
+
+/// How many browsers there were.
+pub type CountBrowsers = Arc<dyn Fn() -> BrowserCounts + Send + Sync>;
 
 /// Whether a host may be audited at all, judged without resolving it. Takes the host as a URL
 /// writes it (lower case, punycode, IPv6 in brackets) and the port.
@@ -63,6 +81,9 @@ impl App {
             clock: Arc::new(system_time),
             limits: Limits::default(),
             pages: None,
+            metrics: Arc::default(),
+            browsers: None,
+            stopping: watch::channel(false).1,
         }
     }
 }
@@ -70,8 +91,18 @@ impl App {
 /// What one client may ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Starts per key and minute, in bursts up to the whole; 0 is no limit.
+    /// Starts per key and minute, in bursts up to the whole; 0 is no limit. A batch counts as many.
     pub starts_per_minute: u32,
+    /// Other requests per key and minute; 0 is no limit.
+    pub requests_per_minute: u32,
+    /// Wrong keys per address and minute; 0 is no limit.
+    pub failed_keys_per_minute: u32,
+    /// Whether `X-Forwarded-For` was written by a proxy of ours.
+    pub behind_proxy: bool,
+    /// Audits of one account that wait or run; 0 is no limit.
+    pub unfinished_per_account: u64,
+    /// Audits of one batch.
+    pub batch_audits: usize,
     pub body_bytes: usize,
     pub url_chars: usize,
     /// How long a client may take to send a body.
@@ -84,11 +115,22 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             starts_per_minute: 600,
+            requests_per_minute: 60_000,
+            failed_keys_per_minute: 300,
+            behind_proxy: false,
+            unfinished_per_account: 10_000,
+            batch_audits: 500,
             body_bytes: 64 * 1024,
             url_chars: 2048,
             body_read: Duration::from_secs(10),
             answer: Duration::from_secs(30),
         }
+    }
+}
+
+impl Limits {
+    pub(crate) fn unfinished_audits(&self) -> Option<u64> {
+        Some(self.unfinished_per_account).filter(|at_most| *at_most > 0)
     }
 }
 

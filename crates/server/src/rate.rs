@@ -1,4 +1,4 @@
-//! How many starts a key has left.
+//! How many requests a key has left, and how many wrong keys an address.
 
 use std::{
     collections::HashMap,
@@ -12,14 +12,14 @@ const NS_PER_MINUTE: i128 = 60_000_000_000;
 const NS_PER_MS: i128 = 1_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// What a bucket says to one start.
+/// What a bucket says to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
     /// When the whole burst will be there again, in seconds since the epoch.
     pub(crate) reset_s: i64,
-    /// Set when the start is refused: how long until the next will not be.
+    /// Set when the request is refused: how long until the next will not be.
     pub(crate) retry_after_s: Option<i64>,
 }
 
@@ -59,18 +59,21 @@ impl Bucket {
         self.full_at_ns <= now_ns(now)
     }
 
-    fn take(&mut self, now: Timestamp, limit: u32) -> Turn {
-        let per_start = (NS_PER_MINUTE / i128::from(limit.max(1))).max(1);
-        let empty = now_ns(now) + per_start * i128::from(limit);
+    /// Takes `count` at once, or none of them. More than a full bucket holds count as a full one: a
+    /// limit slows down, and bars nothing for ever.
+    fn take(&mut self, now: Timestamp, limit: u32, count: u32) -> Turn {
+        let each = (NS_PER_MINUTE / i128::from(limit.max(1))).max(1);
+        let taken = each * i128::from(count.min(limit));
+        let empty = now_ns(now) + each * i128::from(limit);
         // Below `now` it has long been full; above `empty` the clock was set back, and nobody
         // shall wait longer for that than an empty bucket takes.
         let full_at = self.full_at_ns.clamp(now_ns(now), empty);
-        let after = full_at + per_start;
+        let after = full_at + taken;
         let refused = after > empty;
         self.full_at_ns = if refused { full_at } else { after };
         Turn {
             limit,
-            remaining: u32::try_from((empty - self.full_at_ns) / per_start).unwrap_or(limit),
+            remaining: u32::try_from((empty - self.full_at_ns) / each).unwrap_or(limit),
             reset_s: ceil_seconds(self.full_at_ns),
             retry_after_s: refused.then(|| ceil_seconds(after - empty)),
         }
@@ -85,7 +88,7 @@ fn ceil_seconds(ns: i128) -> i64 {
     i64::try_from((ns + NS_PER_S - 1).div_euclid(NS_PER_S)).unwrap_or(i64::MAX)
 }
 
-/// One bucket per key that started something lately. A full bucket is the same as none, so full
+/// One bucket per key (or address) that took something lately. A full bucket is the same as none, so full
 /// ones are forgotten each time their number could have doubled.
 pub(crate) struct Buckets {
     limit: u32,
@@ -112,21 +115,32 @@ impl Buckets {
     }
 
     /// `None` when there is no limit.
-    pub(crate) fn take(&self, key_id: &str, now: Timestamp) -> Option<Turn> {
+    pub(crate) fn take(&self, key: &str, now: Timestamp) -> Option<Turn> {
+        self.take_many(key, now, 1)
+    }
+
+    /// What a bucket holds, without taking anything.
+    pub(crate) fn look(&self, key: &str, now: Timestamp) -> Option<Turn> {
+        self.take_many(key, now, 0)
+    }
+
+    pub(crate) fn take_many(&self, key: &str, now: Timestamp, count: u32) -> Option<Turn> {
         if self.limit == 0 {
             return None;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bucket) = kept.by_key.get_mut(key_id) {
-            return Some(bucket.take(now, self.limit));
+        if let Some(bucket) = kept.by_key.get_mut(key) {
+            return Some(bucket.take(now, self.limit, count));
         }
         if kept.by_key.len() >= kept.sweep_at {
             kept.by_key.retain(|_, bucket| !bucket.is_full(now));
             kept.sweep_at = SWEEP_AT_LEAST.max(kept.by_key.len() * 2);
         }
         let mut bucket = Bucket::full(now);
-        let turn = bucket.take(now, self.limit);
-        kept.by_key.insert(key_id.to_owned(), bucket);
+        let turn = bucket.take(now, self.limit, count);
+        if count > 0 {
+            kept.by_key.insert(key.to_owned(), bucket);
+        }
         Some(turn)
     }
 }
@@ -179,6 +193,31 @@ mod tests {
         assert!(!buckets.take("a", START).unwrap().is_refused());
         assert!(!buckets.take("b", START).unwrap().is_refused());
         assert!(buckets.take("a", START).unwrap().is_refused());
+    }
+
+    #[test]
+    fn many_are_taken_together_or_not_at_all() {
+        let buckets = Buckets::new(10);
+        assert_eq!(buckets.take_many("k", START, 7).unwrap().remaining, 3);
+        let refused = buckets.take_many("k", START, 4).unwrap();
+        assert_eq!((refused.remaining, refused.retry_after_s), (3, Some(6)));
+        assert_eq!(buckets.take_many("k", START, 3).unwrap().remaining, 0);
+        // More than a bucket ever holds waits for a full one.
+        let larger = buckets.take_many("k", after_ms(59_999), 11).unwrap();
+        assert!(larger.is_refused());
+        let larger = buckets.take_many("k", after_ms(60_000), 11).unwrap();
+        assert!(!larger.is_refused());
+    }
+
+    #[test]
+    fn looking_takes_nothing() {
+        let buckets = Buckets::new(2);
+        for _ in 0..5 {
+            let seen = buckets.look("k", START).unwrap();
+            assert_eq!((seen.remaining, seen.retry_after_s), (2, None));
+        }
+        buckets.take("k", START);
+        assert_eq!(buckets.look("k", START).unwrap().remaining, 1);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 use std::sync::Arc;
 
-use axum::{
-    Router, middleware,
-    routing::{get, post},
-};
+use axum::{Router, handler::Handler, middleware, routing};
 
 use crate::{
     App,
-    api::{audit, devices, export::Turns, health, locations},
+    api::{
+        account, audit, audits, batches, devices, export::Turns, health, locations, networks,
+        operator,
+    },
     door::front_door,
     errors::Failure,
+    openapi::{self, Book},
     pages,
+    peer::WrongKeys,
     rate::Buckets,
 };
 
@@ -19,6 +21,9 @@ pub(crate) struct Service {
     pub(crate) app: App,
     pub(crate) starts: Buckets,
     pub(crate) exports: Turns,
+    pub(crate) requests: Buckets,
+    pub(crate) wrong_keys: WrongKeys,
+    pub(crate) book: Book,
 }
 
 pub(crate) type Shared = Arc<Service>;
@@ -28,26 +33,25 @@ pub(crate) type Shared = Arc<Service>;
 /// A path matches as sent: a trailing slash, a doubled slash, a dot segment or an escaped letter
 /// outside an `{id}` makes another path, which is not found.
 pub fn router(app: App) -> Router {
+    let Routes { router, listed } = documented();
+    let limits = app.limits;
     let shared = Arc::new(Service {
-        starts: Buckets::new(app.limits.starts_per_minute),
+        starts: Buckets::new(limits.starts_per_minute),
+        requests: Buckets::new(limits.requests_per_minute),
+        wrong_keys: WrongKeys::new(limits.failed_keys_per_minute),
+        book: Book::new(&listed, &app),
         exports: Turns::default(),
         app,
     });
     let has_pages = shared.app.pages.is_some();
-    let mut routes = Router::new();
+    let mut routes = router;
     if has_pages {
         routes = routes.merge(pages::routes());
     }
     let mut router = routes
-        .route("/v1/audit/start", post(audit::start))
-        .route("/v1/audit/status/{id}", get(audit::status))
-        .route("/v1/audit/data/{id}", get(audit::data))
-        .route("/v1/audit/report/{id}", get(audit::report))
-        .route("/v1/devices", get(devices::list))
-        .route("/v1/devices/{id}", get(devices::one))
-        .route("/v1/locations/{id}", get(locations::one))
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
+        .route("/openapi.json", routing::get(openapi::json))
+        .route("/docs", routing::get(openapi::page))
+        .route("/docs/style.css", routing::get(openapi::style))
         .fallback(async || Failure::NotFound)
         .method_not_allowed_fallback(async || Failure::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(shared.clone(), front_door))
@@ -56,4 +60,74 @@ pub fn router(app: App) -> Router {
         router = router.layer(middleware::from_fn(pages::page_door));
     }
     router
+}
+
+/// The routes that the reference describes, each with an entry in `openapi/operations.rs`.
+fn documented() -> Routes {
+    Routes::default()
+        .post("/v1/audit/start", audit::start)
+        .get("/v1/audit/status/{id}", audit::status)
+        .get("/v1/audit/data/{id}", audit::data)
+        .delete("/v1/audit/data/{id}", audits::delete)
+        .get("/v1/audit/report/{id}", audit::report)
+        .get("/v1/audits", audits::list)
+        .post("/v1/batches", batches::start)
+        .get("/v1/batches/{id}", batches::one)
+        .get("/v1/credits", account::credits)
+        .get("/v1/webhook-secret", account::webhook_secret)
+        .get("/v1/devices", devices::list)
+        .get("/v1/devices/{id}", devices::one)
+        .get("/v1/locations", locations::list)
+        .get("/v1/locations/{id}", locations::one)
+        .get("/v1/networks", networks::list)
+        .get("/healthz", health::alive)
+        .get("/readyz", health::ready)
+        .get("/metrics", operator::metrics)
+}
+
+/// A router that remembers what it was given.
+#[derive(Default)]
+struct Routes {
+    router: Router<Shared>,
+    listed: Vec<(&'static str, &'static str)>,
+}
+
+impl Routes {
+    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+        self.route("get", path, routing::get(handler))
+    }
+
+    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+        self.route("post", path, routing::post(handler))
+    }
+
+    fn delete<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+        self.route("delete", path, routing::delete(handler))
+    }
+
+    fn route(
+        mut self,
+        method: &'static str,
+        path: &'static str,
+        handler: routing::MethodRouter<Shared>,
+    ) -> Self {
+        self.listed.push((method, path));
+        self.router = self.router.route(path, handler);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::openapi::operations;
+
+    #[test]
+    fn every_route_is_described_and_nothing_else_is() {
+        let routes: BTreeSet<_> = documented().listed.into_iter().collect();
+        let described: BTreeSet<_> = operations::all().into_iter().map(|op| op.at).collect();
+        assert_eq!(routes, described);
+    }
 }

@@ -1,9 +1,14 @@
 //! Connections: accepted, served, and let go in good order.
 
-use std::{future::poll_fn, io, time::Duration};
+use std::{future::poll_fn, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -11,12 +16,12 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 use tracing::{debug, warn};
 
-use crate::wire::Wire;
+use crate::{peer::Peer, wire::Wire};
 
 /// A request's head, all of it. Ids and keys are short; what is longer is a mistake or an attack.
 const HEAD_BYTES: usize = 16 * 1024;
@@ -30,6 +35,8 @@ pub struct Patience {
     pub write: Duration,
     /// For running requests, once the service is asked to end.
     pub drain: Duration,
+    /// How many connections are open at a time; the next wait to be accepted.
+    pub connections: usize,
 }
 
 impl Default for Patience {
@@ -38,6 +45,7 @@ impl Default for Patience {
             head: Duration::from_secs(30),
             write: Duration::from_secs(30),
             drain: Duration::from_secs(20),
+            connections: 2048,
         }
     }
 }
@@ -61,12 +69,17 @@ pub async fn serve_with(
 ) -> io::Result<()> {
     let mut shutdown = std::pin::pin!(shutdown);
     let (ending, ends) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(patience.connections));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            stream = accept(&listener) => {
-                connections.spawn(connection(stream, router.clone(), patience, ends.clone()));
+            (place, stream, peer) = accept(&listener, &places) => {
+                let served = connection(stream, peer, router.clone(), patience, ends.clone());
+                connections.spawn(async move {
+                    served.await;
+                    drop(place);
+                });
             }
             Some(_) = connections.join_next() => {}
         }
@@ -89,11 +102,16 @@ pub async fn serve_with(
 
 /// The next connection. What fails here is either one client's business or passes (too many open
 /// files): neither ends the service.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (Option<OwnedSemaphorePermit>, TcpStream, SocketAddr) {
     const RECOVER: Duration = Duration::from_millis(200);
+    // Fails only for a closed semaphore, which this one never is.
+    let place = Arc::clone(places).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok((stream, peer)) => return (place, stream, peer),
             Err(error) if is_the_clients(&error) => debug!(%error, "a connection came to nothing"),
             Err(error) => {
                 warn!(%error, "cannot accept connections, trying again");
@@ -113,6 +131,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TcpStream,
+    peer: SocketAddr,
     router: Router,
     patience: Patience,
     mut ends: watch::Receiver<bool>,
@@ -121,6 +140,11 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "no TCP_NODELAY");
     }
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer.ip()));
+        router.call(request)
+    });
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience.head)
@@ -128,10 +152,7 @@ async fn connection(
         // Some clients close their half as soon as they have asked, and a start that began shall
         // end whether or not its client is still there.
         .half_close(true)
-        .serve_connection(
-            TokioIo::new(Wire::new(stream, patience.write)),
-            TowerToHyperService::new(router),
-        );
+        .serve_connection(TokioIo::new(Wire::new(stream, patience.write)), service);
     let mut is_ending = false;
     let served = loop {
         tokio::select! {

@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::door::{REQUEST_ID, new_id};
+use crate::door::{MANNERS, REQUEST_ID, new_id};
 
 pub(crate) struct Wire<T> {
     stream: T,
@@ -101,13 +101,16 @@ fn envelope_for(status: StatusCode) -> Bytes {
     let reason = status.canonical_reason().unwrap_or("Bad Request");
     let body = format!(r#"{{"status":"FAILURE","message":"{reason}"}}"#);
     let id = new_id();
+    let manners: String = MANNERS
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     format!(
         "HTTP/1.1 {} {reason}\r\n\
          content-type: application/json\r\n\
          content-length: {}\r\n\
          {REQUEST_ID}: {}\r\n\
-         x-content-type-options: nosniff\r\n\
-         cache-control: no-store\r\n\
+         {manners}\
          connection: close\r\n\r\n\
          {body}",
         status.as_u16(),

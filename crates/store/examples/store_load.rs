@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_store::{
-    AuditOrder, Finished, Key, NewAudit, SqliteStore, Store, Timestamp, random_text,
+    AuditOptions, AuditOrder, Finished, Key, NewAudit, SqliteStore, Store, Timestamp, random_text,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -80,6 +80,7 @@ impl Load {
                 network: "cable".to_owned(),
                 location: "frankfurt".to_owned(),
             },
+            options: AuditOptions::default(),
             accepted_at: NOW,
         }
     }

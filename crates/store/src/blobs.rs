@@ -42,6 +42,15 @@ impl FileBlobs {
         }
     }
 
+    /// Whether it was there.
+    pub fn remove(&self, name: &str) -> io::Result<bool> {
+        match fs::remove_file(self.path(name)?) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Removes what was written longer ago than `age` before `now`; returns how many.
     pub fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64> {
         let mut removed = 0;
@@ -86,6 +95,15 @@ mod tests {
         blobs.put("aud_1", b"new").unwrap();
         assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"new"[..]));
         assert_eq!(blobs.get("aud_2").unwrap(), None);
+    }
+
+    #[test]
+    fn a_removed_blob_is_gone() {
+        let (_dir, blobs) = blobs();
+        blobs.put("aud_1", b"x").unwrap();
+        assert!(blobs.remove("aud_1").unwrap());
+        assert!(!blobs.remove("aud_1").unwrap());
+        assert_eq!(blobs.get("aud_1").unwrap(), None);
     }
 
     #[test]

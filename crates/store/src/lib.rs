@@ -1,18 +1,28 @@
-//! What is kept: accounts, keys, credits, audits, leases, reports.
+//! What is kept: accounts, keys, credits, audits, leases, reports, webhooks to be delivered.
 //!
 //! One trait, [`Store`], and one conformance suite that every backend passes. Reports are opaque
 //! JSON text here: what is in them is the business of those who write and read them.
 
 mod blobs;
+mod delivery;
 mod key;
+mod latency;
+mod listing;
+mod operator;
 mod pages;
 mod sqlite;
 mod store;
+mod submission;
 mod types;
 
 pub use blobs::FileBlobs;
+pub use delivery::{Delivery, DeliveryDepth, Settled};
 pub use key::{Key, KeyDigest, random_text};
+pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
+pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
+pub use operator::{AccountSummary, Forgotten, QueuedAudit, Retention};
 pub use pages::{PageStore, RecentAudit, session_digest};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
+pub use submission::{Acceptance, Replay, Submission};
 pub use types::*;

@@ -3,8 +3,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Acceptance, Account, AuditStatus, Finished, HandBack, Hold, KeyDigest, KeyRecord, Lease,
-    NewAudit, QueueDepth, StoredReport, Timestamp,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
+    DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
+    Place, QueueDepth, QueuedAudit, Retention, Settled, StoreLatency, StoredReport, Submission,
+    Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +59,15 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<i64, StoreError>;
 
-    /// Takes one credit and queues the audit, or does neither. An id that is already in use is a
-    /// [`StoreError::Backend`].
-    async fn accept(&self, audit: NewAudit) -> Result<Acceptance, StoreError>;
+    /// Takes the credits and queues the audits, all of them, or does nothing. An idempotency key that
+    /// is remembered is answered first, whatever the balance; then the number of unfinished audits
+    /// is looked at, then the credits. An id that is already in use is a [`StoreError::Backend`].
+    async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError>;
+
+    /// A submission of one audit, without conditions.
+    async fn accept(&self, audit: NewAudit) -> Result<Acceptance, StoreError> {
+        self.submit(Submission::of(audit)).await
+    }
 
     /// By tracking id; another account's audit is not found.
     async fn status(
@@ -67,6 +75,32 @@ pub trait Store: Send + Sync + 'static {
         account_id: &str,
         tracking_id: &str,
     ) -> Result<Option<AuditStatus>, StoreError>;
+
+    /// As [`Store::status`], but waits up to `at_most` for the audit to be completed. One that another
+    /// process completes meanwhile may be noticed no earlier than after `at_most`.
+    async fn completion(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+        at_most: Duration,
+    ) -> Result<Option<AuditStatus>, StoreError>;
+
+    /// The account's audits, newest first, `limit` at most, beginning after a [`Place`]. Audits
+    /// accepted or deleted between two pages neither repeat nor hide another.
+    async fn audits(
+        &self,
+        account_id: &str,
+        filter: AuditFilter,
+        after: Option<Place>,
+        limit: u32,
+    ) -> Result<AuditPage, StoreError>;
+
+    /// Another account's batch is not found.
+    async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError>;
+
+    /// Deletes a completed audit with its report; whether there was one. What it cost stays in the
+    /// ledger.
+    async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError>;
 
     /// By audit id, once completed; another account's report is not found.
     async fn report(
@@ -112,6 +146,50 @@ pub trait Store: Send + Sync + 'static {
     async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError>;
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
+
+    /// When the audit that has waited longest was accepted.
+    async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Unfinished audits in the queue's order, `at_most` of them.
+    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError>;
+
+    async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError>;
+
+    /// The secret that the account's webhooks are signed with; drawn when first asked for, and anew
+    /// with `rotate`.
+    async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError>;
+
+    /// Claims webhooks that are due, `at_most` of them, the longest due first. Each claim is a new
+    /// attempt; unless it is settled, the webhook is due again when `hold` has passed.
+    ///
+    /// A webhook is due from the moment its audit is finished, in the same transaction.
+    async fn due_deliveries(
+        &self,
+        now: Timestamp,
+        hold: Duration,
+        at_most: u32,
+    ) -> Result<Vec<Delivery>, StoreError>;
+
+    /// Says what became of an attempt; [`Hold::Lost`] when there has been another since.
+    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError>;
+
+    /// Returns when a webhook may be due, or after `at_most`. One that falls due before this call is
+    /// not missed.
+    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration);
+
+    async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError>;
+
+    /// Deletes finished audits that need not be kept, `at_most` of them, with their reports and
+    /// webhooks; also remembered replies that are over. To be repeated while anything is forgotten.
+    async fn forget(
+        &self,
+        retention: Retention,
+        now: Timestamp,
+        at_most: u32,
+    ) -> Result<Forgotten, StoreError>;
+
+    /// How long reads and writes have taken since the store was opened.
+    fn latency(&self) -> StoreLatency;
 
     /// Fails when the store cannot answer; for readiness probes.
     async fn ping(&self) -> Result<(), StoreError>;

@@ -56,7 +56,26 @@ pub struct NewAudit {
     /// The id that the report will have; told to nobody before the audit is completed.
     pub audit_id: String,
     pub order: AuditOrder,
+    pub options: AuditOptions,
     pub accepted_at: Timestamp,
+}
+
+/// What a client may ask for beyond the order itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditOptions {
+    /// How often the page is visited; an audit costs as many credits.
+    pub runs: u32,
+    /// Where to say that the audit is completed.
+    pub webhook: Option<String>,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self {
+            runs: 1,
+            webhook: None,
+        }
+    }
 }
 
 /// What a client ordered: ids are those of the catalog.
@@ -66,12 +85,6 @@ pub struct AuditOrder {
     pub device: String,
     pub network: String,
     pub location: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
-    Accepted,
-    InsufficientCredits,
 }
 
 /// How far an audit is, as a client sees it: it never goes backwards.
@@ -122,6 +135,8 @@ pub struct Lease {
     pub owner: String,
     pub expires_at: Timestamp,
     pub order: AuditOrder,
+    /// How often the page is to be visited.
+    pub runs: u32,
     /// Earlier attempts that ended by a fault of ours: handed back as such, or never heard of again
     /// until their lease expired.
     pub faults: u32,
@@ -158,7 +173,7 @@ pub enum Hold {
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub report: String,
-    /// Set when there are no measurements: the credit goes back in the same transaction.
+    /// Set when there are no measurements: the credits go back in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
 }
@@ -177,7 +192,7 @@ pub enum HandBack {
 pub struct LedgerEntry {
     pub amount: i64,
     pub reason: LedgerReason,
-    /// The audit that was charged or refunded.
+    /// The audit that was charged or refunded, unless it has been deleted.
     pub tracking_id: Option<String>,
     pub at: Timestamp,
 }

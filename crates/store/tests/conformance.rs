@@ -113,6 +113,39 @@ macro_rules! every_sentence_of_the_suite {
                 a_large_report_comes_back_unchanged
                 ping_answers
             }
+            lists {
+                audits_are_listed_newest_first_and_only_ones_own
+                a_page_ends_where_the_next_begins
+                pages_are_stable_while_audits_come_and_go
+                any_filter_lists_what_fits_and_nothing_else
+                a_search_that_finds_nothing_still_comes_to_its_end
+                a_place_is_no_way_into_anothers_list
+                a_deleted_audit_is_gone_and_stays_paid_for
+                who_waits_for_a_completion_is_woken_by_it
+            }
+            submissions {
+                an_audit_costs_as_many_credits_as_it_has_runs
+                a_repeated_key_brings_the_first_reply_and_costs_nothing
+                a_refused_start_is_not_remembered
+                a_key_is_one_accounts_and_ends
+                of_many_with_the_same_key_at_once_one_is_accepted
+                an_account_may_have_only_so_many_unfinished_audits
+                a_batch_is_accepted_whole_or_not_at_all
+            }
+            webhooks {
+                a_webhook_is_due_when_its_audit_is_finished
+                a_webhook_is_tried_until_it_is_delivered_or_given_up
+                an_attempt_that_was_never_heard_of_again_is_repeated
+                who_delivers_wakes_when_something_is_due
+                a_deleted_audit_is_told_to_nobody
+                an_accounts_secret_stays_until_it_is_rotated
+            }
+            operating {
+                what_was_kept_long_enough_is_forgotten
+                of_each_account_only_so_many_are_kept
+                forgetting_a_reply_frees_its_key
+                operators_see_accounts_and_what_waits
+            }
             pages {
                 a_session_lasts_until_it_is_closed_or_over
                 a_session_needs_a_key_that_exists

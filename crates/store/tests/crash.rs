@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditError, AuditOrder, AuditState, Finished, HandBack, Hold, LedgerReason, NewAudit,
-    SqliteStore, Store, Timestamp, random_text,
+    AuditError, AuditOptions, AuditOrder, AuditState, Finished, HandBack, Hold, LedgerReason,
+    NewAudit, SqliteStore, Store, Timestamp, random_text,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -199,6 +199,7 @@ async fn accept_for_ever(store: Arc<SqliteStore>, account: String) {
                 network: "some-network".to_owned(),
                 location: "some-place".to_owned(),
             },
+            options: AuditOptions::default(),
             accepted_at: NOW,
         };
         store.accept(audit).await.unwrap();

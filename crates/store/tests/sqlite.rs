@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditOrder, Key, NewAudit, SqliteStore, Store, StoreError, Timestamp,
+    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, SqliteStore, Store,
+    StoreError, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -36,6 +37,7 @@ fn audit(account: &Account, name: String) -> NewAudit {
             network: "some-network".to_owned(),
             location: "some-place".to_owned(),
         },
+        options: AuditOptions::default(),
         accepted_at: NOW,
     }
 }
@@ -215,4 +217,118 @@ async fn a_store_that_cannot_write_says_so_and_recovers() {
     })
     .await
     .unwrap();
+}
+
+/// A file as the first version left it, with an audit in every state.
+fn file_of_the_first_version(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let connection = Connection::open(path).unwrap();
+    let first = include_str!("../src/sqlite/migrations/0001_accounts_and_audits.sql");
+    connection.execute_batch(first).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO accounts VALUES ('a', 'one', 7, 1), ('b', 'two', 9, 1);
+             INSERT INTO audits (tracking_id, audit_id, account_id, url, device, network, location,
+                                 state, attempt, lease_owner, lease_expires_at, accepted_at, finished_at)
+             VALUES ('t1', 'a1', 'a', 'u', 'd', 'n', 'l', 'completed', 1, NULL, NULL, 5, 6),
+                    ('t2', 'a2', 'b', 'u', 'd', 'n', 'l', 'waiting', 0, NULL, NULL, 5, NULL),
+                    ('t3', 'a3', 'a', 'u', 'd', 'n', 'l', 'running', 1, 'agent/1', 99, 7, NULL);
+             INSERT INTO reports VALUES (1, '{}');
+             INSERT INTO ledger (account_id, amount, reason, position, at)
+             VALUES ('a', 9, 'opening', NULL, 1), ('a', -1, 'audit', 1, 5), ('a', -1, 'audit', 3, 7),
+                    ('b', 10, 'opening', NULL, 1), ('b', -1, 'audit', 2, 5);
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it() {
+    let (_directory, path) = place();
+    file_of_the_first_version(&path);
+    let store = SqliteStore::open(&path).unwrap();
+    let page = store
+        .audits("a", AuditFilter::default(), None, 10)
+        .await
+        .unwrap();
+    let seen: Vec<_> = page
+        .audits
+        .iter()
+        .map(|audit| (audit.tracking_id.as_str(), audit.number, audit.state))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("t3", 2, AuditState::InProgress),
+            ("t1", 1, AuditState::Completed)
+        ]
+    );
+    assert_eq!(store.report("a", "a1").await.unwrap().unwrap().report, "{}");
+    let ledger = store.ledger("a").await.unwrap();
+    assert_eq!(ledger.iter().map(|entry| entry.amount).sum::<i64>(), 7);
+    let waiting = store
+        .lease("agent/1", NOW, Duration::from_secs(1))
+        .await
+        .unwrap();
+    assert_eq!(waiting.unwrap().tracking_id, "t2");
+    let account = store.accounts().await.unwrap().remove(0).account;
+    store
+        .accept(audit(&account, "t4".to_owned()))
+        .await
+        .unwrap();
+    let page = store
+        .audits("a", AuditFilter::default(), None, 1)
+        .await
+        .unwrap();
+    assert_eq!(
+        (page.audits[0].tracking_id.as_str(), page.audits[0].number),
+        ("t4", 3)
+    );
+    let connection = Connection::open(&path).unwrap();
+    let broken: i64 = connection
+        .query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(broken, 0);
+}
+
+#[tokio::test]
+async fn the_newest_position_is_never_given_again() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let account = store.create_account("someone", 5, NOW).await.unwrap();
+    store
+        .accept(audit(&account, "first".to_owned()))
+        .await
+        .unwrap();
+    let lease = store
+        .lease("agent/1", NOW, Duration::from_secs(1))
+        .await
+        .unwrap()
+        .unwrap();
+    let finished = plumbline_store::Finished {
+        report: "{}".to_owned(),
+        error: None,
+        finished_at: NOW,
+    };
+    store.finish(&lease, finished).await.unwrap();
+    assert!(
+        store
+            .delete_audit(&account.id, &lease.audit_id)
+            .await
+            .unwrap()
+    );
+    store
+        .accept(audit(&account, "second".to_owned()))
+        .await
+        .unwrap();
+    let named: Vec<_> = store
+        .ledger(&account.id)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.tracking_id)
+        .collect();
+    assert_eq!(named, [None, None, Some("second".to_owned())]);
 }

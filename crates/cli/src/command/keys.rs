@@ -5,7 +5,9 @@ use std::time::Duration;
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{Key, SqliteStore, Store, StoreError};
 
-use crate::args::{CreditsAddArgs, DataArgs, KeysCreateArgs, KeysRevokeArgs};
+use crate::args::{
+    CreditsAddArgs, CreditsCommand, DataArgs, KeysCommand, KeysCreateArgs, KeysRevokeArgs,
+};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::settings::data_dir;
@@ -13,7 +15,21 @@ use crate::standard_output as out;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
+pub async fn run(command: KeysCommand) -> Result<Exit, Exit> {
+    match command {
+        KeysCommand::Create(args) => create(args).await,
+        KeysCommand::List(args) => list(args).await,
+        KeysCommand::Revoke(args) => revoke(args).await,
+    }
+}
+
+pub async fn run_credits(command: CreditsCommand) -> Result<Exit, Exit> {
+    match command {
+        CreditsCommand::Add(args) => add_credits(args).await,
+    }
+}
+
+async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
     let store = open(args.data)?;
     let account = match args.account {
         Some(account) => {
@@ -44,7 +60,7 @@ pub async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
+async fn list(args: DataArgs) -> Result<Exit, Exit> {
     let keys = open(args)?.keys().await.map_err(Exit::failed)?;
     out::line(format_args!(
         "{:<14}{:<26}{:<20}{:>10}  {:<26}STATE",
@@ -69,7 +85,7 @@ pub async fn list(args: DataArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
+async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
     let id = Key::parse(&args.key).map_or(args.key, |key| key.id().to_owned());
     open(args.data)?
         .revoke_key(&id, now())
@@ -79,7 +95,7 @@ pub async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-pub async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
+async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
     let store = open(args.data)?;
     let account = match store.key(&args.whose).await.map_err(Exit::failed)? {
         Some(key) => key.account_id,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod admin;
 pub mod audit;
 pub mod doctor;
 pub mod judge;

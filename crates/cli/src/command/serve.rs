@@ -3,25 +3,28 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
 use plumbline_link::Guard;
-use plumbline_server::{App, Limits, Pages, Phases};
-use plumbline_store::{FileBlobs, Key, SqliteStore, Store};
+use plumbline_server::{
+    App, BrowserCounts, CountBrowsers, Metrics, Pages, Patience, Phases, WEBHOOK_RETRIES,
+    deliver_webhooks, router, serve_with,
+};
+use plumbline_store::{Key, SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, ServeArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::retention::{KeptBlobs, forget_by_itself};
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
 use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
+use crate::webhook_client::WebhookClient;
 
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
@@ -43,29 +46,42 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
-    let bundles = blobs(&settings.data, "bundles")?;
-    tokio::spawn(forget_old(bundles.clone(), settings.keep_bundles));
+    let blobs = KeptBlobs::open(&settings.data)?;
     let pages = Pages {
         store: database,
-        exhibits: blobs(&settings.data, "exhibits")?,
+        exhibits: blobs.exhibits.clone(),
         phases: Phases::default(),
     };
 
     let (stop, stopped) = watch::channel(false);
+    let metrics = Arc::new(Metrics::default());
+    tokio::spawn(forget_by_itself(
+        Arc::clone(&store),
+        blobs.clone(),
+        settings.keep,
+    ));
+    let mut browsers: Option<CountBrowsers> = None;
     let agent = match settings.slots {
         0 => None,
         slots => {
             let launcher = find_browser(settings.launch)?;
+            let pool = Pool::start(launcher.clone(), 1);
+            browsers = Some(counted(&pool));
             let auditor = Auditor {
-                cpu: Cpu::new(launcher.clone(), calibration_file()),
-                browsers: Pool::start(launcher, 1),
+                cpu: Cpu::new(launcher, calibration_file()),
+                browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
                 stands_at,
             };
-            let (exhibits, phases) = (pages.exhibits.clone(), pages.phases.clone());
-            let work = StoreWork::new(Arc::clone(&store), bundles.clone(), exhibits, phases)
-                .map_err(Exit::failed)?;
+            let phases = pages.phases.clone();
+            let work = StoreWork::new(
+                Arc::clone(&store),
+                blobs.clone(),
+                phases,
+                Arc::clone(&metrics),
+            )
+            .map_err(Exit::failed)?;
             Some(tokio::spawn(plumbline_agent::run(
                 Arc::new(work),
                 Arc::new(auditor),
@@ -88,30 +104,43 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     if let Some(credits) = settings.create_key {
         print_key_to_try(&store, credits, &address.to_string()).await?;
     }
+    let webhook_client = WebhookClient::new(Arc::clone(&guard));
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
-        bundles: Some(bundles),
-        limits: Limits {
-            starts_per_minute: settings.starts_per_minute,
-            ..Limits::default()
-        },
+        limits: settings.limits,
+        bundles: Some(blobs.bundles),
         pages: Some(pages),
+        metrics,
+        browsers,
+        stopping: stopped.clone(),
         ..App::new(Arc::clone(&store), catalog, may_visit)
     };
+    let webhooks = tokio::spawn(deliver_webhooks(
+        app.clone(),
+        Arc::new(webhook_client),
+        WEBHOOK_RETRIES.to_vec(),
+        stopped.clone(),
+    ));
     tokio::spawn(async move {
         asked_to_stop().await;
         // Fails only when nobody listens any more.
         let _ = stop.send(true);
     });
     let mut stop_serving = stopped.clone();
-    plumbline_server::serve(listener, plumbline_server::router(app), async move {
+    let patience = Patience {
+        connections: settings.connections,
+        ..Patience::default()
+    };
+    let stop_serving = async move {
         let _ = stop_serving.wait_for(|stop| *stop).await;
-    })
-    .await
-    .map_err(Exit::failed)?;
+    };
+    serve_with(listener, router(app), patience, stop_serving)
+        .await
+        .map_err(Exit::failed)?;
     if let Some(agent) = agent {
         agent.await.map_err(Exit::failed)?;
     }
+    webhooks.await.map_err(Exit::failed)?;
     tracing::info!("stopped");
     Ok(Exit::Done)
 }
@@ -131,26 +160,16 @@ pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
     Ok(launcher)
 }
 
-/// What is kept beside the database, by audit id.
-fn blobs(data: &Path, kind: &str) -> Result<FileBlobs, Exit> {
-    FileBlobs::open(&data.join(kind))
-        .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
-}
-
-/// Removes bundles that have been kept long enough, now and every hour.
-async fn forget_old(bundles: FileBlobs, age: Duration) {
-    let mut hour = tokio::time::interval(Duration::from_secs(60 * 60));
-    loop {
-        hour.tick().await;
-        let bundles = bundles.clone();
-        let removed = spawn_blocking(move || bundles.remove_older(age, SystemTime::now())).await;
-        match removed {
-            Ok(Ok(0)) => {}
-            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
-            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
-            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+fn counted(pool: &Pool) -> CountBrowsers {
+    let counter = pool.counter();
+    Arc::new(move || {
+        let counts = counter();
+        BrowserCounts {
+            started: counts.started,
+            failed: counts.failed,
+            dead: counts.dead,
         }
-    }
+    })
 }
 
 fn lock(data: &Path) -> Result<File, Exit> {

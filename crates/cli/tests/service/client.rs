@@ -26,6 +26,26 @@ impl Client {
         .expect("the server answers")
     }
 
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(&self.post_text(path, &body.to_string()))
+            .expect("the server answers")
+    }
+
+    pub fn get_text(&self, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        let text = self.send_text(&request).expect("the server answers");
+        text.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    fn post_text(&self, path: &str, body: &str) -> String {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.key,
+            body.len()
+        )
+    }
+
     pub fn start(&self, url: &str) -> Answer {
         self.try_start(url).expect("the server answers")
     }
@@ -36,25 +56,25 @@ impl Client {
             "url": url, "device": "desktop", "network": "wifiFast", "location": "us-tx",
         })
         .to_string();
-        self.send(&format!(
-            "POST /v1/audit/start HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.key,
-            body.len()
-        ))
+        self.send(&self.post_text("/v1/audit/start", &body))
     }
 
     fn send(&self, request: &str) -> Option<Answer> {
+        let text = self.send_text(request)?;
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        Some(Answer {
+            status: head.split(' ').nth(1)?.parse().ok()?,
+            json: serde_json::from_str(body).ok()?,
+        })
+    }
+
+    fn send_text(&self, request: &str) -> Option<String> {
         let limit = Duration::from_secs(30);
         let mut stream = TcpStream::connect_timeout(&self.address, limit).ok()?;
         stream.set_read_timeout(Some(limit)).ok()?;
         stream.write_all(request.as_bytes()).ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        Some(Answer {
-            status: head.split(' ').nth(1)?.parse().ok()?,
-            json: serde_json::from_str(body).ok()?,
-        })
+        Some(text)
     }
 }

@@ -7,6 +7,7 @@ mod budgets;
 mod client;
 mod exports;
 mod hostile;
+mod operating;
 mod output;
 mod pages;
 mod restarts;

@@ -115,7 +115,7 @@ async fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Duration {
 }
 
 /// The two families by turns, each in the resolver's order (RFC 8305, section 4).
-fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+pub(super) fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let Some(first) = addresses.first().copied() else {
         return addresses;
     };
@@ -135,7 +135,7 @@ fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 }
 
 /// Tries the addresses one after the other, each beside those that stay silent.
-async fn connect_any(
+pub(super) async fn connect_any(
     buffer_bytes: Option<u32>,
     addresses: &[SocketAddr],
 ) -> io::Result<(TcpStream, SocketAddr)> {

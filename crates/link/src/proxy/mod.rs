@@ -9,6 +9,7 @@
 mod bytes_in_order;
 mod carry;
 mod dial;
+mod direct;
 mod meter;
 mod own_address;
 mod record;
@@ -33,6 +34,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use direct::connect_guarded;
 pub use record::{Outcome, Record};
 pub use resolve::{Resolution, Resolver, SystemResolver};
 

@@ -1,23 +1,26 @@
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use std::time::Duration;
+
+use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, NewAudit, random_text,
+    Acceptance, AuditError, AuditState, AuditStatus, NewAudit, Submission, random_text,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 
 use crate::{
     answer,
     api::{
+        audits::state_name,
         export::{self, Wanted},
-        order::Wish,
+        idempotency::{self, IdempotencyKey},
+        order::{Object, Wish},
         path_id::PathId,
     },
-    auth::Caller,
+    auth::{Caller, Starter},
     errors::Failure,
+    query::Query,
     router::Shared,
 };
 
@@ -29,36 +32,47 @@ const ID_RANDOM_CHARS: usize = 32;
 /// The arguments are checked from left to right: the key before any of the body is read.
 pub(crate) async fn start(
     State(service): State<Shared>,
-    caller: Caller,
-    wish: Wish,
+    starter: Starter,
+    idempotency: IdempotencyKey,
+    Object(wish): Object<Wish>,
 ) -> Result<Response, Failure> {
-    let order = wish.into_order(&service.app)?;
+    let idempotency_key = idempotency.valid()?;
+    let (order, options) = wish.into_order(&service.app)?;
+    starter.take(&service, 1)?;
     let now = (service.app.clock)();
-    let Some(turn) = service.starts.take(&caller.key_id, now) else {
-        return accept(&service, caller, order).await;
-    };
-    let answer = if turn.is_refused() {
-        Err(Failure::RateLimited)
-    } else {
-        accept(&service, caller, order).await
-    };
-    let mut response = answer.into_response();
-    turn.write_to(response.headers_mut());
-    Ok(response)
-}
-
-async fn accept(service: &Shared, caller: Caller, order: AuditOrder) -> Result<Response, Failure> {
     let tracking_id = new_id("trk")?;
+    let asked = serde_json::to_string(&("start", &order, options.runs, &options.webhook))
+        .map_err(Failure::internal)?;
     let audit = NewAudit {
-        account_id: caller.account_id,
+        account_id: starter.account_id.clone(),
         tracking_id: tracking_id.clone(),
         audit_id: new_id("aud")?,
         order,
-        accepted_at: (service.app.clock)(),
+        options,
+        accepted_at: now,
     };
-    match service.app.store.accept(audit).await? {
-        Acceptance::Accepted => Ok(answer::started(&tracking_id)),
+    let submission = Submission {
+        unfinished_at_most: service.app.limits.unfinished_audits(),
+        replay: idempotency_key
+            .map(|key| idempotency::replay(key, &asked, tracking_id.clone(), now)),
+        ..Submission::of(audit)
+    };
+    let tracking_id = submit(&service, submission).await?.unwrap_or(tracking_id);
+    starter.notes.audit(&tracking_id);
+    Ok(answer::started(&tracking_id))
+}
+
+/// The earlier reply where the submission repeats one.
+pub(crate) async fn submit(
+    service: &Shared,
+    submission: Submission,
+) -> Result<Option<String>, Failure> {
+    match service.app.store.submit(submission).await? {
+        Acceptance::Accepted => Ok(None),
+        Acceptance::Replayed(reply) => Ok(Some(reply)),
         Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
+        Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
+        Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
     }
 }
 
@@ -68,21 +82,47 @@ pub(crate) fn new_id(kind: &str) -> Result<String, Failure> {
     Ok(format!("{kind}_{random}"))
 }
 
-/// `GET /v1/audit/status/{id}`
+/// The longest that a status is waited for.
+pub(crate) const WAIT_AT_MOST_S: u32 = 30;
+
+/// `GET /v1/audit/status/{id}`; with `wait`, answered when the audit is completed, at the latest
+/// after so many seconds, or when the service is being stopped.
 pub(crate) async fn status(
     State(service): State<Shared>,
     caller: Caller,
     PathId(id): PathId,
+    query: Query,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.status(&caller.account_id, &id).await?;
-    Ok(answer::data(Tracking::from(
-        &found.ok_or(Failure::NotFound)?,
-    )))
+    let wait_s = query.number("wait", "Wait", 0..=WAIT_AT_MOST_S)?;
+    let app = &service.app;
+    let found = match wait_s {
+        None | Some(0) => app.store.status(&caller.account_id, &id).await?,
+        Some(wait_s) => {
+            let wait = Duration::from_secs(wait_s.into());
+            tokio::select! {
+                found = app.store.completion(&caller.account_id, &id, wait) => found?,
+                () = asked_to_stop(app.stopping.clone()) => {
+                    app.store.status(&caller.account_id, &id).await?
+                }
+            }
+        }
+    };
+    let found = found.ok_or(Failure::NotFound)?;
+    caller.notes.audit(&found.tracking_id);
+    Ok(answer::data(Tracking::from(&found)))
+}
+
+async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
+    let asked = stopping.wait_for(|stopping| *stopping).await.is_ok();
+    // Nobody is left who could ask.
+    if !asked {
+        std::future::pending().await
+    }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tracking<'a> {
+pub(crate) struct Tracking<'a> {
     tracking_id: &'a str,
     url: &'a str,
     status: &'static str,
@@ -98,11 +138,7 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
         Self {
             tracking_id: &audit.tracking_id,
             url: &audit.url,
-            status: match audit.state {
-                AuditState::NotStarted => "not-started",
-                AuditState::InProgress => "in-progress",
-                AuditState::Completed => "completed",
-            },
+            status: state_name(audit.state),
             audit_id: is_completed.then_some(&audit.audit_id),
             error: audit.error.as_ref().filter(|_| is_completed),
         }
@@ -117,6 +153,7 @@ pub(crate) async fn data(
 ) -> Result<Response, Failure> {
     let found = service.app.store.report(&caller.account_id, &id).await?;
     let stored = found.ok_or(Failure::NotFound)?;
+    caller.notes.audit(&stored.audit_id);
     let data = plumbline_report::contract::audit_data(
         &stored.audit_id,
         stored.created_at.0,
@@ -137,6 +174,7 @@ pub(crate) async fn report(
 ) -> Result<Response, Failure> {
     let found = service.app.store.report(&caller.account_id, &id).await?;
     let stored = found.ok_or(Failure::NotFound)?;
+    caller.notes.audit(&stored.audit_id);
     if let Some(format) = format {
         return export::file(&service, stored, format).await;
     }

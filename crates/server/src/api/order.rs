@@ -1,4 +1,4 @@
-//! The body of a start: read, parsed, and checked value by value.
+//! The bodies of starts and batches: read, parsed, and checked value by value.
 
 use axum::{
     body::{Body, HttpBody},
@@ -6,48 +6,172 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_store::AuditOrder;
-use serde::Deserialize;
+use plumbline_store::{AuditOptions, AuditOrder};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::{App, Limits, errors::Failure, router::Shared, target};
 
-/// What a client wants, as it said it.
+pub(crate) const RUNS_AT_MOST: u32 = 9;
+
+/// A JSON object of known members.
 ///
-/// Deserialising refuses what the contract calls an invalid body: a member missing, null, not a
-/// string, or given twice. Members it does not know are ignored.
+/// Deserialising refuses what the contract calls an invalid body: a member missing, null, of another
+/// type, or given twice. Members that nobody knows are ignored.
+pub(crate) struct Object<T>(pub(crate) T);
+
+/// What a client wants audited, as it said it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Wish {
     url: String,
     device: String,
     location: String,
     network: String,
+    #[serde(default, deserialize_with = "whole_number")]
+    runs: Option<i64>,
+    #[serde(default, deserialize_with = "text")]
+    webhook: Option<String>,
+}
+
+/// The same of many at once.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ManyWishes {
+    urls: Vec<String>,
+    devices: Vec<String>,
+    locations: Vec<String>,
+    networks: Vec<String>,
+    #[serde(default, deserialize_with = "whole_number")]
+    runs: Option<i64>,
+    #[serde(default, deserialize_with = "text")]
+    webhook: Option<String>,
 }
 
 impl Wish {
     /// The values in the order in which the contract lists them (2.1): the first bad one is named.
-    pub(crate) fn into_order(self, app: &App) -> Result<AuditOrder, Failure> {
-        if !target::is_auditable(&self.url, app.limits.url_chars, &*app.may_visit) {
-            return Err(Failure::InvalidUrl);
-        }
-        app.catalog
-            .device(&self.device)
-            .ok_or(Failure::InvalidDevice)?;
-        app.catalog
-            .location(&self.location)
-            .ok_or(Failure::InvalidLocation)?;
-        app.catalog
-            .network(&self.network)
-            .ok_or(Failure::InvalidNetwork)?;
-        Ok(AuditOrder {
+    pub(crate) fn into_order(self, app: &App) -> Result<(AuditOrder, AuditOptions), Failure> {
+        check_url(&self.url, app)?;
+        check_device(&self.device, app)?;
+        check_location(&self.location, app)?;
+        check_network(&self.network, app)?;
+        let order = AuditOrder {
             url: self.url,
             device: self.device,
             network: self.network,
             location: self.location,
-        })
+        };
+        Ok((order, options(self.runs, self.webhook, app)?))
     }
 }
 
-impl FromRequest<Shared> for Wish {
+impl ManyWishes {
+    /// Every combination, in the order of the lists; what is named twice is audited once.
+    pub(crate) fn into_orders(
+        mut self,
+        app: &App,
+    ) -> Result<(Vec<AuditOrder>, AuditOptions), Failure> {
+        let lists = [
+            &mut self.urls,
+            &mut self.devices,
+            &mut self.locations,
+            &mut self.networks,
+        ];
+        let mut count = 1_usize;
+        for list in lists {
+            without_repeats(list);
+            count = count.saturating_mul(list.len());
+        }
+        if count == 0 || count > app.limits.batch_audits {
+            return Err(Failure::InvalidBatch);
+        }
+        self.urls.iter().try_for_each(|url| check_url(url, app))?;
+        self.devices
+            .iter()
+            .try_for_each(|id| check_device(id, app))?;
+        self.locations
+            .iter()
+            .try_for_each(|id| check_location(id, app))?;
+        self.networks
+            .iter()
+            .try_for_each(|id| check_network(id, app))?;
+        let options = options(self.runs, self.webhook, app)?;
+        let mut orders = Vec::with_capacity(count);
+        for url in &self.urls {
+            for device in &self.devices {
+                for location in &self.locations {
+                    orders.extend(self.networks.iter().map(|network| AuditOrder {
+                        url: url.clone(),
+                        device: device.clone(),
+                        network: network.clone(),
+                        location: location.clone(),
+                    }));
+                }
+            }
+        }
+        Ok((orders, options))
+    }
+}
+
+fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<AuditOptions, Failure> {
+    let runs = match runs {
+        None => 1,
+        Some(runs) => u32::try_from(runs)
+            .ok()
+            .filter(|runs| (1..=RUNS_AT_MOST).contains(runs))
+            .ok_or(Failure::InvalidRuns)?,
+    };
+    if let Some(webhook) = &webhook
+        && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
+    {
+        return Err(Failure::InvalidWebhook);
+    }
+    Ok(AuditOptions { runs, webhook })
+}
+
+fn check_url(url: &str, app: &App) -> Result<(), Failure> {
+    match target::is_auditable(url, app.limits.url_chars, &*app.may_visit) {
+        true => Ok(()),
+        false => Err(Failure::InvalidUrl),
+    }
+}
+
+fn check_device(id: &str, app: &App) -> Result<(), Failure> {
+    let found = app.catalog.device(id).map(|_| ());
+    found.ok_or(Failure::InvalidDevice)
+}
+
+fn check_location(id: &str, app: &App) -> Result<(), Failure> {
+    let found = app.catalog.location(id).map(|_| ());
+    found.ok_or(Failure::InvalidLocation)
+}
+
+fn check_network(id: &str, app: &App) -> Result<(), Failure> {
+    let found = app.catalog.network(id).map(|_| ());
+    found.ok_or(Failure::InvalidNetwork)
+}
+
+fn without_repeats(list: &mut Vec<String>) {
+    let mut seen = std::collections::HashSet::new();
+    list.retain(|item| seen.insert(item.clone()));
+}
+
+/// An optional member may be absent; if it is there it is a whole number, never null.
+fn whole_number<'de, D: Deserializer<'de>>(given: D) -> Result<Option<i64>, D::Error> {
+    let value = Value::deserialize(given)?;
+    let whole = value.as_i64().or_else(|| {
+        // 3.0 is as whole as 3; so is a number beyond all bounds, which only has to stay outside.
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        Some(number as i64)
+    });
+    whole
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom("not a whole number"))
+}
+
+fn text<'de, D: Deserializer<'de>>(given: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(given).map(Some)
+}
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Object<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, service: &Shared) -> Result<Self, Failure> {
@@ -55,11 +179,13 @@ impl FromRequest<Shared> for Wish {
             return Err(Failure::InvalidBody);
         }
         let text = read(request.into_body(), service.app.limits).await?;
-        // The derived reader would also take the four values as an array.
+        // The derived reader would also take the values as an array.
         if text.trim_ascii_start().first() != Some(&b'{') {
             return Err(Failure::InvalidBody);
         }
-        serde_json::from_slice(&text).map_err(|_| Failure::InvalidBody)
+        serde_json::from_slice(&text)
+            .map(Self)
+            .map_err(|_| Failure::InvalidBody)
     }
 }
 

@@ -8,14 +8,14 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
-use plumbline_store::{Acceptance, NewAudit, RecentAudit};
+use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
 
 use super::form::{Form, cookie, query};
 use super::of;
 use super::session::{Visitor, see_other, set_cookie};
 use crate::{
-    api::{new_id, order::Wish},
+    api::{audit::submit, new_id, order::Wish},
     errors::Failure,
     router::Shared,
 };
@@ -163,7 +163,7 @@ async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<
         "location": chosen.location,
     }))
     .map_err(|_| Failure::InvalidBody)?;
-    let order = wish.into_order(&service.app)?;
+    let (order, options) = wish.into_order(&service.app)?;
     let now = (service.app.clock)();
     if let Some(turn) = service.starts.take(&visitor.key_id, now)
         && turn.is_refused()
@@ -176,12 +176,15 @@ async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<
         tracking_id: tracking_id.clone(),
         audit_id: new_id("aud")?,
         order,
+        options,
         accepted_at: now,
     };
-    match service.app.store.accept(audit).await? {
-        Acceptance::Accepted => Ok(tracking_id),
-        Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
-    }
+    let submission = Submission {
+        unfinished_at_most: service.app.limits.unfinished_audits(),
+        ..Submission::of(audit)
+    };
+    submit(service, submission).await?;
+    Ok(tracking_id)
 }
 
 /// People type `example.com`.
@@ -197,6 +200,9 @@ fn words(failure: &Failure) -> &'static str {
     match failure {
         Failure::InvalidUrl => {
             "This address cannot be audited: it must be a public http or https address of a page."
+        }
+        Failure::TooManyUnfinished => {
+            "Too many audits of yours are waiting. Let some of them end first."
         }
         Failure::RateLimited => "That was too many audits within a minute. Wait a little.",
         Failure::InsufficientCredits => {

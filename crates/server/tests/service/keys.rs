@@ -6,18 +6,24 @@ use plumbline_store::{Key, Store, Timestamp};
 
 use crate::rig::{Ask, NOW, Rig, failure, get, order, post, start};
 
-fn keyed_operations() -> [Ask; 4] {
+fn keyed_operations() -> [Ask; 10] {
     [
         post("/v1/audit/start", order().to_string()).json(),
         get("/v1/audit/status/trk_x"),
         get("/v1/audit/data/aud_x"),
+        Ask::new("DELETE", "/v1/audit/data/aud_x"),
         get("/v1/audit/report/aud_x"),
+        get("/v1/audits"),
+        post("/v1/batches", "{}").json(),
+        get("/v1/batches/bat_x"),
+        get("/v1/credits"),
+        get("/v1/webhook-secret"),
     ]
 }
 
 #[tokio::test]
 async fn without_a_valid_key_the_audit_operations_are_unauthorized() {
-    let rig = Rig::new().await;
+    let rig = Rig::with(|app| app.limits.failed_keys_per_minute = 0).await;
     let real = Key::parse(&rig.key).unwrap();
     let other = Key::generate().unwrap();
     let (id, secret) = rig

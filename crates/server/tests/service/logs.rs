@@ -4,7 +4,7 @@ use std::{cell::RefCell, io, sync::Once};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, get, order, start};
+use crate::rig::{Ask, Rig, get, order, start};
 
 thread_local! {
     /// A test and its service run on one thread, so each thread's log is one test's.
@@ -36,6 +36,36 @@ fn lines() -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+#[tokio::test]
+async fn a_line_names_the_audit_it_is_about_once_that_is_known_to_be_one() {
+    let rig = Rig::new().await;
+    LOG.take();
+    let tracking_id = rig.start().await;
+    let lease = rig.lease().await;
+    rig.finish(&lease, json!({}), None).await;
+    let deleted = Ask::new("DELETE", &format!("/v1/audit/data/{}", lease.audit_id));
+    for ask in [
+        get(&format!("/v1/audit/status/{tracking_id}")),
+        get("/v1/audit/status/somebody-elses"),
+        deleted,
+    ] {
+        rig.ask(&ask.key(&rig.key)).await;
+    }
+    let named: Vec<_> = lines()
+        .iter()
+        .map(|line| line["fields"]["audit"].clone())
+        .collect();
+    assert_eq!(
+        named,
+        [
+            json!(tracking_id),
+            json!(tracking_id),
+            Value::Null,
+            json!(lease.audit_id)
+        ]
+    );
 }
 
 #[tokio::test]

@@ -5,16 +5,24 @@
     reason = "a test that cannot go on shall say where"
 )]
 
+mod batches;
 mod bodies;
 mod contract;
+mod described;
 mod exports;
 mod faults;
+mod idempotency;
 mod keys;
+mod lists;
 mod logs;
+mod metrics;
+mod options;
 mod pages;
 mod paths;
 mod rates;
 mod rig;
 mod shutdown;
 mod targets;
+mod waiting;
+mod webhooks;
 mod wire;

@@ -1,6 +1,6 @@
 //! Paths, ids in them, and methods.
 
-use plumbline_store::{NewAudit, Store};
+use plumbline_store::{AuditOptions, NewAudit, Store};
 use serde_json::json;
 
 use crate::rig::{Ask, NOW, Rig, failure, get, post};
@@ -58,6 +58,7 @@ async fn an_id_of_50_characters_is_found_and_one_of_51_never() {
                 tracking_id: letter.repeat(length),
                 audit_id: format!("{letter}{length}"),
                 order: order.clone(),
+                options: AuditOptions::default(),
                 accepted_at: NOW,
             };
             rig.store.accept(audit).await.unwrap();
@@ -102,14 +103,15 @@ async fn any_other_path_is_not_found() {
         "/v1/x/../devices",
         "/v1/%64evices",
         "/v1%2Fdevices",
-        "/v1/locations",
         "/v1/locations/",
         "/v1/audit",
         "/v1/audit/status",
         "/v1/audit/status/",
         "/v1/audit/data/",
         "/v1/audit/start/",
-        "/v1/networks",
+        "/v1/networks/",
+        "/v1/audits/",
+        "/v1/batches/",
         "/healthz/",
         "/index.html",
         "/%00",
@@ -133,7 +135,16 @@ async fn any_other_method_is_not_allowed_and_told_which_are() {
     let routes = [
         ("/v1/audit/start", "POST"),
         ("/v1/audit/status/x", "GET,HEAD"),
-        ("/v1/audit/data/x", "GET,HEAD"),
+        ("/v1/audit/data/x", "GET,HEAD,DELETE"),
+        ("/v1/audits", "GET,HEAD"),
+        ("/v1/batches", "POST"),
+        ("/v1/batches/x", "GET,HEAD"),
+        ("/v1/credits", "GET,HEAD"),
+        ("/v1/locations", "GET,HEAD"),
+        ("/v1/networks", "GET,HEAD"),
+        ("/metrics", "GET,HEAD"),
+        ("/openapi.json", "GET,HEAD"),
+        ("/docs", "GET,HEAD"),
         ("/v1/devices", "GET,HEAD"),
         ("/v1/devices/mobile", "GET,HEAD"),
         ("/v1/locations/eu", "GET,HEAD"),

@@ -1,4 +1,4 @@
-//! How often a key may start an audit.
+//! How often a key may ask, and how often an address may be wrong.
 
 use std::sync::atomic::Ordering;
 
@@ -54,14 +54,17 @@ async fn only_valid_starts_count_and_polls_never_do() {
         let refused = rig
             .check(start(&rig.key, &bad), 406, failure("Invalid Network"))
             .await;
-        assert_eq!(limits(&refused), [None; 4]);
+        let untouched = [Some("1"), Some("1"), Some("1800000000"), None];
+        assert_eq!(limits(&refused), untouched);
     }
     let tracking_id = rig.start().await;
-    for _ in 0..5 {
+    for left in ["59999", "59998", "59997"] {
         let poll = rig
             .ask(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
             .await;
-        assert_eq!((poll.status, limits(&poll)), (200, [None; 4]));
+        assert_eq!(poll.status, 200);
+        let expected = [Some("60000"), Some(left), Some("1800000001"), None];
+        assert_eq!(limits(&poll), expected);
     }
     rig.check(start(&rig.key, &bad), 406, failure("Invalid Network"))
         .await;
@@ -99,7 +102,13 @@ async fn each_key_has_a_rate_of_its_own() {
 
 #[tokio::test]
 async fn zero_turns_the_limit_off() {
-    let rig = Rig::with(|app| app.limits.starts_per_minute = 0).await;
+    let rig = Rig::with(|app| {
+        app.limits.starts_per_minute = 0;
+        app.limits.requests_per_minute = 0;
+    })
+    .await;
+    let poll = rig.ask(&get("/v1/credits").key(&rig.key)).await;
+    assert_eq!((poll.status, limits(&poll)), (200, [None; 4]));
     for _ in 0..20 {
         let reply = rig.ask(&start(&rig.key, &order())).await;
         assert_eq!((reply.status, limits(&reply)), (200, [None; 4]));
@@ -114,4 +123,86 @@ async fn the_default_is_600_a_minute() {
         limits(&reply),
         [Some("600"), Some("599"), Some("1800000001"), None]
     );
+}
+
+#[tokio::test]
+async fn every_keyed_answer_says_what_is_left_and_other_requests_have_a_limit_of_their_own() {
+    let rig = Rig::with(|app| app.limits.requests_per_minute = 2).await;
+    let found = rig.ask(&get("/v1/credits").key(&rig.key)).await;
+    assert_eq!(
+        limits(&found),
+        [Some("2"), Some("1"), Some("1800000030"), None]
+    );
+    let not_found = rig.ask(&get("/v1/audit/status/none").key(&rig.key)).await;
+    assert_eq!((not_found.status, limits(&not_found)[1]), (404, Some("0")));
+    for path in ["/v1/audits", "/v1/audit/status/x", "/v1/batches/x"] {
+        let refused = rig
+            .check(get(path).key(&rig.key), 429, failure("Rate Limit Exceeded"))
+            .await;
+        assert_eq!(limits(&refused)[3], Some("30"));
+    }
+    // Starts are counted apart, and what needs no key is not counted.
+    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 200);
+    let open = rig.ask(&get("/v1/devices").key(&rig.key)).await;
+    assert_eq!((open.status, limits(&open)), (200, [None; 4]));
+    let unknown = rig.ask(&get("/v1/credits").key("x")).await;
+    assert_eq!((unknown.status, limits(&unknown)), (401, [None; 4]));
+}
+
+#[tokio::test]
+async fn an_address_that_tries_too_many_keys_waits_and_a_proven_key_does_not() {
+    let rig = Rig::with(|app| app.limits.failed_keys_per_minute = 3).await;
+    let credits = |key: &str| get("/v1/credits").key(key);
+    assert_eq!(rig.ask(&credits(&rig.key)).await.status, 200);
+    for _ in 0..3 {
+        rig.check(credits("wrong"), 401, failure("Unauthorized"))
+            .await;
+    }
+    let refused = rig
+        .check(credits("wrong"), 429, failure("Too Many Failed Keys"))
+        .await;
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    // Refused before it is looked at, as a guess must be.
+    let unproven = rig.new_key(&rig.account_id, None).await;
+    assert_eq!(rig.ask(&credits(&unproven)).await.status, 429);
+    assert_eq!(rig.ask(&credits(&rig.key)).await.status, 200);
+    rig.clock.store(NOW.0 + 20_000, Ordering::SeqCst);
+    assert_eq!(rig.ask(&credits(&unproven)).await.status, 200);
+}
+
+#[tokio::test]
+async fn behind_a_proxy_the_address_is_the_one_that_the_proxy_saw() {
+    let rig = Rig::with(|app| {
+        app.limits.failed_keys_per_minute = 1;
+        app.limits.behind_proxy = true;
+    })
+    .await;
+    let from = |forwarded: &str| {
+        get("/v1/credits")
+            .key("wrong")
+            .header("X-Forwarded-For", forwarded)
+    };
+    assert_eq!(rig.ask(&from("192.0.2.1")).await.status, 401);
+    assert_eq!(rig.ask(&from("192.0.2.1")).await.status, 429);
+    assert_eq!(rig.ask(&from("192.0.2.1, 192.0.2.2")).await.status, 401);
+    assert_eq!(rig.ask(&from("192.0.2.9, 192.0.2.1")).await.status, 429);
+}
+
+#[tokio::test]
+async fn an_account_may_have_only_so_many_unfinished_audits() {
+    let rig = Rig::with(|app| app.limits.unfinished_per_account = 2).await;
+    rig.start().await;
+    rig.start().await;
+    let refused = rig
+        .check(
+            start(&rig.key, &order()),
+            429,
+            failure("Too Many Unfinished Audits"),
+        )
+        .await;
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(rig.credits().await, 98);
+    let lease = rig.lease().await;
+    rig.finish(&lease, json!({}), None).await;
+    rig.start().await;
 }

@@ -159,6 +159,15 @@ impl Rig {
         String::from_utf8(connection.read).unwrap()
     }
 
+    /// Of what is not in an envelope.
+    pub async fn ask_for_text(&self, request: &Ask) -> Reply {
+        let mut connection = self.connect().await;
+        connection.write(&request.bytes()).await;
+        let reply = connection.raw_reply(&request.method).await;
+        reply.check_headers();
+        reply
+    }
+
     /// Asks with the rig's key and compares status and body.
     #[track_caller]
     pub fn check(
@@ -182,7 +191,11 @@ impl Rig {
     }
 
     pub async fn start(&self) -> String {
-        let reply = self.ask(&start(&self.key, &order())).await;
+        self.start_with(&order()).await
+    }
+
+    pub async fn start_with(&self, body: &Value) -> String {
+        let reply = self.ask(&start(&self.key, body)).await;
         assert_eq!(reply.status, 200);
         reply.json()["trackingId"].as_str().unwrap().to_owned()
     }
@@ -362,6 +375,11 @@ impl Connection {
         reply
     }
 
+    /// Whether anything has arrived by now.
+    pub fn has_answer(&mut self) -> bool {
+        self.stream.try_read(&mut [0; 1]).is_ok()
+    }
+
     /// True when the other side closed and sent nothing more.
     pub async fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.more().await
@@ -393,7 +411,6 @@ impl Reply {
         Some(value)
     }
 
-    #[track_caller]
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -406,18 +423,28 @@ impl Reply {
 
     /// What holds for every answer, whatever was asked.
     #[track_caller]
-    fn check_manners(&self, method: &str) {
-        let is_file = self.header("content-disposition").is_some();
-        assert!(
-            is_file || self.header("content-type") == Some("application/json"),
-            "{self:?}"
-        );
+    fn check_headers(&self) {
         assert!(
             self.header("x-request-id").is_some_and(|id| !id.is_empty()),
             "{self:?}"
         );
         assert_eq!(self.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(self.header("cache-control"), Some("no-store"));
+        assert_eq!(self.header("x-frame-options"), Some("DENY"));
+        assert_eq!(self.header("referrer-policy"), Some("no-referrer"));
+        let policy = self.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    }
+
+    /// The same, and the envelope.
+    #[track_caller]
+    fn check_manners(&self, method: &str) {
+        let is_file = self.header("content-disposition").is_some();
+        assert!(
+            is_file || self.header("content-type") == Some("application/json"),
+            "{self:?}"
+        );
+        self.check_headers();
         if method == "HEAD" || is_file {
             return;
         }

@@ -312,3 +312,23 @@ async fn a_head_that_never_ends_is_hung_up_on() {
     assert_eq!(connection.reply().await.status, 200);
     assert!(connection.is_closed().await);
 }
+
+#[tokio::test]
+async fn beyond_so_many_connections_the_next_waits_until_one_is_closed() {
+    let patience = Patience {
+        connections: 1,
+        ..Patience::default()
+    };
+    let rig = Rig::with_patience(patience, |_| {}).await;
+    let mut first = rig.connect().await;
+    first.write(&get("/healthz").bytes()).await;
+    assert_eq!(first.reply().await.status, 200);
+    let mut second = rig.connect().await;
+    second.write(&get("/healthz").bytes()).await;
+    // The first is served on, the second not at all.
+    first.write(&get("/readyz").bytes()).await;
+    assert_eq!(first.reply().await.status, 200);
+    assert!(!second.has_answer());
+    drop(first);
+    assert_eq!(second.reply().await.status, 200);
+}

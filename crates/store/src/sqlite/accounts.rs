@@ -2,7 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::{Account, KeyDigest, KeyRecord, LedgerEntry, LedgerReason, StoreError, Timestamp};
+use crate::{
+    Account, AccountSummary, KeyDigest, KeyRecord, LedgerEntry, LedgerReason, StoreError, Timestamp,
+};
 
 pub(super) fn create(connection: &Connection, account: &Account) -> Result<(), StoreError> {
     connection
@@ -196,4 +198,46 @@ pub(super) fn revoke_key(
         return Err(StoreError::NotFound("key"));
     }
     Ok(())
+}
+
+pub(super) fn summaries(connection: &Connection) -> Result<Vec<AccountSummary>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, name, credits, created_at, audits,
+                (SELECT count(*) FROM keys WHERE keys.account_id = accounts.id),
+                (SELECT count(*) FROM audits INDEXED BY audits_unfinished
+                 WHERE audits.account_id = accounts.id AND audits.state <> 'completed')
+         FROM accounts ORDER BY created_at, id",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(AccountSummary {
+            account: Account {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                credits: row.get(2)?,
+                created_at: Timestamp(row.get(3)?),
+            },
+            audits: row.get::<_, i64>(4)?.unsigned_abs(),
+            keys: row.get::<_, i64>(5)?.unsigned_abs(),
+            unfinished: row.get::<_, i64>(6)?.unsigned_abs(),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The secret that is there, unless it shall be replaced; `fresh` otherwise.
+pub(super) fn webhook_secret(
+    connection: &Connection,
+    account_id: &str,
+    rotate: bool,
+    fresh: &str,
+) -> Result<String, StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE accounts
+             SET webhook_secret = CASE WHEN ?1 THEN ?2 ELSE coalesce(webhook_secret, ?2) END
+             WHERE id = ?3 RETURNING webhook_secret",
+        )?
+        .query_row(params![rotate, fresh, account_id], |row| row.get(0))
+        .optional()?
+        .ok_or(StoreError::NotFound("account"))
 }

@@ -4,45 +4,144 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::accounts;
 use crate::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, LedgerReason, NewAudit,
-    StoreError, StoredReport, Timestamp,
+    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, LedgerReason, NewAudit, Replay,
+    StoreError, StoredReport, Submission, Timestamp,
 };
 
-pub(super) fn accept(connection: &Connection, audit: &NewAudit) -> Result<Acceptance, StoreError> {
-    let paid = connection
-        .prepare_cached("UPDATE accounts SET credits = credits - 1 WHERE id = ? AND credits >= 1")?
-        .execute([&audit.account_id])?;
-    if paid == 0 {
-        return match accounts::balance(connection, &audit.account_id)? {
+pub(super) fn submit(
+    connection: &Connection,
+    submission: &Submission,
+) -> Result<Acceptance, StoreError> {
+    if let Some(replay) = &submission.replay
+        && let Some(earlier) = earlier_reply(connection, submission, replay)?
+    {
+        return Ok(earlier);
+    }
+    let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
+    if let Some(at_most) = submission.unfinished_at_most {
+        let unfinished = unfinished(connection, &submission.account_id)?;
+        if (unfinished + audits).unsigned_abs() > at_most {
+            return Ok(Acceptance::TooManyUnfinished);
+        }
+    }
+    let paid: Option<i64> = connection
+        .prepare_cached(
+            "UPDATE accounts SET credits = credits - ?1, audits = audits + ?2
+             WHERE id = ?3 AND credits >= ?1 RETURNING audits",
+        )?
+        .query_row(
+            params![submission.cost(), audits, submission.account_id],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(last_number) = paid else {
+        return match accounts::balance(connection, &submission.account_id)? {
             Some(_) => Ok(Acceptance::InsufficientCredits),
             None => Err(StoreError::NotFound("account")),
         };
+    };
+    if let Some(batch_id) = &submission.batch_id {
+        connection
+            .prepare_cached(
+                "INSERT INTO batches (id, account_id, audits, accepted_at) VALUES (?, ?, ?, ?)",
+            )?
+            .execute(params![
+                batch_id,
+                submission.account_id,
+                audits,
+                submission.accepted_at.0
+            ])?;
     }
+    for (audit, number) in submission.audits.iter().zip(last_number - audits + 1..) {
+        queue(connection, submission, audit, number)?;
+    }
+    if let Some(replay) = &submission.replay {
+        remember(connection, &submission.account_id, replay)?;
+    }
+    Ok(Acceptance::Accepted)
+}
+
+fn queue(
+    connection: &Connection,
+    submission: &Submission,
+    audit: &NewAudit,
+    number: i64,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "INSERT INTO audits (tracking_id, audit_id, account_id, url, device, network, location,
-                                 state, accepted_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
+            "INSERT INTO audits (tracking_id, audit_id, account_id, number, batch_id, url, device,
+                                 network, location, runs, webhook, state, accepted_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
         )?
         .execute(params![
             audit.tracking_id,
             audit.audit_id,
-            audit.account_id,
+            submission.account_id,
+            number,
+            submission.batch_id,
             audit.order.url,
             audit.order.device,
             audit.order.network,
             audit.order.location,
+            audit.options.runs,
+            audit.options.webhook,
             audit.accepted_at.0
         ])?;
     accounts::enter(
         connection,
-        &audit.account_id,
-        -1,
+        &submission.account_id,
+        -i64::from(audit.options.runs),
         LedgerReason::Audit,
         Some(connection.last_insert_rowid()),
         audit.accepted_at,
-    )?;
-    Ok(Acceptance::Accepted)
+    )
+}
+
+fn earlier_reply(
+    connection: &Connection,
+    submission: &Submission,
+    replay: &Replay,
+) -> Result<Option<Acceptance>, StoreError> {
+    let found: Option<([u8; 32], String)> = connection
+        .prepare_cached(
+            "SELECT digest, reply FROM replies WHERE account_id = ? AND key = ? AND expires_at > ?",
+        )?
+        .query_row(
+            params![submission.account_id, replay.key, submission.accepted_at.0],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    Ok(found.map(|(digest, reply)| match digest == replay.digest {
+        true => Acceptance::Replayed(reply),
+        false => Acceptance::KeyReused,
+    }))
+}
+
+/// In place of one that is over, if there is one.
+fn remember(connection: &Connection, account_id: &str, replay: &Replay) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO replies (account_id, key, digest, reply, expires_at) VALUES (?, ?, ?, ?, ?)
+             ON CONFLICT (account_id, key) DO UPDATE
+             SET digest = excluded.digest, reply = excluded.reply, expires_at = excluded.expires_at",
+        )?
+        .execute(params![
+            account_id,
+            replay.key,
+            replay.digest,
+            replay.reply,
+            replay.until.0
+        ])?;
+    Ok(())
+}
+
+fn unfinished(connection: &Connection, account_id: &str) -> Result<i64, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT count(*) FROM audits INDEXED BY audits_unfinished
+             WHERE account_id = ? AND state <> 'completed'",
+        )?
+        .query_row([account_id], |row| row.get(0))?)
 }
 
 pub(super) fn status(
@@ -61,11 +160,7 @@ pub(super) fn status(
                 tracking_id: row.get(0)?,
                 audit_id: row.get(1)?,
                 url: row.get(2)?,
-                state: match (row.get(3)?, row.get(4)?) {
-                    (true, _) => AuditState::Completed,
-                    (false, true) => AuditState::InProgress,
-                    (false, false) => AuditState::NotStarted,
-                },
+                state: state(row, 3)?,
                 error: error(row, 5, 6)?,
             })
         })
@@ -108,7 +203,16 @@ pub(super) fn order(row: &Row<'_>, first: usize) -> Result<AuditOrder, rusqlite:
     })
 }
 
-fn error(
+/// From two columns: whether completed, whether ever leased.
+pub(super) fn state(row: &Row<'_>, first: usize) -> Result<AuditState, rusqlite::Error> {
+    Ok(match (row.get(first)?, row.get(first + 1)?) {
+        (true, _) => AuditState::Completed,
+        (false, true) => AuditState::InProgress,
+        (false, false) => AuditState::NotStarted,
+    })
+}
+
+pub(super) fn error(
     row: &Row<'_>,
     code: usize,
     message: usize,

@@ -2,28 +2,35 @@
 
 mod accounts;
 mod audits;
+mod deliveries;
+mod lists;
 mod open;
 mod pages;
 mod queue;
 mod readers;
+mod retention;
 mod writer;
 
 use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use self::queue::Attempt;
 use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
-    Acceptance, Account, AuditStatus, Finished, HandBack, Hold, KeyDigest, KeyRecord, Lease,
-    LedgerEntry, NewAudit, QueueDepth, Store, StoreError, StoredReport, Timestamp, random_text,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState, AuditStatus, Batch,
+    Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease,
+    LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Settled, Store, StoreError,
+    StoreLatency, StoredReport, Submission, Timestamp, random_text,
 };
 
 /// Letters and digits in an account's id: 95 random bits.
 const ACCOUNT_ID_LENGTH: usize = 16;
+/// And in the secret of its webhooks: 256 random bits.
+const WEBHOOK_SECRET_LENGTH: usize = 43;
 
 /// One SQLite file in WAL mode, every commit synced to disk.
 ///
@@ -64,8 +71,7 @@ impl Store for SqliteStore {
         credits: u32,
         now: Timestamp,
     ) -> Result<Account, StoreError> {
-        let id = random_text(ACCOUNT_ID_LENGTH)
-            .map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))?;
+        let id = random(ACCOUNT_ID_LENGTH)?;
         let account = Account {
             id,
             name: name.to_owned(),
@@ -130,10 +136,10 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn accept(&self, audit: NewAudit) -> Result<Acceptance, StoreError> {
+    async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError> {
         self.writer
             .write(Wakes::Leasers, move |connection| {
-                audits::accept(connection, &audit)
+                audits::submit(connection, &submission)
             })
             .await
     }
@@ -146,6 +152,64 @@ impl Store for SqliteStore {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.readers
             .quick(move |connection| audits::status(connection, &account_id, &tracking_id))
+            .await
+    }
+
+    async fn completion(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+        at_most: Duration,
+    ) -> Result<Option<AuditStatus>, StoreError> {
+        let deadline = Instant::now() + at_most;
+        loop {
+            let mut finish = std::pin::pin!(self.writer.bells().finishes.notified());
+            // First listen, then look, as in `work_arrives`.
+            finish.as_mut().enable();
+            let status = self.status(account_id, tracking_id).await?;
+            let is_over = status
+                .as_ref()
+                .is_none_or(|status| status.state == AuditState::Completed);
+            if is_over || timeout_at(deadline, finish).await.is_err() {
+                return Ok(status);
+            }
+        }
+    }
+
+    async fn audits(
+        &self,
+        account_id: &str,
+        filter: AuditFilter,
+        after: Option<Place>,
+        limit: u32,
+    ) -> Result<AuditPage, StoreError> {
+        let account_id = account_id.to_owned();
+        let is_quick = lists::is_quick(&filter);
+        let page = move |connection: &rusqlite::Connection| {
+            lists::page(connection, &account_id, &filter, after, limit)
+        };
+        match is_quick {
+            true => self.readers.quick(page).await,
+            false => {
+                let page = move |connection: &rusqlite::Connection| Ok(page(connection)?);
+                self.readers.patient(page).await
+            }
+        }
+    }
+
+    async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError> {
+        let (account_id, batch_id) = (account_id.to_owned(), batch_id.to_owned());
+        self.readers
+            .patient(move |connection| lists::batch(connection, &account_id, &batch_id))
+            .await
+    }
+
+    async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                retention::delete(connection, &account_id, &audit_id)
+            })
             .await
     }
 
@@ -176,7 +240,7 @@ impl Store for SqliteStore {
 
     async fn work_arrives(&self, at_most: Duration) {
         let arrives = async {
-            let mut arrival = std::pin::pin!(self.writer.arrivals().notified());
+            let mut arrival = std::pin::pin!(self.writer.bells().arrivals.notified());
             // First listen, then look: what is committed before the look is seen by it, what is
             // committed after it is heard. The other way round, an audit accepted in between would
             // wake nobody.
@@ -201,7 +265,7 @@ impl Store for SqliteStore {
     async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakes::Watchers, move |connection| {
                 queue::finish(connection, &held, &finished)
             })
             .await
@@ -229,10 +293,99 @@ impl Store for SqliteStore {
         self.readers.patient(queue::depth).await
     }
 
+    async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.readers.patient(queue::waiting_since).await
+    }
+
+    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError> {
+        self.readers
+            .patient(move |connection| queue::unfinished(connection, at_most))
+            .await
+    }
+
+    async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError> {
+        self.readers.patient(accounts::summaries).await
+    }
+
+    async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError> {
+        let fresh = format!("whsec_{}", random(WEBHOOK_SECRET_LENGTH)?);
+        let account_id = account_id.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                accounts::webhook_secret(connection, &account_id, rotate, &fresh)
+            })
+            .await
+    }
+
+    async fn due_deliveries(
+        &self,
+        now: Timestamp,
+        hold: Duration,
+        at_most: u32,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                deliveries::claim(connection, now, now.plus(hold), at_most)
+            })
+            .await
+    }
+
+    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
+        let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                deliveries::settle(connection, &tracking_id, attempt, &settled)
+            })
+            .await
+    }
+
+    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration) {
+        let mut finish = std::pin::pin!(self.writer.bells().finishes.notified());
+        // First listen, then look, as in `work_arrives`.
+        finish.as_mut().enable();
+        let due_in = match self.readers.quick(deliveries::next).await {
+            Ok(Some(due_at)) => {
+                let ms = due_at.0.saturating_sub(now.0).max(0);
+                at_most.min(Duration::from_millis(ms.unsigned_abs()))
+            }
+            _ => at_most,
+        };
+        // Past that there is nothing to report: callers claim either way.
+        let _ = timeout(due_in, finish).await;
+    }
+
+    async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {
+        self.readers.patient(deliveries::depth).await
+    }
+
+    async fn forget(
+        &self,
+        retention: Retention,
+        now: Timestamp,
+        at_most: u32,
+    ) -> Result<Forgotten, StoreError> {
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                retention::forget(connection, &retention, now, at_most)
+            })
+            .await
+    }
+
+    fn latency(&self) -> StoreLatency {
+        StoreLatency {
+            reads: self.readers.latency.counts(),
+            writes: self.writer.latency.counts(),
+        }
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         // An empty transaction: shows that the writer lives and gets the file, and syncs nothing.
         self.writer.write(Wakes::Nobody, |_| Ok(())).await
     }
+}
+
+fn random(length: usize) -> Result<String, StoreError> {
+    random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
 }
 
 impl From<rusqlite::Error> for StoreError {

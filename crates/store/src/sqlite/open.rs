@@ -14,6 +14,7 @@ use crate::StoreError;
 /// Applied in this order, each once; a file that has been released is never edited.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_accounts_and_audits.sql"),
+    include_str!("migrations/0002_lists_and_options.sql"),
     include_str!("migrations/0003_sessions_and_shares.sql"),
 ];
 
@@ -66,7 +67,7 @@ fn connect(path: &Path, patience: Patience) -> Result<Connection, StoreError> {
         connection.busy_handler(Some(wait_a_step()))?;
     }
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 

@@ -194,7 +194,7 @@ fn recent(
                 coalesce(audits.finished_at, audits.accepted_at), reports.report
          FROM audits LEFT JOIN reports ON reports.position = audits.position
          WHERE audits.account_id = ?";
-    const ORDER: &str = "ORDER BY audits.position DESC LIMIT ?";
+    const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT ?";
     let audit = |row: &Row<'_>| {
         let is_completed: bool = row.get(2)?;
         let audit_id: String = row.get(1)?;

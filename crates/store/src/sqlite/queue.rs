@@ -2,8 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{accounts, audits};
-use crate::{Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, StoreError, Timestamp};
+use super::{accounts, audits, deliveries};
+use crate::{
+    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, StoreError, Timestamp,
+};
 
 // `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
 // otherwise be free to follow the rowid, which has the same order.
@@ -35,7 +37,8 @@ pub(super) fn lease(
             "UPDATE audits SET attempt = attempt + 1, faults = faults + (state = 'running'),
                                state = 'running', lease_owner = ?, lease_expires_at = ?
              WHERE position = ?
-             RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location",
+             RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
+                       runs",
         )?
         .query_row(params![owner, expires_at.0, position], |row| {
             Ok(Lease {
@@ -45,6 +48,7 @@ pub(super) fn lease(
                 owner: owner.to_owned(),
                 expires_at,
                 order: audits::order(row, 4)?,
+                runs: row.get(8)?,
                 faults: row.get(3)?,
             })
         })?;
@@ -80,12 +84,12 @@ pub(super) fn finish(
     finished: &Finished,
 ) -> Result<Hold, StoreError> {
     let error = finished.error.as_ref();
-    let completed: Option<(i64, String)> = connection
+    let completed: Option<(i64, String, i64, bool)> = connection
         .prepare_cached(
             "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = ?, error_code = ?, error_message = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
-             RETURNING position, account_id",
+             RETURNING position, account_id, runs, webhook IS NOT NULL",
         )?
         .query_row(
             params![
@@ -95,24 +99,27 @@ pub(super) fn finish(
                 held.tracking_id,
                 held.attempt
             ],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
         .optional()?;
-    let Some((position, account_id)) = completed else {
+    let Some((position, account_id, cost, has_webhook)) = completed else {
         return Ok(Hold::Lost);
     };
     connection
         .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
         .execute(params![position, finished.report])?;
+    if has_webhook {
+        deliveries::add(connection, position, finished.finished_at)?;
+    }
     if error.is_some() {
         connection
-            .prepare_cached("UPDATE accounts SET credits = credits + 1 WHERE id = ?")?
-            .execute([&account_id])?;
+            .prepare_cached("UPDATE accounts SET credits = credits + ? WHERE id = ?")?
+            .execute(params![cost, account_id])?;
         let at = finished.finished_at;
         accounts::enter(
             connection,
             &account_id,
-            1,
+            cost,
             LedgerReason::Refund,
             Some(position),
             at,
@@ -177,6 +184,45 @@ pub(super) fn depth(connection: &Connection) -> Result<QueueDepth, StoreError> {
                 running: row.get::<_, i64>(1)?.unsigned_abs(),
             })
         })?)
+}
+
+pub(super) fn waiting_since(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT accepted_at FROM audits INDEXED BY audits_waiting
+             WHERE state = 'waiting' ORDER BY position LIMIT 1",
+        )?
+        .query_row([], |row| row.get(0).map(Timestamp))
+        .optional()?)
+}
+
+pub(super) fn unfinished(
+    connection: &Connection,
+    at_most: u32,
+) -> Result<Vec<QueuedAudit>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT tracking_id, account_id, url, accepted_at, attempt, faults, lease_owner,
+                lease_expires_at
+         FROM audits WHERE position IN (
+             SELECT position FROM audits INDEXED BY audits_waiting WHERE state = 'waiting'
+             UNION ALL
+             SELECT position FROM audits INDEXED BY audits_running WHERE state = 'running')
+         ORDER BY position LIMIT ?",
+    )?;
+    let rows = statement.query_map([at_most], |row| {
+        let owner: Option<String> = row.get(6)?;
+        let until: Option<i64> = row.get(7)?;
+        Ok(QueuedAudit {
+            tracking_id: row.get(0)?,
+            account_id: row.get(1)?,
+            url: row.get(2)?,
+            accepted_at: Timestamp(row.get(3)?),
+            attempt: row.get(4)?,
+            faults: row.get(5)?,
+            lease: owner.zip(until.map(Timestamp)),
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// What of a lease fences: owners may share a name, attempts do not.

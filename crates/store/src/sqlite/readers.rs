@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use rusqlite::Connection;
 
 use super::open::{self, Patience};
 use crate::StoreError;
+use crate::latency::Latency;
 
 /// For what may take long: large reports, counts, listings.
 const PATIENT: usize = 2;
@@ -17,6 +19,7 @@ pub(super) struct Readers {
     quick: Vec<Mutex<Connection>>,
     patient: Vec<Arc<tokio::sync::Mutex<Connection>>>,
     turn: AtomicUsize,
+    pub(super) latency: Latency,
 }
 
 impl Readers {
@@ -32,6 +35,7 @@ impl Readers {
                 .map(|reader| reader.map(tokio::sync::Mutex::new).map(Arc::new))
                 .collect::<Result<_, _>>()?,
             turn: AtomicUsize::new(0),
+            latency: Latency::default(),
         })
     }
 
@@ -45,11 +49,15 @@ impl Readers {
         &self,
         work: impl Fn(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let began = Instant::now();
         match self.on_this_thread(&work) {
             Err(error) if open::is_busy(&error) => {
                 self.patient(move |connection| Ok(work(connection)?)).await
             }
-            result => Ok(result?),
+            result => {
+                self.latency.note(began.elapsed());
+                Ok(result?)
+            }
         }
     }
 
@@ -74,11 +82,12 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let began = Instant::now();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.patient.len();
         let reader = Arc::clone(&self.patient[turn]).lock_owned().await;
-        tokio::task::spawn_blocking(move || work(&reader))
-            .await
-            .map_err(|error| StoreError::Backend(format!("a read was cut short: {error}")))?
+        let read = tokio::task::spawn_blocking(move || work(&reader)).await;
+        self.latency.note(began.elapsed());
+        read.map_err(|error| StoreError::Backend(format!("a read was cut short: {error}")))?
     }
 }
 

@@ -5,11 +5,13 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot};
 
 use crate::StoreError;
+use crate::latency::Latency;
 
 /// Bounds how long the first of a batch waits for the last.
 const BATCH: usize = 128;
@@ -17,21 +19,46 @@ const BATCH: usize = 128;
 pub(super) struct Writer {
     jobs: Option<Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
-    arrivals: Arc<Notify>,
+    bells: Arc<Bells>,
+    pub(super) latency: Latency,
 }
 
-/// Whether a write may have given the queue something to lease.
+/// Told after the commit, also where the caller that wrote has gone away meanwhile.
+#[derive(Default)]
+pub(super) struct Bells {
+    /// The queue may have something to lease.
+    pub(super) arrivals: Notify,
+    /// An audit was finished.
+    pub(super) finishes: Notify,
+}
+
+/// Whom a write may have given something to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wakes {
     Leasers,
+    /// Those who wait for an audit to be finished.
+    Watchers,
     Nobody,
+}
+
+#[derive(Default)]
+struct Woken {
+    leasers: bool,
+    watchers: bool,
+}
+
+impl Woken {
+    fn add(&mut self, wakes: Wakes) {
+        self.leasers |= wakes == Wakes::Leasers;
+        self.watchers |= wakes == Wakes::Watchers;
+    }
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
-        let arrivals = Arc::new(Notify::new());
+        let bells = Arc::new(Bells::default());
         let (jobs, queue) = channel();
-        let waking = Arc::clone(&arrivals);
+        let waking = Arc::clone(&bells);
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || write_until_closed(&connection, &queue, &waking))
@@ -39,13 +66,13 @@ impl Writer {
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
-            arrivals,
+            bells,
+            latency: Latency::default(),
         })
     }
 
-    /// Told after the commit, also where the caller that wrote has gone away meanwhile.
-    pub(super) fn arrivals(&self) -> &Notify {
-        &self.arrivals
+    pub(super) fn bells(&self) -> &Bells {
+        &self.bells
     }
 
     /// Runs `work` in a transaction: committed when it returns `Ok`, undone when `Err`. Once begun it
@@ -55,6 +82,7 @@ impl Writer {
         wakes: Wakes,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let began = Instant::now();
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Write {
             step: Step::Waiting(work),
@@ -63,7 +91,9 @@ impl Writer {
         });
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(job).map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        let answer = answer.await;
+        self.latency.note(began.elapsed());
+        answer.map_err(|_| stopped())?
     }
 
     /// Finishes what is queued, then closes the file.
@@ -137,22 +167,27 @@ where
     }
 }
 
-fn write_until_closed(connection: &Connection, queue: &Receiver<Box<dyn Job>>, arrivals: &Notify) {
+fn write_until_closed(connection: &Connection, queue: &Receiver<Box<dyn Job>>, bells: &Bells) {
     while let Ok(first) = queue.recv() {
         let mut batch = vec![first];
         batch.extend(queue.try_iter().take(BATCH - 1));
-        write_together(connection, batch, arrivals);
+        write_together(connection, batch, bells);
     }
 }
 
-fn write_together(connection: &Connection, mut batch: Vec<Box<dyn Job>>, arrivals: &Notify) {
+fn write_together(connection: &Connection, mut batch: Vec<Box<dyn Job>>, bells: &Bells) {
     let committed = commit_together(connection, &mut batch);
     let lost = committed.as_ref().err().map(ToString::to_string);
     if let Some(reason) = &lost {
         tracing::error!(reason, writes = batch.len(), "the store could not write");
     }
-    if let Ok(Wakes::Leasers) = committed {
-        arrivals.notify_waiters();
+    if let Ok(woken) = committed {
+        if woken.leasers {
+            bells.arrivals.notify_waiters();
+        }
+        if woken.watchers {
+            bells.finishes.notify_waiters();
+        }
     }
     for job in batch {
         job.answer(lost.as_deref());
@@ -163,7 +198,7 @@ fn write_together(connection: &Connection, mut batch: Vec<Box<dyn Job>>, arrival
 fn commit_together(
     connection: &Connection,
     batch: &mut [Box<dyn Job>],
-) -> Result<Wakes, StoreError> {
+) -> Result<Woken, StoreError> {
     let outcome = run_together(connection, batch);
     if outcome.is_err() && !connection.is_autocommit() {
         command(connection, "ROLLBACK")?;
@@ -171,14 +206,13 @@ fn commit_together(
     outcome
 }
 
-fn run_together(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Wakes, StoreError> {
-    let mut wakes = Wakes::Nobody;
+fn run_together(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Woken, StoreError> {
+    let mut woken = Woken::default();
     command(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         command(connection, "SAVEPOINT job")?;
         match job.run(connection) {
-            Ok(Wakes::Leasers) => wakes = Wakes::Leasers,
-            Ok(Wakes::Nobody) => {}
+            Ok(wakes) => woken.add(wakes),
             // After some failures, of the disk say, SQLite undoes the whole transaction by itself.
             Err(Undo) if connection.is_autocommit() => {
                 return Err(StoreError::Backend(
@@ -190,7 +224,7 @@ fn run_together(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<W
         command(connection, "RELEASE job")?;
     }
     command(connection, "COMMIT")?;
-    Ok(wakes)
+    Ok(woken)
 }
 
 fn command(connection: &Connection, sql: &str) -> Result<(), StoreError> {
@@ -222,7 +256,7 @@ mod tests {
             .execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let (batch, mut answers): (Vec<_>, Vec<_>) = sqls.iter().map(|sql| job(sql)).unzip();
-        write_together(&connection, batch, &Notify::new());
+        write_together(&connection, batch, &Bells::default());
         assert!(connection.is_autocommit());
         let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
         let rows = statement.query_map([], |row| row.get(0)).unwrap();

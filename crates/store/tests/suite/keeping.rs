@@ -1,4 +1,6 @@
-use plumbline_store::{Acceptance, AuditOrder, AuditState, Finished, Hold, Key, NewAudit};
+use plumbline_store::{
+    Acceptance, AuditOptions, AuditOrder, AuditState, Finished, Hold, Key, NewAudit,
+};
 
 use super::{
     Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
@@ -126,6 +128,7 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
             tracking_id: text.to_owned(),
             audit_id: format!("{n}{text}"),
             order: order.clone(),
+            options: AuditOptions::default(),
             accepted_at: NOW,
         };
         if store.accept(audit).await.is_err() {

@@ -14,6 +14,3 @@ CREATE TABLE shares (
     token     TEXT    NOT NULL UNIQUE,
     shared_at INTEGER NOT NULL
 ) STRICT;
-
-CREATE INDEX audits_of_account ON audits (account_id, position);
-CREATE INDEX audits_of_account_and_url ON audits (account_id, url, position);

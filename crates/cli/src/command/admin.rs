@@ -1,0 +1,114 @@
+//! `admin`: what an operator asks and decides, on the data directory, also while a server runs.
+
+use plumbline_report::contract::iso8601_ms;
+use plumbline_store::{Retention, SqliteStore, Store, StoreError, Timestamp};
+
+use crate::args::{AdminCommand, AdminRetentionArgs, AdminSecretArgs, DataArgs};
+use crate::clock::now;
+use crate::command::serve::database;
+use crate::exit::Exit;
+use crate::retention::{self, KeptBlobs};
+use crate::settings::data_dir;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const SHOWN: u32 = 100;
+
+pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
+    match command {
+        AdminCommand::Accounts(data) => accounts(data).await,
+        AdminCommand::Queue(data) => queue(data).await,
+        AdminCommand::WebhookSecret(args) => webhook_secret(args).await,
+        AdminCommand::Retention(args) => forget(args).await,
+        AdminCommand::Keys(command) => super::keys::run(command).await,
+        AdminCommand::Credits(command) => super::keys::run_credits(command).await,
+    }
+}
+
+async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
+    let accounts = open(data)?.0.accounts().await.map_err(Exit::failed)?;
+    println!(
+        "{:<18}{:<24}{:>10}{:>6}{:>10}{:>12}  CREATED",
+        "ACCOUNT", "NAME", "CREDITS", "KEYS", "AUDITS", "UNFINISHED"
+    );
+    for summary in accounts {
+        let account = summary.account;
+        println!(
+            "{:<18}{:<24}{:>10}{:>6}{:>10}{:>12}  {}",
+            account.id,
+            account.name,
+            account.credits,
+            summary.keys,
+            summary.audits,
+            summary.unfinished,
+            iso8601_ms(account.created_at.0)
+        );
+    }
+    Ok(Exit::Done)
+}
+
+async fn queue(data: DataArgs) -> Result<Exit, Exit> {
+    let (store, _) = open(data)?;
+    let depth = store.queue_depth().await.map_err(Exit::failed)?;
+    let webhooks = store.delivery_depth().await.map_err(Exit::failed)?;
+    println!("{} waiting, {} running", depth.waiting, depth.running);
+    println!(
+        "{} webhooks pending, {} given up",
+        webhooks.pending, webhooks.given_up
+    );
+    let now = now();
+    for audit in store.queue(SHOWN).await.map_err(Exit::failed)? {
+        let state = match &audit.lease {
+            Some((owner, until)) if *until > now => format!("running by {owner}"),
+            Some((owner, _)) => format!("abandoned by {owner}"),
+            None => "waiting".to_owned(),
+        };
+        println!(
+            "{}  {}  attempt {}, {} faults, {state}  {}  {}",
+            iso8601_ms(audit.accepted_at.0),
+            audit.tracking_id,
+            audit.attempt,
+            audit.faults,
+            audit.account_id,
+            audit.url
+        );
+    }
+    Ok(Exit::Done)
+}
+
+async fn webhook_secret(args: AdminSecretArgs) -> Result<Exit, Exit> {
+    let (store, _) = open(args.data)?;
+    match store.webhook_secret(&args.account, args.rotate).await {
+        Ok(secret) => {
+            println!("{secret}");
+            Ok(Exit::Done)
+        }
+        Err(StoreError::NotFound(_)) => Err(Exit::failed(format!("no account `{}`", args.account))),
+        Err(error) => Err(Exit::failed(error)),
+    }
+}
+
+async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
+    if args.keep_audits_days.is_none() && args.keep_audits_per_account.is_none() {
+        return Err(Exit::usage(
+            "say what to keep: --keep-audits-days DAYS, --keep-audits-per-account N, or both",
+        ));
+    }
+    let (store, blobs) = open(args.data)?;
+    let retention = Retention {
+        accepted_before: args
+            .keep_audits_days
+            .map(|days| Timestamp(now().0 - i64::from(days) * DAY_MS)),
+        keep_per_account: args.keep_audits_per_account,
+    };
+    let forgotten = retention::forget(&store, &blobs, retention)
+        .await
+        .map_err(Exit::failed)?;
+    println!("{forgotten} audits forgotten");
+    Ok(Exit::Done)
+}
+
+fn open(args: DataArgs) -> Result<(SqliteStore, KeptBlobs), Exit> {
+    let data = data_dir(args)?;
+    let store = SqliteStore::open(&database(&data)).map_err(Exit::failed)?;
+    Ok((store, KeptBlobs::open(&data)?))
+}

@@ -1,0 +1,118 @@
+//! Forgets what has been kept long enough: by itself, and when an operator asks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use plumbline_store::{FileBlobs, Retention, Store, StoreError, Timestamp};
+use tokio::task::spawn_blocking;
+
+use crate::clock::now;
+use crate::exit::Exit;
+
+/// Deleted at a time, so that a start never waits long behind it.
+const AT_ONCE: u32 = 200;
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// What is kept beside the database, by audit id.
+#[derive(Debug, Clone)]
+pub struct KeptBlobs {
+    /// The evidence.
+    pub bundles: FileBlobs,
+    /// What pages show beside a report.
+    pub exhibits: FileBlobs,
+}
+
+impl KeptBlobs {
+    pub fn open(data: &Path) -> Result<Self, Exit> {
+        let open = |kind: &str| {
+            FileBlobs::open(&data.join(kind))
+                .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
+        };
+        Ok(Self {
+            bundles: open("bundles")?,
+            exhibits: open("exhibits")?,
+        })
+    }
+
+    /// What stays behind after a failure here goes when it is old.
+    fn remove(&self, audit_id: &str) {
+        for blobs in [&self.bundles, &self.exhibits] {
+            if let Err(error) = blobs.remove(audit_id) {
+                tracing::warn!(audit = audit_id, %error, "a file could not be removed");
+            }
+        }
+    }
+}
+
+/// What is kept, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    pub bundles: Duration,
+    /// `None` keeps audits for ever.
+    pub audits: Option<Duration>,
+    pub audits_per_account: Option<u64>,
+}
+
+impl Keep {
+    fn retention(self, now: Timestamp) -> Retention {
+        Retention {
+            accepted_before: self.audits.map(|age| before(now, age)),
+            keep_per_account: self.audits_per_account,
+        }
+    }
+}
+
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(now.0.saturating_sub(age_ms))
+}
+
+/// Now and every hour.
+pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Keep) {
+    let mut hour = tokio::time::interval(EVERY);
+    loop {
+        hour.tick().await;
+        match forget(&*store, &blobs, keep.retention(now())).await {
+            Ok(0) => {}
+            Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
+            Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
+        }
+        let old = blobs.bundles.clone();
+        let removed =
+            spawn_blocking(move || old.remove_older(keep.bundles, SystemTime::now())).await;
+        match removed {
+            Ok(Ok(0)) => {}
+            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
+            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
+            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+        }
+    }
+}
+
+/// Deletes all that need not be kept, with its evidence; returns how many audits.
+pub async fn forget(
+    store: &dyn Store,
+    blobs: &KeptBlobs,
+    retention: Retention,
+) -> Result<u64, StoreError> {
+    let mut forgotten = 0;
+    loop {
+        let round = store.forget(retention, now(), AT_ONCE).await?;
+        if round.audit_ids.is_empty() {
+            return Ok(forgotten);
+        }
+        forgotten += round.audit_ids.len() as u64;
+        let blobs = blobs.clone();
+        let removed = spawn_blocking(move || {
+            for id in &round.audit_ids {
+                blobs.remove(id);
+            }
+        });
+        if removed.await.is_err() {
+            return Err(StoreError::Backend(
+                "removing files was cut short".to_owned(),
+            ));
+        }
+    }
+}

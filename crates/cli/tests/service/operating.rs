@@ -1,0 +1,238 @@
+//! What operators and integrators meet: administration, forgetting, webhooks, several runs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use plumbline_store::{FileBlobs, Finished, SqliteStore, Store, Timestamp};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::pages;
+use crate::server::{Server, completed, create_key, credits, plumbline};
+
+fn run(data: &Path, args: &[&str]) -> String {
+    let output = plumbline()
+        .args(args)
+        .arg("--data")
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn an_operator_sees_accounts_and_the_queue_and_changes_them_while_a_server_runs() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 5);
+    let server = Server::start(data.path(), &["--slots", "0"]);
+    let client = Client {
+        address: server.address,
+        key: key.clone(),
+    };
+    let started = client.start("https://example.com/");
+    let tracking_id = started.json["trackingId"].as_str().unwrap();
+    let accounts = run(data.path(), &["admin", "accounts"]);
+    let line = accounts.lines().nth(1).unwrap();
+    let columns: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(columns[1..6], ["default", "4", "1", "1", "1"], "{accounts}");
+    let queue = run(data.path(), &["admin", "queue"]);
+    assert!(queue.starts_with("1 waiting, 0 running\n"), "{queue}");
+    assert!(queue.contains(tracking_id), "{queue}");
+    let account = columns[0];
+    let added = run(data.path(), &["admin", "credits", "add", account, "6"]);
+    assert!(added.contains("has 10 credits"), "{added}");
+    let listed = run(data.path(), &["admin", "keys", "list"]);
+    assert!(listed.contains(key.split('_').nth(1).unwrap()), "{listed}");
+
+    let secret = client.get("/v1/webhook-secret").json["data"]["secret"].clone();
+    let shown = run(data.path(), &["admin", "webhook-secret", account]);
+    assert_eq!(shown.trim(), secret);
+    let rotated = run(
+        data.path(),
+        &["admin", "webhook-secret", account, "--rotate"],
+    );
+    assert_ne!(rotated, shown);
+    let now = client.get("/v1/webhook-secret").json["data"]["secret"].clone();
+    assert_eq!(rotated.trim(), now);
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// As many finished audits with evidence, the first accepted longest ago.
+fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bundles = FileBlobs::open(&data.join("bundles")).unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let mut ids = Vec::new();
+    runtime.block_on(async {
+        let store = SqliteStore::open(&data.join("plumbline.db")).unwrap();
+        let account = store.accounts().await.unwrap().remove(0).account;
+        for (n, age) in ages.iter().enumerate() {
+            let at = Timestamp(0).plus(now - *age);
+            let audit = plumbline_store::NewAudit {
+                account_id: account.id.clone(),
+                tracking_id: format!("trk_{n}"),
+                audit_id: format!("aud_{n}"),
+                order: plumbline_store::AuditOrder {
+                    url: "https://example.com/".to_owned(),
+                    device: "mobile".to_owned(),
+                    network: "cable".to_owned(),
+                    location: "eu".to_owned(),
+                },
+                options: plumbline_store::AuditOptions::default(),
+                accepted_at: at,
+            };
+            store.accept(audit).await.unwrap();
+            let lease = store.lease("test", at, Duration::from_secs(9)).await;
+            let lease = lease.unwrap().unwrap();
+            let finished = Finished {
+                report: "{}".to_owned(),
+                error: None,
+                finished_at: at,
+            };
+            store.finish(&lease, finished).await.unwrap();
+            bundles.put(&lease.audit_id, b"evidence").unwrap();
+            ids.push(lease.audit_id);
+        }
+    });
+    ids
+}
+
+#[test]
+fn what_was_kept_long_enough_is_forgotten_by_itself_and_when_asked() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 9);
+    let ids = fill(data.path(), &[DAY * 40, DAY * 5, DAY * 4, DAY]);
+    let bundles = FileBlobs::open(&data.path().join("bundles")).unwrap();
+    let has = |n: usize| bundles.get(&ids[n]).unwrap().is_some();
+    assert_eq!(
+        run(
+            data.path(),
+            &["admin", "retention", "--keep-audits-per-account", "3"]
+        ),
+        "1 audits forgotten\n"
+    );
+    assert_eq!([has(0), has(1), has(2), has(3)], [false, true, true, true]);
+
+    let server = Server::start(data.path(), &["--slots", "0", "--keep-audits-days", "2"]);
+    let client = Client {
+        address: server.address,
+        key,
+    };
+    // It forgets when it starts, beside serving.
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        let listed = client.get("/v1/audits").json;
+        if listed["data"].as_array().unwrap().len() == 1 {
+            assert_eq!(listed["data"][0]["auditId"], ids[3]);
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{listed}");
+        thread::yield_now();
+    }
+    while has(1) || has(2) {
+        assert!(std::time::Instant::now() < deadline);
+        thread::yield_now();
+    }
+    assert!(has(3));
+    let nothing = plumbline()
+        .args(["admin", "retention", "--data"])
+        .arg(data.path())
+        .output()
+        .unwrap();
+    assert_eq!(nothing.status.code(), Some(2), "nothing was said to keep");
+}
+
+/// Takes one request, says yes, and hands over its head and body.
+fn receiver() -> (SocketAddr, Receiver<(String, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (got, requests) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut line) = (String::new(), String::new());
+            while reader.read_line(&mut line).unwrap() > 2 {
+                head.push_str(&line.to_ascii_lowercase());
+                line.clear();
+            }
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map_or(0, |length| length.trim().parse().unwrap());
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(answer.as_bytes()).unwrap();
+            let _ = got.send((head, String::from_utf8(body).unwrap()));
+        }
+    });
+    (address, requests)
+}
+
+#[test]
+fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 5);
+    let server = Server::start(data.path(), &["--allow-target", "127.0.0.1"]);
+    let client = Client {
+        address: server.address,
+        key: key.clone(),
+    };
+    let (webhook, told) = receiver();
+    let started = client.post(
+        "/v1/audit/start",
+        &json!({
+            "url": format!("http://{}/", pages::serve()), "device": "desktop",
+            "network": "wifiFast", "location": "us-tx", "runs": 2,
+            "webhook": format!("http://{webhook}/hook?a=1"),
+        }),
+    );
+    assert_eq!(started.status, 200, "{started:?}");
+    let tracking_id = started.json["trackingId"].as_str().unwrap();
+    let status = completed(&client, tracking_id);
+    let audit_id = status["auditId"].as_str().unwrap();
+    let answer = client.get(&format!("/v1/audit/report/{audit_id}"));
+    let runs = &answer.json["data"]["report"]["runs"];
+    assert_eq!(runs["count"], 2, "{runs}");
+    let chosen = runs["chosen"].as_u64().unwrap() as usize;
+    let fcp = &runs["metrics"]["fcp"];
+    let values: Vec<f64> = fcp["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| value.as_f64().unwrap())
+        .collect();
+    assert_eq!(values.len(), 2);
+    assert!(fcp["min"].as_f64() <= fcp["max"].as_f64());
+    assert!(fcp["standardDeviation"].is_number());
+    let report = &answer.json["data"]["report"];
+    assert_eq!(report["metrics"]["fcp"]["value"], values[chosen - 1]);
+    assert_eq!(
+        runs["scores"]["performance"]["values"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(credits(data.path(), &key), 3);
+
+    let (head, body) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(head.starts_with("post /hook?a=1 http/1.1\r\n"), "{head}");
+    assert!(head.contains("x-plumbline-signature: v1="), "{head}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["event"], "audit.completed");
+    assert_eq!(body["data"], status);
+    let metrics = client.get_text("/metrics");
+    assert!(metrics.contains("plumbline_audits_finished_total{outcome=\"measured\"} 1"));
+    assert!(metrics.contains("plumbline_webhook_attempts_total{outcome=\"delivered\"} 1"));
+    assert!(metrics.contains("plumbline_audit_phase_seconds_count{phase=\"loading\"} 1"));
+    assert_eq!(server.stop(), Some(0));
+}

@@ -1,0 +1,148 @@
+//! What descriptions of operations are put together from.
+
+use serde_json::{Value, json};
+
+use super::schemas::{object, reference};
+use crate::api::idempotency;
+
+pub(super) fn webhooks() -> Value {
+    json!({ "auditCompleted": { "post": {
+        "operationId": "auditCompleted",
+        "summary": "An audit is completed",
+        "description": "Sent to the `webhook` of a start. Any 2xx answer within 10 s is a yes; otherwise it is sent \
+            again 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the attempt before, seven times in all. It may \
+            arrive more than once. Redirects are not followed.\n\nVerify it: `X-Plumbline-Signature` is `v1=` and \
+            the hex HMAC-SHA256, with the account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body \
+            as received. Refuse time stamps (epoch seconds) older than five minutes.",
+        "parameters": [
+            { "name": "X-Plumbline-Timestamp", "in": "header", "required": true, "schema": { "type": "string" } },
+            { "name": "X-Plumbline-Signature", "in": "header", "required": true, "schema": { "type": "string" } },
+            { "name": "X-Plumbline-Attempt", "in": "header", "required": true, "schema": { "type": "string" } },
+        ],
+        "requestBody": { "content": { "application/json": { "schema": reference("Completed") } } },
+        "responses": { "2XX": { "description": "Received." } },
+    } } })
+}
+
+pub(super) fn shared_responses() -> Value {
+    let failures = [
+        (
+            400,
+            "The body or a parameter is invalid, or a required one missing.",
+            "Invalid Request body or missing required parameters",
+        ),
+        (
+            401,
+            "The key is missing, unknown, revoked or expired.",
+            "Unauthorized",
+        ),
+        (
+            402,
+            "The account has too few credits.",
+            "Insufficient Credits",
+        ),
+        (
+            404,
+            "There is no such thing, or it is another account's.",
+            "Resource Not Found",
+        ),
+        (406, "A value cannot be accepted.", "Invalid Url"),
+        (408, "The body took too long to arrive.", "Request Timeout"),
+        (
+            409,
+            "The idempotency key was used for another request.",
+            "Idempotency Key Reused",
+        ),
+        (413, "The body is too large.", "Request Body Too Large"),
+        (
+            429,
+            "Too many requests; `Retry-After` says how many seconds to wait.",
+            "Rate Limit Exceeded",
+        ),
+        (500, "A fault of ours.", "Internal Server Error"),
+        (
+            503,
+            "The service cannot answer at the moment.",
+            "Service Unavailable",
+        ),
+    ];
+    let mut responses = json!({});
+    for (status, description, message) in failures {
+        responses[status.to_string()] = json!({
+            "description": description,
+            "content": { "application/json": {
+                "schema": reference("Failure"),
+                "example": { "status": "FAILURE", "message": message },
+            } },
+        });
+    }
+    responses["429"]["headers"] = json!({
+        "Retry-After": { "schema": { "type": "integer", "minimum": 1 } },
+    });
+    responses
+}
+
+pub(super) fn shared_headers() -> Value {
+    let header =
+        |description| json!({ "description": description, "schema": { "type": "integer" } });
+    json!({
+        "RateLimit": header("Requests a minute, and at once."),
+        "RateRemaining": header("What is left of them."),
+        "RateReset": header("When all of them are there again, in epoch seconds."),
+    })
+}
+
+pub(super) fn success(description: &str, schema: Value, example: Value) -> Value {
+    let description = if description.is_empty() {
+        "The answer."
+    } else {
+        description
+    };
+    json!({
+        "description": description,
+        "content": { "application/json": { "schema": schema, "example": example } },
+    })
+}
+
+pub(super) fn described(description: &str, schema: Value) -> Value {
+    let description = if description.is_empty() {
+        "The answer."
+    } else {
+        description
+    };
+    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
+}
+
+pub(super) fn data(schema: Value) -> Value {
+    object(&[("status", success_word()), ("data", schema)], &[])
+}
+
+pub(super) fn success_word() -> Value {
+    json!({ "const": "SUCCESS" })
+}
+
+pub(super) fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+pub(super) fn path_id(description: &str, example: &str) -> Value {
+    json!({
+        "name": "id", "in": "path", "required": true, "description": description, "example": example,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 50 },
+    })
+}
+
+pub(super) fn query(name: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "query", "description": description, "schema": schema })
+}
+
+pub(super) fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": false,
+        "description": "Makes a start safe to repeat: for 24 hours the same key and body bring the first answer and \
+                        cost nothing; another body is refused with 409. A refused start is not remembered.",
+        "schema": {
+            "type": "string", "minLength": 1, "maxLength": idempotency::LONGEST, "pattern": "^[!-~]+$",
+        },
+    })
+}

@@ -1,0 +1,188 @@
+//! What bodies look like, as JSON Schema (draft 2020-12, which OpenAPI 3.1 takes over).
+
+use plumbline_catalog::Catalog;
+use serde_json::{Value, json};
+
+use crate::{Limits, api::order::RUNS_AT_MOST};
+
+pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
+    let devices: Vec<_> = catalog.devices().iter().map(|d| &d.id).collect();
+    let networks: Vec<_> = catalog.networks().iter().map(|n| &n.id).collect();
+    let locations: Vec<_> = catalog.locations().iter().map(|l| &l.id).collect();
+    json!({
+        "Url": {
+            "type": "string", "format": "uri", "minLength": 8, "maxLength": limits.url_chars,
+            "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s/?#@\\\\]",
+            "description": "An absolute http or https URL without user name or password.",
+        },
+        "DeviceId": { "type": "string", "enum": devices },
+        "NetworkId": { "type": "string", "enum": networks },
+        "LocationId": { "type": "string", "enum": locations },
+        "Runs": {
+            "type": "integer", "minimum": 1, "maximum": RUNS_AT_MOST, "default": 1,
+            "description": "How often the page is visited. The report is the run closest to the \
+                            median; an audit costs as many credits as it has runs.",
+        },
+        "Webhook": {
+            "$ref": "#/components/schemas/Url",
+            "description": "Told when the audit is completed; see Webhooks.",
+        },
+        "Moment": {
+            "type": "string", "format": "date-time",
+            "description": "ISO 8601, UTC, with milliseconds.",
+        },
+        "State": { "type": "string", "enum": ["not-started", "in-progress", "completed"] },
+        "Failure": object(&[
+            ("status", json!({ "const": "FAILURE" })),
+            ("message", json!({ "type": "string" })),
+        ], &[]),
+        "AuditRequest": {
+            "type": "object",
+            "required": ["url", "device", "location", "network"],
+            "properties": {
+                "url": reference("Url"),
+                "device": reference("DeviceId"),
+                "location": reference("LocationId"),
+                "network": reference("NetworkId"),
+                "runs": reference("Runs"),
+                "webhook": reference("Webhook"),
+            },
+        },
+        "BatchRequest": {
+            "type": "object",
+            "required": ["urls", "devices", "locations", "networks"],
+            "description": format!(
+                "Every URL is audited on every device, location and network: at most {} audits.",
+                limits.batch_audits
+            ),
+            "properties": {
+                "urls": list_of("Url", limits.batch_audits),
+                "devices": list_of("DeviceId", limits.batch_audits),
+                "locations": list_of("LocationId", limits.batch_audits),
+                "networks": list_of("NetworkId", limits.batch_audits),
+                "runs": reference("Runs"),
+                "webhook": reference("Webhook"),
+            },
+        },
+        "AuditError": object(&[
+            ("code", json!({ "type": "string", "examples": ["DNS_FAILURE"] })),
+            ("message", json!({ "type": "string" })),
+        ], &[]),
+        "Tracking": object(&[
+            ("trackingId", json!({ "type": "string" })),
+            ("url", json!({ "type": "string" })),
+            ("status", reference("State")),
+        ], &[
+            ("auditId", json!({
+                "type": "string", "description": "Present when completed: names the report.",
+            })),
+            ("error", reference("AuditError")),
+        ]),
+        "Audit": object(&[
+            ("trackingId", json!({ "type": "string" })),
+            ("url", json!({ "type": "string" })),
+            ("device", json!({ "type": "string" })),
+            ("network", json!({ "type": "string" })),
+            ("location", json!({ "type": "string" })),
+            ("runs", json!({ "type": "integer" })),
+            ("status", reference("State")),
+            ("createdAt", reference("Moment")),
+        ], &[
+            ("completedAt", reference("Moment")),
+            ("auditId", json!({ "type": "string" })),
+            ("batchId", json!({ "type": "string" })),
+            ("error", reference("AuditError")),
+        ]),
+        "AuditData": object(&[
+            ("auditId", json!({ "type": "string" })),
+            ("url", json!({ "type": "string" })),
+            ("device", json!({ "type": "string" })),
+            ("network", json!({ "type": "string" })),
+            ("location", json!({ "type": "string" })),
+            ("createdAt", reference("Moment")),
+            ("labData", reference("LabData")),
+            ("fieldData", json!({ "type": ["object", "null"] })),
+        ], &[("error", reference("AuditError"))]),
+        "LabData": object(&[
+            ("performance", score()), ("accessibility", score()), ("seo", score()),
+            ("bestPractices", score()), ("pwa", score()),
+            ("fcp", milliseconds()), ("lcp", milliseconds()), ("tbt", milliseconds()),
+            ("cls", json!({ "type": ["number", "null"], "minimum": 0 })),
+            ("si", milliseconds()), ("tti", milliseconds()),
+        ], &[]),
+        "WholeReport": object(&[
+            ("auditId", json!({ "type": "string" })),
+            ("trackingId", json!({ "type": "string" })),
+            ("createdAt", reference("Moment")),
+            ("report", json!({
+                "type": "object",
+                "description": "Everything that was measured and judged. `format` is its version; \
+                                with several runs, `runs` has every run's figures and their spread.",
+            })),
+        ], &[]),
+        "Batch": object(&[
+            ("batchId", json!({ "type": "string" })),
+            ("createdAt", reference("Moment")),
+            ("status", reference("State")),
+            ("counts", object(&[
+                ("accepted", count()), ("notStarted", count()), ("inProgress", count()),
+                ("completed", count()), ("failed", count()), ("deleted", count()),
+            ], &[])),
+            ("audits", json!({ "type": "array", "items": reference("Audit") })),
+        ], &[]),
+        "Device": object(&[
+            ("id", json!({ "type": "string" })),
+            ("name", json!({ "type": "string" })),
+            ("mode", json!({ "type": "string", "enum": ["mobile", "desktop"] })),
+        ], &[]),
+        "Location": object(&[
+            ("id", json!({ "type": "string" })),
+            ("name", json!({ "type": "string" })),
+        ], &[]),
+        "Network": object(&[
+            ("id", json!({ "type": "string" })),
+            ("name", json!({ "type": "string" })),
+            ("downKbps", json!({ "type": "number" })),
+            ("upKbps", json!({ "type": "number" })),
+            ("rttMs", json!({ "type": "number" })),
+        ], &[]),
+        "Completed": object(&[
+            ("event", json!({ "const": "audit.completed" })),
+            ("completedAt", reference("Moment")),
+            ("data", reference("Tracking")),
+        ], &[]),
+    })
+}
+
+pub(super) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// With all of the first, some of the second, and nothing else.
+pub(super) fn object(required: &[(&str, Value)], optional: &[(&str, Value)]) -> Value {
+    let names: Vec<_> = required.iter().map(|(name, _)| name).collect();
+    let members: serde_json::Map<_, _> = required
+        .iter()
+        .chain(optional)
+        .map(|(name, schema)| ((*name).to_owned(), schema.clone()))
+        .collect();
+    json!({
+        "type": "object", "required": names, "properties": members, "additionalProperties": false,
+    })
+}
+
+fn list_of(name: &str, at_most: usize) -> Value {
+    json!({ "type": "array", "minItems": 1, "maxItems": at_most, "items": reference(name) })
+}
+
+fn score() -> Value {
+    json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 100 })
+}
+
+fn milliseconds() -> Value {
+    json!({ "type": ["integer", "null"], "minimum": 0, "description": "Milliseconds." })
+}
+
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}

@@ -1,0 +1,161 @@
+//! Many audits at once.
+
+use plumbline_store::AuditError;
+use serde_json::{Value, json};
+
+use crate::rig::{Ask, Rig, failure, get, post};
+
+fn body() -> Value {
+    json!({
+        "urls": ["https://example.com/", "https://example.com/b"],
+        "devices": ["mobile", "desktop"],
+        "networks": ["cable"],
+        "locations": ["eu", "us-tx"],
+    })
+}
+
+fn batch(key: &str, body: &Value) -> Ask {
+    post("/v1/batches", body.to_string()).key(key).json()
+}
+
+#[tokio::test]
+async fn every_combination_is_accepted_and_followed_together() {
+    let rig = Rig::new().await;
+    let started = rig.ask(&batch(&rig.key, &body())).await;
+    assert_eq!(started.status, 200);
+    let started = started.json();
+    assert_eq!(started["data"]["audits"], 8);
+    let id = started["data"]["batchId"].as_str().unwrap();
+    assert_eq!(rig.credits().await, 92);
+
+    let ask = get(&format!("/v1/batches/{id}")).key(&rig.key);
+    let fresh = rig.ask(&ask).await.json();
+    assert_eq!(fresh["data"]["status"], "not-started");
+    let audits = fresh["data"]["audits"].as_array().unwrap();
+    let mut seen: Vec<_> = audits
+        .iter()
+        .map(|a| format!("{} {} {}", a["url"], a["device"], a["location"]))
+        .collect();
+    assert_eq!(
+        seen[0], "\"https://example.com/\" \"mobile\" \"eu\"",
+        "in the order of the lists"
+    );
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 8);
+
+    let first = rig.lease().await;
+    let error = AuditError {
+        code: "TIMEOUT".to_owned(),
+        message: "late".to_owned(),
+    };
+    rig.finish(&first, json!({}), Some(error)).await;
+    let second = rig.lease().await;
+    let running = rig.ask(&ask).await.json();
+    assert_eq!(running["data"]["status"], "in-progress");
+    let counts = json!({
+        "accepted": 8, "notStarted": 6, "inProgress": 1, "completed": 1, "failed": 1, "deleted": 0,
+    });
+    assert_eq!(running["data"]["counts"], counts);
+    rig.finish(&second, json!({}), None).await;
+    for _ in 0..6 {
+        let lease = rig.lease().await;
+        rig.finish(&lease, json!({}), None).await;
+    }
+    let gone = Ask::new("DELETE", &format!("/v1/audit/data/{}", second.audit_id)).key(&rig.key);
+    assert_eq!(rig.ask(&gone).await.status, 200);
+    let done = rig.ask(&ask).await.json();
+    assert_eq!(done["data"]["status"], "completed");
+    assert_eq!(done["data"]["counts"]["deleted"], 1);
+    let stranger = rig.new_key(&rig.new_account(1).await, None).await;
+    let theirs = get(&format!("/v1/batches/{id}")).key(&stranger);
+    rig.check(theirs, 404, failure("Resource Not Found")).await;
+}
+
+#[tokio::test]
+async fn a_batch_that_cannot_be_paid_for_starts_nothing() {
+    let rig = Rig::new().await;
+    let poor = rig.new_key(&rig.new_account(7).await, None).await;
+    rig.check(batch(&poor, &body()), 402, failure("Insufficient Credits"))
+        .await;
+    let list = rig.ask(&get("/v1/audits").key(&poor)).await.json();
+    assert_eq!(list["data"], json!([]));
+    let mut dear = body();
+    dear["runs"] = json!(9);
+    assert_eq!(rig.ask(&batch(&rig.key, &dear)).await.status, 200);
+    assert_eq!(rig.credits().await, 28);
+}
+
+#[tokio::test]
+async fn a_batch_counts_as_many_starts() {
+    let rig = Rig::with(|app| app.limits.starts_per_minute = 10).await;
+    let first = rig.ask(&batch(&rig.key, &body())).await;
+    assert_eq!(first.header("x-ratelimit-remaining"), Some("2"));
+    let second = rig
+        .check(
+            batch(&rig.key, &body()),
+            429,
+            failure("Rate Limit Exceeded"),
+        )
+        .await;
+    assert_eq!(second.header("retry-after"), Some("36"));
+}
+
+#[tokio::test]
+async fn a_batch_is_safe_to_repeat() {
+    let rig = Rig::new().await;
+    let ask = batch(&rig.key, &body()).header("Idempotency-Key", "k");
+    let first = rig.ask(&ask).await.json();
+    rig.check(ask, 200, first).await;
+    let mut other = body();
+    other["devices"] = json!(["mobile"]);
+    let other = batch(&rig.key, &other).header("Idempotency-Key", "k");
+    rig.check(other, 409, failure("Idempotency Key Reused"))
+        .await;
+    assert_eq!(rig.credits().await, 92);
+}
+
+#[tokio::test]
+async fn bad_batches_are_refused_by_name() {
+    let rig = Rig::with(|app| app.limits.batch_audits = 9).await;
+    let changed = |member: &str, value: Value| {
+        let mut body = body();
+        body[member] = value;
+        batch(&rig.key, &body)
+    };
+    for (member, value, message) in [
+        ("urls", json!([]), "Invalid Batch"),
+        ("devices", json!([]), "Invalid Batch"),
+        (
+            "urls",
+            json!([
+                "https://a.example/",
+                "https://b.example/",
+                "https://c.example/"
+            ]),
+            "Invalid Batch",
+        ),
+        ("urls", json!(["https://private.example/"]), "Invalid Url"),
+        ("devices", json!(["none"]), "Invalid Device"),
+        ("locations", json!(["none"]), "Invalid Location"),
+        ("networks", json!(["none"]), "Invalid Network"),
+        ("runs", json!(10), "Invalid Runs"),
+        ("webhook", json!("x"), "Invalid Webhook"),
+    ] {
+        rig.check(changed(member, value), 406, failure(message))
+            .await;
+    }
+    let invalid = "Invalid Request body or missing required parameters";
+    for (member, value) in [
+        ("urls", json!("https://example.com/")),
+        ("devices", json!([1])),
+        ("networks", json!(null)),
+    ] {
+        rig.check(changed(member, value), 400, failure(invalid))
+            .await;
+    }
+    // Named twice is wanted once.
+    let twice = changed("devices", json!(["mobile", "mobile"]));
+    assert_eq!(rig.ask(&twice).await.json()["data"]["audits"], 4);
+    assert_eq!(rig.credits().await, 96);
+}

@@ -1,0 +1,214 @@
+//! What an account can look up: its audits, its balance, and the catalog.
+
+use std::{collections::HashSet, sync::atomic::Ordering};
+
+use plumbline_store::{AuditError, FileBlobs};
+use serde_json::{Value, json};
+
+use crate::rig::{Ask, NOW, Rig, failure, get, order};
+
+async fn list(rig: &Rig, query: &str) -> Value {
+    let reply = rig
+        .ask(&get(&format!("/v1/audits?{query}")).key(&rig.key))
+        .await;
+    assert_eq!(reply.status, 200, "{query}: {}", reply.text());
+    reply.json()
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    let rows = list["data"].as_array().unwrap().iter();
+    rows.map(|row| row["trackingId"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn past_audits_are_listed_newest_first_with_everything_about_them() {
+    let rig = Rig::new().await;
+    let first = rig.start().await;
+    rig.clock.fetch_add(5, Ordering::SeqCst);
+    let second = rig.start().await;
+    let lease = rig.lease().await;
+    let error = AuditError {
+        code: "TIMEOUT".to_owned(),
+        message: "too slow".to_owned(),
+    };
+    rig.finish(&lease, json!({}), Some(error)).await;
+    let base = |id: &str, at: &str| {
+        json!({
+            "trackingId": id, "url": "https://example.com/", "device": "mobile",
+            "network": "normal4g", "location": "eu", "runs": 1, "createdAt": at,
+        })
+    };
+    let mut waiting = base(&second, "2027-01-15T08:00:00.005Z");
+    waiting["status"] = json!("not-started");
+    let mut done = base(&first, "2027-01-15T08:00:00.000Z");
+    done["status"] = json!("completed");
+    done["completedAt"] = json!("2027-01-15T08:00:00.007Z");
+    done["auditId"] = json!(lease.audit_id);
+    done["error"] = json!({ "code": "TIMEOUT", "message": "too slow" });
+    let expected = json!({ "status": "SUCCESS", "data": [waiting, done], "next": null });
+    assert_eq!(list(&rig, "").await, expected);
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_while_new_audits_come() {
+    let rig = Rig::new().await;
+    let mut started = Vec::new();
+    for _ in 0..5 {
+        started.push(rig.start().await);
+        rig.clock.fetch_add(1, Ordering::SeqCst);
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..3 {
+        let page = list(&rig, &format!("limit=2{cursor}")).await;
+        seen.extend(ids(&page));
+        rig.start().await;
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    started.reverse();
+    assert_eq!(seen, started);
+}
+
+#[tokio::test]
+async fn filters_are_exact_and_all_must_fit() {
+    let rig = Rig::new().await;
+    let mut by_device = Vec::new();
+    for (device, network) in [
+        ("mobile", "cable"),
+        ("desktop", "cable"),
+        ("mobile", "fiber"),
+    ] {
+        let mut body = order();
+        body["device"] = json!(device);
+        body["network"] = json!(network);
+        body["url"] = json!(format!("https://example.com/?a=1&b={device}"));
+        by_device.push(rig.start_with(&body).await);
+        rig.clock.fetch_add(1000, Ordering::SeqCst);
+    }
+    let [mobile, desktop, fiber] = &by_device[..] else {
+        panic!()
+    };
+    let leased = rig.lease().await;
+    assert_eq!(&leased.tracking_id, mobile);
+    for (query, expected) in [
+        ("device=mobile", vec![fiber, mobile]),
+        ("device=mobile&network=cable", vec![mobile]),
+        ("device=desktop&network=fiber", vec![]),
+        ("device=MOBILE", vec![]),
+        ("location=eu&network=cable", vec![desktop, mobile]),
+        (
+            "url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b%3Ddesktop",
+            vec![desktop],
+        ),
+        ("state=not-started", vec![fiber, desktop]),
+        ("state=in-progress", vec![mobile]),
+        ("state=completed", vec![]),
+        ("from=2027-01-15T08:00:01Z", vec![fiber, desktop]),
+        ("to=2027-01-15T08:00:01Z", vec![mobile]),
+        (
+            "from=2027-01-15T09:00:01%2B01:00&to=2027-01-15T08:00:01.001Z",
+            vec![desktop],
+        ),
+        ("unknown=1", vec![fiber, desktop, mobile]),
+    ] {
+        let found = ids(&list(&rig, query).await);
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_parameter_is_named() {
+    let rig = Rig::new().await;
+    let long = "x".repeat(2049);
+    for (query, message) in [
+        ("limit=0", "Invalid Limit"),
+        ("limit=101", "Invalid Limit"),
+        ("limit=ten", "Invalid Limit"),
+        ("limit=", "Invalid Limit"),
+        ("limit=1&limit=2", "Invalid Limit"),
+        ("cursor=", "Invalid Cursor"),
+        ("cursor=x", "Invalid Cursor"),
+        ("state=done", "Invalid State"),
+        ("from=yesterday", "Invalid From"),
+        ("to=2027-01-15", "Invalid To"),
+        ("device=", "Invalid Device"),
+        ("network=%00%ff", "Invalid Network"),
+        (&format!("url={long}"), "Invalid Url"),
+    ] {
+        let request = get(&format!("/v1/audits?{query}")).key(&rig.key);
+        let reply = rig.ask(&request).await;
+        // Odd bytes are no mistake in a filter: there is just nothing like it.
+        if query.starts_with("network") {
+            assert_eq!(reply.status, 200);
+            continue;
+        }
+        assert_eq!(
+            (reply.status, reply.json()),
+            (400, failure(message)),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_report_is_gone_with_its_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundles = FileBlobs::open(dir.path()).unwrap();
+    let kept = bundles.clone();
+    let rig = Rig::with(|app| app.bundles = Some(kept)).await;
+    let tracking_id = rig.start().await;
+    let lease = rig.lease().await;
+    let data = format!("/v1/audit/data/{}", lease.audit_id);
+    let delete = |key: &str| Ask::new("DELETE", &data).key(key);
+    let not_found = || failure("Resource Not Found");
+    rig.check(delete(&rig.key), 404, not_found()).await;
+    bundles.put(&lease.audit_id, b"evidence").unwrap();
+    rig.finish(&lease, json!({}), None).await;
+
+    let stranger = rig.new_key(&rig.new_account(1).await, None).await;
+    rig.check(delete(&stranger), 404, not_found()).await;
+    let gone = json!({ "status": "SUCCESS", "data": { "auditId": lease.audit_id } });
+    rig.check(delete(&rig.key), 200, gone).await;
+    assert_eq!(bundles.get(&lease.audit_id).unwrap(), None);
+    rig.check(delete(&rig.key), 404, not_found()).await;
+    for path in [
+        data.clone(),
+        format!("/v1/audit/report/{}", lease.audit_id),
+        format!("/v1/audit/status/{tracking_id}"),
+    ] {
+        rig.check(get(&path).key(&rig.key), 404, not_found()).await;
+    }
+    assert_eq!(ids(&list(&rig, "").await), Vec::<String>::new());
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
+async fn the_balance_is_told() {
+    let rig = Rig::new().await;
+    rig.start().await;
+    let expected = json!({ "status": "SUCCESS", "data": { "credits": 99 } });
+    rig.check(get("/v1/credits").key(&rig.key), 200, expected)
+        .await;
+}
+
+#[tokio::test]
+async fn locations_and_networks_are_listed_like_devices() {
+    let rig = Rig::new().await;
+    for (path, count) in [
+        ("/v1/locations", 9),
+        ("/v1/networks", 14),
+        ("/v1/devices", 41),
+    ] {
+        let reply = rig.ask(&get(path)).await.json();
+        let rows = reply["data"].as_array().unwrap();
+        let ids: HashSet<_> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), count, "{path}");
+        assert!(rows.iter().all(|row| row["name"].is_string()));
+    }
+    let reply = rig.ask(&get("/v1/networks")).await.json();
+    assert!(reply["data"][0]["downKbps"].is_number());
+    assert_eq!(NOW.0, 1_800_000_000_000);
+}

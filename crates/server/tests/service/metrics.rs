@@ -1,0 +1,36 @@
+//! What an operator's Prometheus reads.
+
+use crate::rig::{Rig, get, order, start};
+
+#[tokio::test]
+async fn the_figures_count_requests_the_queue_and_the_store() {
+    let rig = Rig::new().await;
+    rig.start().await;
+    rig.clock
+        .fetch_add(2500, std::sync::atomic::Ordering::SeqCst);
+    rig.ask(&start("x", &order())).await;
+    rig.ask(&get("/v1/devices/secret-name")).await;
+    let reply = rig.ask_for_text(&get("/metrics")).await;
+    assert_eq!(reply.status, 200);
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    assert_eq!(reply.header("content-type"), Some(kind));
+    let text = reply.text();
+    for line in [
+        "plumbline_requests_total{method=\"POST\",route=\"/v1/audit/start\",status=\"200\"} 1",
+        "plumbline_requests_total{method=\"POST\",route=\"/v1/audit/start\",status=\"401\"} 1",
+        "plumbline_requests_total{method=\"GET\",route=\"/v1/devices/{id}\",status=\"404\"} 1",
+        "plumbline_request_seconds_count{route=\"/v1/audit/start\"} 2",
+        "plumbline_queue_audits{state=\"waiting\"} 1",
+        "plumbline_queue_age_seconds 2.5",
+        "plumbline_webhooks{state=\"pending\"} 0",
+        "plumbline_audit_faults_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(text.contains("plumbline_store_seconds_bucket{kind=\"write\",le=\"0.001\"}"));
+    assert!(!text.contains("secret-name") && !text.contains(&rig.account_id));
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}

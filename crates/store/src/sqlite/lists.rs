@@ -1,0 +1,156 @@
+//! Audits in pages and batches.
+
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
+
+use super::audits;
+use crate::{AuditEntry, AuditFilter, AuditPage, AuditState, Batch, Place, StoreError, Timestamp};
+
+/// How many audits are looked at for one page. An index serves any one filter; several together
+/// may fit nothing of a million audits, and the next page then goes on where this one stopped.
+const LOOKED_AT: u32 = 2_000;
+
+const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
+                       attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
+                       finished_at, number";
+
+/// Whether an index gives a page without looking at anything beside it.
+pub(super) fn is_quick(filter: &AuditFilter) -> bool {
+    let set = [
+        filter.url.is_some(),
+        filter.device.is_some(),
+        filter.network.is_some(),
+        filter.location.is_some(),
+        filter.state.is_some(),
+    ];
+    set.into_iter().filter(|set| *set).count() <= 1 && filter.state.is_none()
+}
+
+pub(super) fn page(
+    connection: &Connection,
+    account_id: &str,
+    filter: &AuditFilter,
+    after: Option<Place>,
+    limit: u32,
+) -> Result<AuditPage, rusqlite::Error> {
+    let (index, condition, value) = leading(filter);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM audits INDEXED BY {index}
+         WHERE account_id = ?1 AND (accepted_at, number) < (?2, ?3) {condition}
+         ORDER BY accepted_at DESC, number DESC LIMIT ?4"
+    );
+    let below = upper_bound(filter, after);
+    let mut values = vec![
+        Value::from(account_id.to_owned()),
+        Value::from(below.accepted_at.0),
+        Value::from(below.number),
+        Value::from(LOOKED_AT),
+    ];
+    values.extend(value.map(|value| Value::from(value.to_owned())));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut page = AuditPage {
+        audits: Vec::new(),
+        next: None,
+    };
+    let mut looked_at = 0;
+    let mut last_seen = below;
+    while let Some(row) = rows.next()? {
+        let audit = entry(row)?;
+        if filter.from.is_some_and(|from| audit.accepted_at < from) {
+            return Ok(page);
+        }
+        // There is more than this page holds: it ends at the audit before.
+        if page.audits.len() == wanted {
+            page.next = Some(last_seen);
+            return Ok(page);
+        }
+        last_seen = place(&audit);
+        looked_at += 1;
+        if filter.fits(&audit) {
+            page.audits.push(audit);
+        }
+    }
+    page.next = (looked_at == LOOKED_AT).then_some(last_seen);
+    Ok(page)
+}
+
+/// The index to follow, what it adds to the condition, and the value of that.
+fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
+    if matches!(
+        filter.state,
+        Some(AuditState::NotStarted | AuditState::InProgress)
+    ) {
+        return ("audits_unfinished", "AND state <> 'completed'", None);
+    }
+    let by = [
+        (&filter.url, "audits_by_url", "AND url = ?5"),
+        (&filter.device, "audits_by_device", "AND device = ?5"),
+        (&filter.network, "audits_by_network", "AND network = ?5"),
+        (&filter.location, "audits_by_location", "AND location = ?5"),
+    ];
+    by.into_iter()
+        .find_map(|(value, index, condition)| Some((index, condition, Some(value.as_deref()?))))
+        .unwrap_or(("audits_by_account", "", None))
+}
+
+/// Everything on the page stands before this.
+fn upper_bound(filter: &AuditFilter, after: Option<Place>) -> Place {
+    const END: Place = Place {
+        accepted_at: Timestamp(i64::MAX),
+        number: i64::MAX,
+    };
+    let to = filter.to.map_or(END, |accepted_at| Place {
+        accepted_at,
+        number: 0,
+    });
+    after.map_or(to, |after| after.min(to))
+}
+
+fn place(audit: &AuditEntry) -> Place {
+    Place {
+        accepted_at: audit.accepted_at,
+        number: audit.number,
+    }
+}
+
+fn entry(row: &Row<'_>) -> Result<AuditEntry, rusqlite::Error> {
+    Ok(AuditEntry {
+        tracking_id: row.get(0)?,
+        audit_id: row.get(1)?,
+        order: audits::order(row, 2)?,
+        state: audits::state(row, 6)?,
+        error: audits::error(row, 8, 9)?,
+        batch_id: row.get(10)?,
+        runs: row.get(11)?,
+        accepted_at: Timestamp(row.get(12)?),
+        finished_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
+        number: row.get(14)?,
+    })
+}
+
+pub(super) fn batch(
+    connection: &Connection,
+    account_id: &str,
+    batch_id: &str,
+) -> Result<Option<Batch>, StoreError> {
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached("SELECT audits, accepted_at FROM batches WHERE id = ? AND account_id = ?")?
+        .query_row(params![batch_id, account_id], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((accepted, accepted_at)) = found else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT {COLUMNS} FROM audits WHERE batch_id = ? ORDER BY number");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let audits = statement.query_map([batch_id], entry)?;
+    Ok(Some(Batch {
+        id: batch_id.to_owned(),
+        accepted_at: Timestamp(accepted_at),
+        accepted: accepted.unsigned_abs(),
+        audits: audits.collect::<Result<_, _>>()?,
+    }))
+}

@@ -1,0 +1,144 @@
+//! What is deleted: by its owner, or because it has been kept long enough.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{Forgotten, Retention, StoreError, Timestamp};
+
+pub(super) fn delete(
+    connection: &Connection,
+    account_id: &str,
+    audit_id: &str,
+) -> Result<bool, StoreError> {
+    let position: Option<i64> = connection
+        .prepare_cached(
+            "SELECT position FROM audits
+             WHERE audit_id = ? AND account_id = ? AND state = 'completed'",
+        )?
+        .query_row([audit_id, account_id], |row| row.get(0))
+        .optional()?;
+    let Some(position) = position else {
+        return Ok(false);
+    };
+    remove(connection, position)?;
+    Ok(true)
+}
+
+fn remove(connection: &Connection, position: i64) -> Result<(), StoreError> {
+    for sql in [
+        "DELETE FROM deliveries WHERE position = ?",
+        "DELETE FROM reports WHERE position = ?",
+        "DELETE FROM audits WHERE position = ?",
+    ] {
+        connection.prepare_cached(sql)?.execute([position])?;
+    }
+    Ok(())
+}
+
+pub(super) fn forget(
+    connection: &Connection,
+    retention: &Retention,
+    now: Timestamp,
+    at_most: u32,
+) -> Result<Forgotten, StoreError> {
+    connection
+        .prepare_cached("DELETE FROM replies WHERE expires_at <= ?")?
+        .execute([now.0])?;
+    let mut over = Vec::new();
+    if let Some(before) = retention.accepted_before {
+        too_old(connection, before, at_most, &mut over)?;
+    }
+    if let Some(keep) = retention.keep_per_account {
+        too_many(connection, keep, at_most, &mut over)?;
+    }
+    let mut forgotten = Forgotten::default();
+    for (position, audit_id) in over {
+        remove(connection, position)?;
+        forgotten.audit_ids.push(audit_id);
+    }
+    connection
+        .prepare_cached(
+            "DELETE FROM batches WHERE accepted_at < ?
+             AND NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
+        )?
+        .execute([retention.accepted_before.map_or(i64::MIN, |at| at.0)])?;
+    Ok(forgotten)
+}
+
+/// A position and its audit's id.
+type Found = (i64, String);
+
+/// From the oldest on. Positions follow time closely enough: where a clock was set back, an audit is
+/// forgotten later, never earlier.
+fn too_old(
+    connection: &Connection,
+    before: Timestamp,
+    at_most: u32,
+    over: &mut Vec<Found>,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT position, audit_id, state = 'completed', accepted_at FROM audits ORDER BY position",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(3)? >= before.0 || full(over, at_most) {
+            break;
+        }
+        if row.get(2)? {
+            over.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(())
+}
+
+/// Of each account, what stands before its newest `keep`.
+fn too_many(
+    connection: &Connection,
+    keep: u64,
+    at_most: u32,
+    over: &mut Vec<Found>,
+) -> Result<(), StoreError> {
+    let accounts = connection
+        .prepare_cached("SELECT id FROM accounts WHERE audits > ?")?
+        .query_map([i64::try_from(keep).unwrap_or(i64::MAX)], |row| row.get(0))?
+        .collect::<Result<Vec<String>, _>>()?;
+    for account_id in accounts {
+        let first_kept: Option<(i64, i64)> = connection
+            .prepare_cached(
+                "SELECT accepted_at, number FROM audits INDEXED BY audits_by_account
+                 WHERE account_id = ? ORDER BY accepted_at DESC, number DESC LIMIT 1 OFFSET ?",
+            )?
+            .query_row(
+                params![
+                    account_id,
+                    i64::try_from(keep.saturating_sub(1)).unwrap_or(i64::MAX)
+                ],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        let (accepted_at, number) = match first_kept {
+            Some(_) if keep == 0 => (i64::MAX, i64::MAX),
+            Some(first_kept) => first_kept,
+            None => continue,
+        };
+        let mut statement = connection.prepare_cached(
+            "SELECT position, audit_id, state = 'completed' FROM audits INDEXED BY audits_by_account
+             WHERE account_id = ? AND (accepted_at, number) < (?, ?)
+             ORDER BY accepted_at, number",
+        )?;
+        let mut rows = statement.query(params![account_id, accepted_at, number])?;
+        while let Some(row) = rows.next()? {
+            if full(over, at_most) {
+                return Ok(());
+            }
+            let found: Found = (row.get(0)?, row.get(1)?);
+            if row.get(2)? && !over.contains(&found) {
+                over.push(found);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn full(over: &[Found], at_most: u32) -> bool {
+    over.len() >= usize::try_from(at_most).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,63 @@
+//! What is handed in to be audited: one audit, or a batch of them, accepted whole or not at all.
+
+use crate::{NewAudit, Timestamp};
+
+/// Audits of one account, accepted together.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub account_id: String,
+    /// Not empty. All of them belong to `account_id`.
+    pub audits: Vec<NewAudit>,
+    /// Set when they are to be found together afterwards.
+    pub batch_id: Option<String>,
+    /// How many unfinished audits the account may have, these included.
+    pub unfinished_at_most: Option<u64>,
+    pub replay: Option<Replay>,
+    pub accepted_at: Timestamp,
+}
+
+impl Submission {
+    pub fn of(audit: NewAudit) -> Self {
+        Self {
+            account_id: audit.account_id.clone(),
+            accepted_at: audit.accepted_at,
+            audits: vec![audit],
+            batch_id: None,
+            unfinished_at_most: None,
+            replay: None,
+        }
+    }
+
+    /// Credits that all of it costs.
+    pub fn cost(&self) -> i64 {
+        self.audits
+            .iter()
+            .map(|audit| i64::from(audit.options.runs))
+            .sum()
+    }
+}
+
+/// Makes a submission repeatable: for as long as it is remembered, the same key brings the first
+/// answer and accepts nothing again.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The client's; keys of two accounts never meet.
+    pub key: String,
+    /// Of what was asked for: another digest under the same key is a mistake.
+    pub digest: [u8; 32],
+    /// What the client is answered, now and again.
+    pub reply: String,
+    pub until: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acceptance {
+    Accepted,
+    InsufficientCredits,
+    /// The account has too many unfinished audits.
+    TooManyUnfinished,
+    /// Accepted earlier, under the same idempotency key: this was the reply.
+    Replayed(String),
+    /// The idempotency key stands for something else.
+    KeyReused,
+}

@@ -1,0 +1,286 @@
+use std::time::Duration;
+
+use plumbline_store::{
+    Account, AuditEntry, AuditFilter, AuditState, NewAudit, Place, Store, Submission, Timestamp,
+};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::{Backend, NEVER, NOW, accepted, account, audit, balance, failed, lease, measured};
+
+fn at(account: &Account, name: &str, ms: i64) -> NewAudit {
+    NewAudit {
+        accepted_at: Timestamp(NOW.0 + ms),
+        ..audit(account, name)
+    }
+}
+
+fn names(audits: &[AuditEntry]) -> Vec<&str> {
+    audits
+        .iter()
+        .map(|audit| audit.tracking_id.as_str())
+        .collect()
+}
+
+async fn all(store: &dyn Store, account: &Account, filter: AuditFilter, limit: u32) -> Vec<String> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store
+            .audits(&account.id, filter.clone(), after, limit)
+            .await
+            .unwrap();
+        assert!(page.audits.len() <= limit as usize);
+        found.extend(names(&page.audits).into_iter().map(str::to_owned));
+        match page.next {
+            Some(next) => {
+                assert!(after.is_none_or(|before| next < before), "no way forward");
+                after = Some(next);
+            }
+            None => return found,
+        }
+    }
+}
+
+pub async fn audits_are_listed_newest_first_and_only_ones_own(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mine = account(&*store, 10).await;
+    let theirs = account(&*store, 10).await;
+    for (n, owner) in [&mine, &theirs, &mine, &theirs, &mine].iter().enumerate() {
+        store
+            .accept(at(owner, &n.to_string(), n as i64))
+            .await
+            .unwrap();
+    }
+    let page = store
+        .audits(&mine.id, AuditFilter::default(), None, 100)
+        .await
+        .unwrap();
+    assert_eq!(names(&page.audits), ["4", "2", "0"]);
+    assert_eq!(page.next, None);
+    let newest = &page.audits[0];
+    assert_eq!(newest.order, audit(&mine, "4").order);
+    assert_eq!(newest.accepted_at, Timestamp(NOW.0 + 4));
+    assert_eq!((newest.number, newest.runs), (3, 1));
+    assert_eq!((newest.finished_at, &newest.error), (None, &None));
+    assert_eq!(newest.state, AuditState::NotStarted);
+    let nobody = store
+        .audits("nobody", AuditFilter::default(), None, 100)
+        .await;
+    assert_eq!(nobody.unwrap().audits, []);
+}
+
+pub async fn a_page_ends_where_the_next_begins(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 10).await;
+    for n in 0..7 {
+        // Several in the same millisecond: the order of acceptance decides.
+        store
+            .accept(at(&account, &n.to_string(), n / 3))
+            .await
+            .unwrap();
+    }
+    for limit in [1, 2, 3, 6, 7, 8] {
+        let found = all(&*store, &account, AuditFilter::default(), limit).await;
+        assert_eq!(found, ["6", "5", "4", "3", "2", "1", "0"], "limit {limit}");
+    }
+}
+
+pub async fn pages_are_stable_while_audits_come_and_go(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 20).await;
+    for n in 0..6 {
+        store.accept(at(&account, &n.to_string(), n)).await.unwrap();
+    }
+    let first = store
+        .audits(&account.id, AuditFilter::default(), None, 3)
+        .await
+        .unwrap();
+    assert_eq!(names(&first.audits), ["5", "4", "3"]);
+    store.accept(at(&account, "new", 9)).await.unwrap();
+    // The audit at which the page ended, and one on the next page, are deleted meanwhile.
+    for _ in 0..4 {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, measured()).await.unwrap();
+    }
+    for gone in ["3", "1"] {
+        let id = audit(&account, gone).audit_id;
+        assert!(store.delete_audit(&account.id, &id).await.unwrap());
+    }
+    let second = store
+        .audits(&account.id, AuditFilter::default(), first.next, 3)
+        .await
+        .unwrap();
+    assert_eq!(names(&second.audits), ["2", "0"]);
+    assert_eq!(second.next, None);
+}
+
+pub async fn any_filter_lists_what_fits_and_nothing_else(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1000).await;
+    let mut runner = TestRunner::default();
+    let letter = || prop::sample::select(vec!["a", "b"]);
+    let some_letter = || prop::option::weighted(0.3, letter());
+    let audits = prop::collection::vec((letter(), letter(), letter(), letter(), 0..20_i64), 60)
+        .new_tree(&mut runner)
+        .unwrap()
+        .current();
+    for (n, (url, device, network, location, ms)) in audits.into_iter().enumerate() {
+        let mut audit = at(&account, &n.to_string(), ms);
+        audit.order.url = url.to_owned();
+        audit.order.device = device.to_owned();
+        audit.order.network = network.to_owned();
+        audit.order.location = location.to_owned();
+        store.accept(audit).await.unwrap();
+    }
+    for n in 0..30 {
+        let held = lease(&*store, NOW).await.unwrap();
+        if n % 3 > 0 {
+            let end = if n % 3 == 1 { measured() } else { failed() };
+            store.finish(&held, end).await.unwrap();
+        }
+    }
+    let every = store
+        .audits(&account.id, AuditFilter::default(), None, 100)
+        .await
+        .unwrap()
+        .audits;
+    assert_eq!(every.len(), 60);
+    let state = prop::sample::select(vec![
+        AuditState::NotStarted,
+        AuditState::InProgress,
+        AuditState::Completed,
+    ]);
+    let filters = (
+        (some_letter(), some_letter(), some_letter(), some_letter()),
+        prop::option::weighted(0.3, state),
+        prop::option::weighted(0.3, 0..20_i64),
+        prop::option::weighted(0.3, 0..20_i64),
+        1..10_u32,
+    );
+    for _ in 0..100 {
+        let ((url, device, network, location), state, from, to, limit) =
+            filters.new_tree(&mut runner).unwrap().current();
+        let owned = |letter: Option<&str>| letter.map(str::to_owned);
+        let filter = AuditFilter {
+            url: owned(url),
+            device: owned(device),
+            network: owned(network),
+            location: owned(location),
+            state,
+            from: from.map(|ms| Timestamp(NOW.0 + ms)),
+            to: to.map(|ms| Timestamp(NOW.0 + ms)),
+        };
+        let fitting: Vec<_> = every.iter().filter(|audit| filter.fits(audit)).collect();
+        let found = all(&*store, &account, filter.clone(), limit).await;
+        let expected: Vec<_> = fitting.iter().map(|a| a.tracking_id.clone()).collect();
+        assert_eq!(found, expected, "{filter:?}");
+    }
+}
+
+/// A filter that fits nothing must not walk through everything in one go, nor end early.
+pub async fn a_search_that_finds_nothing_still_comes_to_its_end(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 10_000).await;
+    let audits = |n: i64| {
+        let mut audit = at(&account, &n.to_string(), n);
+        audit.order.url = "a".to_owned();
+        audit.order.device = if n == 0 { "rare" } else { "b" }.to_owned();
+        audit
+    };
+    for from in (0..4_500).step_by(500) {
+        let submission = Submission {
+            audits: (from..from + 500).map(audits).collect(),
+            ..Submission::of(audits(0))
+        };
+        store.submit(submission).await.unwrap();
+    }
+    let filter = AuditFilter {
+        url: Some("a".to_owned()),
+        device: Some("rare".to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!(all(&*store, &account, filter, 5).await, ["0"]);
+}
+
+pub async fn a_place_is_no_way_into_anothers_list(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["theirs"]).await;
+    let mine = account(&*store, 1).await;
+    let anywhere = Place {
+        accepted_at: Timestamp(i64::MAX),
+        number: i64::MAX,
+    };
+    let page = store.audits(&mine.id, AuditFilter::default(), Some(anywhere), 10);
+    assert_eq!(page.await.unwrap().audits, []);
+}
+
+pub async fn a_deleted_audit_is_gone_and_stays_paid_for(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["done", "waiting"]).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    store.finish(&held, measured()).await.unwrap();
+    let stranger = super::account(&*store, 1).await;
+    for (owner, id) in [
+        (&stranger.id, held.audit_id.as_str()),
+        (&account.id, "done"),
+        (&account.id, "report-of-waiting"),
+        (&account.id, "unknown"),
+    ] {
+        assert!(!store.delete_audit(owner, id).await.unwrap(), "{id}");
+    }
+    assert!(
+        store
+            .delete_audit(&account.id, &held.audit_id)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .delete_audit(&account.id, &held.audit_id)
+            .await
+            .unwrap()
+    );
+    let report = store.report(&account.id, &held.audit_id).await.unwrap();
+    assert_eq!(report, None);
+    assert_eq!(store.status(&account.id, "done").await.unwrap(), None);
+    assert_eq!(balance(backend, &*store, &account).await, 0);
+    assert_eq!(
+        store.finish(&held, measured()).await.unwrap(),
+        plumbline_store::Hold::Lost
+    );
+    // What is accepted next takes nothing over from it.
+    store.add_credits(&account.id, 1, NOW).await.unwrap();
+    store.accept(audit(&account, "next")).await.unwrap();
+    assert_eq!(balance(backend, &*store, &account).await, 0);
+}
+
+pub async fn who_waits_for_a_completion_is_woken_by_it(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a", "b"]).await;
+    let (a, b) = (
+        lease(&*store, NOW).await.unwrap(),
+        lease(&*store, NOW).await.unwrap(),
+    );
+    let waiting = {
+        let (store, account_id) = (store.clone(), account.id.clone());
+        tokio::spawn(async move { store.completion(&account_id, "a", NEVER).await.unwrap() })
+    };
+    // Another audit's end is not this one's.
+    store.finish(&b, measured()).await.unwrap();
+    let at_once = store.completion(&account.id, "b", NEVER).await.unwrap();
+    assert_eq!(at_once.unwrap().state, AuditState::Completed);
+    let too_short = store
+        .completion(&account.id, "a", Duration::from_millis(5))
+        .await
+        .unwrap();
+    assert_eq!(too_short.unwrap().state, AuditState::InProgress);
+    store.finish(&a, measured()).await.unwrap();
+    let woken = waiting.await.unwrap().unwrap();
+    assert_eq!(woken.state, AuditState::Completed);
+    assert_eq!(
+        store.completion(&account.id, "c", NEVER).await.unwrap(),
+        None
+    );
+    assert_eq!(store.completion("nobody", "a", NEVER).await.unwrap(), None);
+}

@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use plumbline_store::{
+    Acceptance, AuditFilter, NewAudit, Replay, Retention, Submission, Timestamp,
+};
+
+use super::{Backend, NOW, accepted, account, audit, balance, lease, measured};
+
+pub async fn what_was_kept_long_enough_is_forgotten(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 10).await;
+    for (name, ms) in [("old", 0), ("old-too", 1), ("running", 2), ("new", 100)] {
+        let audit = NewAudit {
+            accepted_at: Timestamp(NOW.0 + ms),
+            ..audit(&account, name)
+        };
+        store.accept(audit).await.unwrap();
+    }
+    let mut leases = Vec::new();
+    for _ in 0..4 {
+        leases.push(lease(&*store, NOW).await.unwrap());
+    }
+    for done in [0, 1, 3] {
+        store.finish(&leases[done], measured()).await.unwrap();
+    }
+    let retention = Retention {
+        accepted_before: Some(Timestamp(NOW.0 + 50)),
+        keep_per_account: None,
+    };
+    let first = store.forget(retention, NOW, 1).await.unwrap();
+    assert_eq!(first.audit_ids, ["report-of-old"]);
+    let second = store.forget(retention, NOW, 10).await.unwrap();
+    assert_eq!(second.audit_ids, ["report-of-old-too"]);
+    let third = store.forget(retention, NOW, 10).await.unwrap();
+    assert_eq!(third.audit_ids, [""; 0]);
+    let left = store
+        .audits(&account.id, AuditFilter::default(), None, 10)
+        .await
+        .unwrap();
+    let left: Vec<_> = left.audits.iter().map(|a| a.tracking_id.as_str()).collect();
+    assert_eq!(left, ["new", "running"]);
+    assert_eq!(balance(backend, &*store, &account).await, 6);
+}
+
+pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let many = accepted(&*store, &["a", "b", "c", "d"]).await;
+    let few = accepted(&*store, &["e", "f"]).await;
+    for _ in 0..6 {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, measured()).await.unwrap();
+    }
+    let retention = Retention {
+        accepted_before: None,
+        keep_per_account: Some(2),
+    };
+    let mut forgotten = store.forget(retention, NOW, 100).await.unwrap().audit_ids;
+    forgotten.sort_unstable();
+    assert_eq!(forgotten, ["report-of-a", "report-of-b"]);
+    assert_eq!(
+        store.forget(retention, NOW, 100).await.unwrap().audit_ids,
+        [""; 0]
+    );
+    for (account, name, is_there) in [(&many, "a", false), (&many, "c", true), (&few, "e", true)] {
+        let status = store.status(&account.id, name).await.unwrap();
+        assert_eq!(status.is_some(), is_there, "{name}");
+    }
+    let none = Retention::default();
+    assert_eq!(
+        store.forget(none, NOW, 100).await.unwrap().audit_ids,
+        [""; 0]
+    );
+}
+
+pub async fn forgetting_a_reply_frees_its_key(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 5).await;
+    let submission = |name: &str| Submission {
+        replay: Some(Replay {
+            key: "key".to_owned(),
+            digest: [0; 32],
+            reply: name.to_owned(),
+            until: NOW.plus(Duration::from_secs(1)),
+        }),
+        ..Submission::of(audit(&account, name))
+    };
+    store.submit(submission("a")).await.unwrap();
+    let much_later = NOW.plus(Duration::from_secs(60));
+    store
+        .forget(Retention::default(), much_later, 10)
+        .await
+        .unwrap();
+    let again = store.submit(submission("b")).await.unwrap();
+    assert_eq!(again, Acceptance::Accepted);
+}
+
+pub async fn operators_see_accounts_and_what_waits(backend: &dyn Backend) {
+    let store = backend.open().await;
+    assert_eq!(store.waiting_since().await.unwrap(), None);
+    let account = account(&*store, 9).await;
+    for (name, ms) in [("a", 0), ("b", 5), ("c", 7)] {
+        let audit = NewAudit {
+            accepted_at: Timestamp(NOW.0 + ms),
+            ..audit(&account, name)
+        };
+        store.accept(audit).await.unwrap();
+    }
+    let done = lease(&*store, NOW).await.unwrap();
+    store.finish(&done, measured()).await.unwrap();
+    let held = lease(&*store, NOW).await.unwrap();
+    assert_eq!(
+        store.waiting_since().await.unwrap(),
+        Some(Timestamp(NOW.0 + 7))
+    );
+    let queue = store.queue(10).await.unwrap();
+    let seen: Vec<_> = queue
+        .iter()
+        .map(|audit| (audit.tracking_id.as_str(), audit.lease.clone()))
+        .collect();
+    let lease = (held.owner.clone(), held.expires_at);
+    assert_eq!(seen, [("b", Some(lease)), ("c", None)]);
+    assert_eq!(store.queue(1).await.unwrap().len(), 1);
+    let accounts = store.accounts().await.unwrap();
+    assert_eq!(accounts.len(), 1);
+    assert_eq!(accounts[0].account.credits, 6);
+    let summary = &accounts[0];
+    assert_eq!(
+        (summary.keys, summary.audits, summary.unfinished),
+        (0, 3, 2)
+    );
+    assert!(store.latency().writes.count > 0);
+}

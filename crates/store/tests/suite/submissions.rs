@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use plumbline_store::{
+    Acceptance, Account, AuditOptions, AuditState, NewAudit, Replay, Store, Submission, Timestamp,
+};
+
+use super::{Backend, NOW, account, audit, balance, failed, lease, measured};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn of_runs(account: &Account, name: &str, runs: u32) -> NewAudit {
+    NewAudit {
+        options: AuditOptions {
+            runs,
+            webhook: None,
+        },
+        ..audit(account, name)
+    }
+}
+
+fn replayable(account: &Account, name: &str, key: &str, digest: u8) -> Submission {
+    Submission {
+        replay: Some(Replay {
+            key: key.to_owned(),
+            digest: [digest; 32],
+            reply: format!("reply to {name}"),
+            until: NOW.plus(DAY),
+        }),
+        ..Submission::of(audit(account, name))
+    }
+}
+
+fn batch(account: &Account, id: &str, names: &[&str]) -> Submission {
+    Submission {
+        audits: names.iter().map(|name| audit(account, name)).collect(),
+        batch_id: Some(id.to_owned()),
+        ..Submission::of(audit(account, names[0]))
+    }
+}
+
+async fn submitted(store: &dyn Store, submission: Submission) -> Acceptance {
+    store.submit(submission).await.unwrap()
+}
+
+pub async fn an_audit_costs_as_many_credits_as_it_has_runs(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 8).await;
+    let accepted = store.accept(of_runs(&account, "five", 5)).await.unwrap();
+    assert_eq!(accepted, Acceptance::Accepted);
+    let refused = store.accept(of_runs(&account, "four", 4)).await.unwrap();
+    assert_eq!(refused, Acceptance::InsufficientCredits);
+    assert_eq!(balance_of(&*store, &account).await, 3);
+    let held = lease(&*store, NOW).await.unwrap();
+    assert_eq!(held.runs, 5);
+    store.finish(&held, failed()).await.unwrap();
+    assert_eq!(balance_of(&*store, &account).await, 8);
+    let ledger = backend.ledger(&account.id).await;
+    let amounts: Vec<_> = ledger.iter().map(|entry| entry.amount).collect();
+    assert_eq!(amounts, [8, -5, 5]);
+}
+
+async fn balance_of(store: &dyn Store, account: &Account) -> i64 {
+    store.add_credits(&account.id, 0, NOW).await.unwrap()
+}
+
+pub async fn a_repeated_key_brings_the_first_reply_and_costs_nothing(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1).await;
+    let first = submitted(&*store, replayable(&account, "a", "key", 1)).await;
+    assert_eq!(first, Acceptance::Accepted);
+    // Also where nothing is left to pay with.
+    for name in ["b", "c"] {
+        let again = submitted(&*store, replayable(&account, name, "key", 1)).await;
+        assert_eq!(again, Acceptance::Replayed("reply to a".to_owned()));
+    }
+    let other = submitted(&*store, replayable(&account, "d", "key", 2)).await;
+    assert_eq!(other, Acceptance::KeyReused);
+    assert_eq!(balance(backend, &*store, &account).await, 0);
+    drop(store);
+    let store = backend.open().await;
+    let again = submitted(&*store, replayable(&account, "e", "key", 1)).await;
+    assert_eq!(again, Acceptance::Replayed("reply to a".to_owned()));
+}
+
+pub async fn a_refused_start_is_not_remembered(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 0).await;
+    let poor = submitted(&*store, replayable(&account, "a", "key", 1)).await;
+    assert_eq!(poor, Acceptance::InsufficientCredits);
+    store.add_credits(&account.id, 1, NOW).await.unwrap();
+    let richer = submitted(&*store, replayable(&account, "b", "key", 1)).await;
+    assert_eq!(richer, Acceptance::Accepted);
+}
+
+pub async fn a_key_is_one_accounts_and_ends(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let (one, two) = (account(&*store, 5).await, account(&*store, 5).await);
+    for account in [&one, &two] {
+        let name = format!("of-{}", account.id);
+        let answer = submitted(&*store, replayable(account, &name, "key", 1)).await;
+        assert_eq!(answer, Acceptance::Accepted);
+    }
+    let after = |name: &str, at: Timestamp| {
+        let mut submission = replayable(&one, name, "key", 2);
+        submission.accepted_at = at;
+        submission
+    };
+    let just_before = Timestamp(NOW.plus(DAY).0 - 1);
+    let early = submitted(&*store, after("early", just_before)).await;
+    assert_eq!(early, Acceptance::KeyReused);
+    let late = submitted(&*store, after("late", NOW.plus(DAY))).await;
+    assert_eq!(late, Acceptance::Accepted);
+}
+
+pub async fn of_many_with_the_same_key_at_once_one_is_accepted(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 100).await;
+    let tasks: Vec<_> = (0..50)
+        .map(|n| {
+            let (store, account) = (store.clone(), account.clone());
+            let submission = replayable(&account, &n.to_string(), "key", 1);
+            tokio::spawn(async move { store.submit(submission).await.unwrap() })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.unwrap());
+    }
+    let accepted = answers.iter().filter(|a| **a == Acceptance::Accepted);
+    assert_eq!(accepted.count(), 1);
+    answers.retain(|answer| *answer != Acceptance::Accepted);
+    assert!(answers.iter().all(|answer| answer == &answers[0]));
+    assert_eq!(balance(backend, &*store, &account).await, 99);
+}
+
+pub async fn an_account_may_have_only_so_many_unfinished_audits(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 10).await;
+    let bounded = |name: &str| Submission {
+        unfinished_at_most: Some(2),
+        ..Submission::of(audit(&account, name))
+    };
+    for name in ["a", "b"] {
+        assert_eq!(
+            submitted(&*store, bounded(name)).await,
+            Acceptance::Accepted
+        );
+    }
+    let refused = submitted(&*store, bounded("c")).await;
+    assert_eq!(refused, Acceptance::TooManyUnfinished);
+    let held = lease(&*store, NOW).await.unwrap();
+    let refused = submitted(&*store, bounded("c")).await;
+    assert_eq!(refused, Acceptance::TooManyUnfinished);
+    store.finish(&held, measured()).await.unwrap();
+    assert_eq!(submitted(&*store, bounded("c")).await, Acceptance::Accepted);
+    assert_eq!(balance(backend, &*store, &account).await, 7);
+    let other = super::account(&*store, 1).await;
+    let others = Submission {
+        unfinished_at_most: Some(2),
+        ..Submission::of(audit(&other, "d"))
+    };
+    assert_eq!(submitted(&*store, others).await, Acceptance::Accepted);
+}
+
+pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 4).await;
+    let too_dear = batch(&account, "dear", &["a", "b", "c", "d", "e"]);
+    let refused = submitted(&*store, too_dear).await;
+    assert_eq!(refused, Acceptance::InsufficientCredits);
+    assert_eq!(store.batch(&account.id, "dear").await.unwrap(), None);
+    // The third has the id of the first: nothing of it stays.
+    let broken = store.submit(batch(&account, "broken", &["a", "b", "a"]));
+    assert!(broken.await.is_err());
+    assert_eq!(store.batch(&account.id, "broken").await.unwrap(), None);
+    assert_eq!(balance(backend, &*store, &account).await, 4);
+
+    let good = batch(&account, "good", &["a", "b", "c"]);
+    assert_eq!(submitted(&*store, good).await, Acceptance::Accepted);
+    assert_eq!(balance(backend, &*store, &account).await, 1);
+    let held = lease(&*store, NOW).await.unwrap();
+    store.finish(&held, failed()).await.unwrap();
+    let found = store.batch(&account.id, "good").await.unwrap().unwrap();
+    assert_eq!((found.accepted, found.accepted_at), (3, NOW));
+    let states: Vec<_> = found
+        .audits
+        .iter()
+        .map(|audit| (audit.tracking_id.as_str(), audit.state))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("a", AuditState::Completed),
+            ("b", AuditState::NotStarted),
+            ("c", AuditState::NotStarted)
+        ]
+    );
+    let stranger = super::account(&*store, 0).await;
+    assert_eq!(store.batch(&stranger.id, "good").await.unwrap(), None);
+    store
+        .delete_audit(&account.id, &held.audit_id)
+        .await
+        .unwrap();
+    let found = store.batch(&account.id, "good").await.unwrap().unwrap();
+    assert_eq!((found.accepted, found.audits.len()), (3, 2));
+}
