@@ -19,8 +19,9 @@ check! {
     /// Serve AVIF or WebP, in the sizes that `srcset` names, and videos in place of animated GIFs.
     ///
     /// # Source
-    /// Lighthouse 13.5, `image-delivery-insight`; trace engine, insights/ImageDelivery. Chromium paints some 4,000 device
-    /// pixels ahead, Lighthouse's emulation some 4,000 CSS pixels: elements in between are taken as they stand.
+    /// Lighthouse 13.5, `image-delivery-insight`; trace engine, insights/ImageDelivery. Chromium paints some 4,000 CSS
+    /// pixels ahead; in Lighthouse's emulation that is as many times more as the screen's pixel ratio. Elements in
+    /// between are taken as they stand.
     id: "image-delivery-insight",
     pass: "Images are delivered as small as they can be",
     fail: "Images could be delivered smaller",
@@ -34,7 +35,7 @@ const LARGE_GIF_BYTES: f64 = 100.0 * 1024.0;
 const MIN_SAVED_BYTES: f64 = 4096.0;
 const MIN_SAVED_BYTES_OF_SEVERAL_SIZES: f64 = 12_288.0;
 
-/// How far below the screen Chromium paints at a pixel ratio of one.
+/// How far below the screen Chromium paints, in Lighthouse's emulation times the pixel ratio.
 const PAINTED_AHEAD_PX: f64 = 4000.0;
 
 /// An image as it is shown, in device pixels.
@@ -147,8 +148,8 @@ fn standing<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Shown<'a>
     let ratio = page.device_pixel_ratio;
     images
         .iter()
-        .filter(|image| image.src == url && image.displayed.width * image.displayed.height > 0.0)
-        .filter(|image| image.rect.top <= page.inner_height + PAINTED_AHEAD_PX)
+        .filter(|image| image.src == url && image.rect.width * image.rect.height > 0.0)
+        .filter(|image| image.rect.top <= page.inner_height + PAINTED_AHEAD_PX * ratio)
         .filter_map(|image| {
             let natural = image.natural?;
             Some(Shown {
@@ -281,21 +282,22 @@ mod tests {
 
     #[test]
     fn an_element_that_was_not_painted_yet_is_taken_as_it_stands() {
-        let image = |top: u32| {
+        let image = |top: u32, width: u32| {
             Traced::new()
                 .loads("2.1", IMAGE, 150, 500, json!({"resourceType": "Image"}), json!({"mimeType": "image/jpeg"}),
                        json!({"encodedDataLength": 10_300, "decodedBodyLength": 10_000}))
                 .visit()
                 .with("page", r#"{"innerHeight": 800, "devicePixelRatio": 2}"#)
                 .with("images", &format!(
-                    r#"[{{"src": "{IMAGE}", "displayed": {{"width": 50, "height": 50}}, "rect": {{"top": {top}}},
+                    r#"[{{"src": "{IMAGE}", "displayed": {{"width": 50, "height": 50}}, "rect": {{"top": {top}, "width": {width}, "height": 50}},
                          "natural": {{"width": 100, "height": 100}}}}]"#
                 ))
                 .verdict(CHECK)
         };
-        assert_eq!(image(4000), Verdict::Fail);
+        assert_eq!(image(8800, 50), Verdict::Fail);
+        assert_eq!(image(100, 0), Verdict::Pass, "not shown at all");
         assert_eq!(
-            image(5000),
+            image(8900, 50),
             Verdict::Pass,
             "further down than Chromium looks"
         );
