@@ -1,9 +1,10 @@
 //! A report as a file that other tools open.
 
 use plumbline_bundle::{Bundle, BundleError};
+use plumbline_engine::exhibits::exhibits;
 use plumbline_engine::report::Report;
 
-use crate::{csv, har, junit, lighthouse, trace_file};
+use crate::{csv, har, html, junit, lighthouse, trace_file};
 
 /// What an export is made of.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,8 @@ pub enum Format {
     Junit,
     /// Chromium's trace.
     Trace,
+    /// A page in one file.
+    Html,
 }
 
 /// What an export is made of, as it is kept.
@@ -47,16 +50,19 @@ pub enum ExportError {
     Unreadable(#[from] BundleError),
     #[error("unreadable, or cannot be written: {0}")]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Html(#[from] html::HtmlError),
 }
 
 impl Format {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Json,
         Self::Lighthouse,
         Self::Har,
         Self::Csv,
         Self::Junit,
         Self::Trace,
+        Self::Html,
     ];
 
     pub fn named(name: &str) -> Option<Self> {
@@ -83,7 +89,7 @@ impl Format {
 
     /// Whether a report alone would give less.
     pub fn uses_evidence(self) -> bool {
-        self.needs_evidence() || self == Self::Lighthouse
+        self.needs_evidence() || matches!(self, Self::Lighthouse | Self::Html)
     }
 
     fn about(self) -> (&'static str, &'static str, &'static str) {
@@ -94,6 +100,7 @@ impl Format {
             Self::Csv => ("csv", "csv", "text/csv; charset=utf-8"),
             Self::Junit => ("junit", "junit.xml", "application/xml"),
             Self::Trace => ("trace", "trace.json", "application/json"),
+            Self::Html => ("html", "html", "text/html; charset=utf-8"),
         }
     }
 
@@ -120,6 +127,10 @@ impl Format {
             Self::Csv => csv::render(subject).into_bytes(),
             Self::Junit => junit::render(subject).into_bytes(),
             Self::Trace => trace_file::render(evidence()?)?,
+            Self::Html => {
+                let exhibits = subject.bundle.and_then(exhibits);
+                html::standalone(subject.report, exhibits.as_ref())?.into_bytes()
+            }
         })
     }
 }

@@ -121,12 +121,12 @@ pub(super) fn attribute<'s>(
         attribution.frame_urls.insert(&frame.id, url);
     }
     let mut top = 0;
-    for at in 0..stretches.len() {
-        if stretches[at].parent.is_none() {
+    for (at, stretch) in stretches.iter().enumerate() {
+        if stretch.parent.is_none() {
             attribution.end_tree(top);
             top = at;
         }
-        attribution.see(&stretches[at]);
+        attribution.see(stretch);
     }
     attribution.end_tree(top);
     stretches
