@@ -53,7 +53,7 @@ pub struct ServeArgs {
     /// The location at which this machine stands [default: us-tx]
     #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
     pub location: Option<String>,
-    /// How many audits run at a time; 0 serves without an agent [default: cores - 1, at least 1]
+    /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
     pub slots: Option<usize>,
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]

@@ -241,7 +241,7 @@ fn read(path: &Path) -> Result<String, Exit> {
     fs::read_to_string(path).map_err(|error| Exit::usage(format!("{}: {error}", path.display())))
 }
 
-/// One core is left for everything that is not a page under measurement.
+/// A page keeps one core; its compositor, its network and we need another.
 fn default_slots() -> usize {
-    available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1))
+    available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

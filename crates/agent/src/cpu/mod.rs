@@ -21,6 +21,9 @@ const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
 /// Readings of a quiet host scatter by a few percent: closer than this means nothing.
 const TOLERANCE: f64 = 0.03;
 const TRIES: u32 = 5;
+/// A pacer does what its rate says, by construction. Short readings scatter by more than it is off, so
+/// only one that disagrees by more than this is believed.
+const PACER_DOUBTED: f64 = 0.2;
 /// Of a second each: the host's neighbours change from one to the next.
 const READINGS_OF_HOST: usize = 5;
 /// A pacer that cannot slow the host down to half of what it should is none.
@@ -159,7 +162,10 @@ impl Cpu {
                 // Side by side, so that a host that drifts drifts in both.
                 Way::ByChromium => gauge.read(Throttle::NONE, Benchmark::Quick).await?.index,
             };
-            let slowdown = full / slowed;
+            let mut slowdown = full / slowed;
+            if calibration.way == Way::Paced && (slowdown / rate - 1.0).abs() <= PACER_DOUBTED {
+                slowdown = rate;
+            }
             search.saw(Step { rate, slowdown });
             if search.best().is_some_and(|(_, off)| off <= TOLERANCE) {
                 break;

@@ -232,6 +232,7 @@ impl Pacesetter {
             followed.sampled_at_us = 0.0;
         }
         self.sample();
+        self.release();
         self.pacing.piece_ns = if readings > 0.0 {
             sum_ns / readings
         } else {
@@ -281,6 +282,18 @@ impl Pacesetter {
                     sampled_at_us: 0.0,
                 });
             }
+        }
+    }
+
+    /// Nothing is measured any more: the page's threads may go where they like.
+    fn release(&self) {
+        let Some(core) = &self.core else { return };
+        for pid in self
+            .threads
+            .iter()
+            .filter_map(|followed| pid_of(followed.thread.thread_id))
+        {
+            let _ = core.release(pid);
         }
     }
 

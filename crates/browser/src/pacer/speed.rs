@@ -23,6 +23,11 @@ const PAGE_PER_WORK: f64 = 0.9;
 /// Small enough to leave the page's data in the core's nearest cache.
 const TABLE_BYTES: usize = 4096;
 
+/// No neighbour takes more than half of a core, and no core is much faster than alone: what is read
+/// beyond that is a mistake.
+const SLOWEST: f64 = 0.35;
+const FASTEST: f64 = 2.5;
+
 /// The first pieces after the page had the core find its caches cold and its guesses wrong.
 const WARM_UP: u8 = 3;
 
@@ -31,41 +36,64 @@ pub(super) struct Speedometer {
     table: Vec<u8>,
     /// Nanoseconds for one piece, the newest readings counting most.
     piece_ns: Option<f64>,
+    read_at_us: f64,
+    /// The pieces of one turn.
+    pieces_us: Vec<f64>,
 }
 
-/// The weight that a millisecond of readings has against all before it.
-const NEW_PER_MS: f64 = 2.0;
+/// For how long a reading is remembered.
+const MEMORY_US: f64 = 1_000.0;
+/// Of one turn.
+const MOST_PIECES: usize = 512;
 
 impl Speedometer {
     pub(super) fn new() -> Self {
         Self {
             table: (0..TABLE_BYTES).map(|i| (i % 251) as u8).collect(),
             piece_ns: None,
+            read_at_us: 0.0,
+            pieces_us: Vec::with_capacity(MOST_PIECES),
         }
     }
 
-    /// Works for this long by the wall clock. Gives what a piece took of the core this time, where
-    /// that was long enough to tell.
+    /// Works for this long. Gives what a piece took this time, where that was long enough to tell: the
+    /// median, as a piece that was interrupted says nothing about the core.
     pub(super) fn work_for(&mut self, how_long: Duration) -> Option<f64> {
         let until_us = monotonic_us() + how_long.as_secs_f64() * 1e6;
         for _ in 0..WARM_UP {
             self.piece();
         }
-        let began_us = core_us();
-        let mut pieces = 0.0;
-        while monotonic_us() < until_us {
+        self.pieces_us.clear();
+        let mut began_us = monotonic_us();
+        while began_us < until_us {
             self.piece();
-            pieces += 1.0;
+            let ended_us = monotonic_us();
+            if self.pieces_us.len() < MOST_PIECES {
+                self.pieces_us.push(ended_us - began_us);
+            }
+            began_us = ended_us;
         }
-        let used_us = core_us() - began_us;
-        if pieces < WARM_UP.into() {
+        if self.pieces_us.len() < WARM_UP.into() {
             return None;
         }
-        let piece_ns = used_us * 1000.0 / pieces;
-        let old_ns = self.piece_ns.unwrap_or(piece_ns);
-        let new = 1.0 - (-NEW_PER_MS * used_us / 1000.0).exp();
-        self.piece_ns = Some(old_ns + (piece_ns - old_ns) * new);
+        let middle = self.pieces_us.len() / 2;
+        let (_, median_us, _) = self
+            .pieces_us
+            .select_nth_unstable_by(middle, f64::total_cmp);
+        let piece_ns = *median_us * 1000.0;
+        self.take(piece_ns, began_us);
         Some(piece_ns)
+    }
+
+    /// A reading counts for more the longer ago the last one was.
+    fn take(&mut self, piece_ns: f64, at_us: f64) {
+        let new = match self.piece_ns {
+            None => 1.0,
+            Some(_) => 1.0 - (-(at_us - self.read_at_us) / MEMORY_US).exp(),
+        };
+        let old_ns = self.piece_ns.unwrap_or(piece_ns);
+        self.piece_ns = Some(old_ns + (piece_ns - old_ns) * new);
+        self.read_at_us = at_us;
     }
 
     fn piece(&self) {
@@ -82,7 +110,9 @@ impl Speedometer {
 /// How fast a page runs where a piece of work takes `piece_ns`; 1 where it takes `nominal_ns`.
 pub(crate) fn speed_of(piece_ns: f64, nominal_ns: f64) -> f64 {
     match nominal_ns > 0.0 && piece_ns > 0.0 {
-        true => (nominal_ns / piece_ns).powf(PAGE_PER_WORK),
+        true => (nominal_ns / piece_ns)
+            .powf(PAGE_PER_WORK)
+            .clamp(SLOWEST, FASTEST),
         false => 1.0,
     }
 }
@@ -108,16 +138,7 @@ fn piece(table: &[u8]) -> u32 {
 
 /// The clock of Chromium's traces on Linux.
 pub(super) fn monotonic_us() -> f64 {
-    us_of(ClockId::Monotonic)
-}
-
-/// What this thread has had of a core.
-fn core_us() -> f64 {
-    us_of(ClockId::ThreadCPUTime)
-}
-
-fn us_of(clock: ClockId) -> f64 {
-    let now = clock_gettime(clock);
+    let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }
 
@@ -130,6 +151,23 @@ mod tests {
         assert_eq!(speed_of(4000.0, 4000.0), 1.0);
         assert!(speed_of(8000.0, 4000.0) < 0.6);
         assert!(speed_of(3000.0, 4000.0) > 1.2);
+    }
+
+    #[test]
+    fn an_impossible_reading_is_not_believed() {
+        assert_eq!(speed_of(4000.0, 1.0), SLOWEST);
+        assert_eq!(speed_of(1.0, 4000.0), FASTEST);
+    }
+
+    #[test]
+    fn one_odd_reading_is_soon_forgotten() {
+        let mut meter = Speedometer::new();
+        meter.take(4000.0, 0.0);
+        meter.take(40_000.0, 1_000.0);
+        for turn in 1..4 {
+            meter.take(4000.0, 1_000.0 + 4_000.0 * f64::from(turn));
+        }
+        assert!((meter.speed(4000.0) - 1.0).abs() < 0.01);
     }
 
     #[test]
