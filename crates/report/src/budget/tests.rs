@@ -413,3 +413,19 @@ fn the_table_says_what_failed_and_by_how_much() {
         assert!(lines.iter().any(|found| found == line), "{line}\n{table}");
     }
 }
+
+/// Kept figures are judged again: one read a last digit off would be another figure.
+#[test]
+fn a_number_is_read_back_as_it_was_written() {
+    for written in [
+        "207.52200000000002",
+        "138.348",
+        "0.6333333333333333",
+        "1e-320",
+    ] {
+        let read: f64 = serde_json::from_str(written).unwrap();
+        assert_eq!(read, written.parse::<f64>().unwrap());
+        let again: f64 = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+        assert_eq!(again, read);
+    }
+}
