@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let started = Instant::now();
     let browser = pool.take().await?;
     println!("browser    {} ms", started.elapsed().as_millis());
-    let nominal_ns = gauge.read(Throttle::NONE, Benchmark::Full).await?.piece_ns;
-    let throttle = Throttle::Paced { rate, nominal_ns };
+    let nominal = gauge.read(Throttle::NONE, Benchmark::Full).await?.pace;
+    let throttle = Throttle::Paced { rate, nominal };
     for benchmark in [Benchmark::Quick, Benchmark::Full] {
         let started = Instant::now();
         let index = gauge.read(throttle, benchmark).await?.index;

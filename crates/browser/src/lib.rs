@@ -18,7 +18,7 @@ mod visit;
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
 pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
-pub use pacer::Throttle;
+pub use pacer::{CorePace, Throttle};
 pub use pool::{Pool, PoolCounts};
 pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
 

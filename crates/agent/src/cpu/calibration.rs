@@ -1,6 +1,6 @@
 //! What was measured of a host, and the rate that follows from it. Pure.
 
-use plumbline_browser::Throttle;
+use plumbline_browser::{CorePace, Throttle};
 use serde::{Deserialize, Serialize};
 
 /// What was measured of a host and its browser.
@@ -15,8 +15,8 @@ pub struct Calibration {
     pub optimized: bool,
     /// The host's nominal speed, unthrottled: what was read when it was calibrated.
     pub host_index: f64,
-    /// What the pacer's piece of work took meanwhile.
-    pub nominal_ns: f64,
+    /// What the pacer's work took meanwhile.
+    pub nominal: CorePace,
     pub way: Way,
     /// What each rate does, in rising order of both.
     pub steps: Vec<Step>,
@@ -80,7 +80,7 @@ impl Calibration {
     }
 
     pub(super) fn throttle(&self, rate: f64) -> Throttle {
-        self.way.throttle(rate, self.nominal_ns)
+        self.way.throttle(rate, self.nominal)
     }
 
     /// Read off between the steps around it; beyond the last, as the last one goes on.
@@ -102,11 +102,11 @@ impl Calibration {
 }
 
 impl Way {
-    pub(super) fn throttle(self, rate: f64, nominal_ns: f64) -> Throttle {
+    pub(super) fn throttle(self, rate: f64, nominal: CorePace) -> Throttle {
         match self {
-            Self::Paced => Throttle::Paced { rate, nominal_ns },
+            Self::Paced => Throttle::Paced { rate, nominal },
             // Not slowed down by us, but watched all the same.
-            Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal_ns },
+            Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal },
             Self::ByChromium => Throttle::ByChromium { rate },
         }
     }
@@ -164,13 +164,18 @@ impl Bisection {
 mod tests {
     use super::*;
 
+    const NOMINAL: CorePace = CorePace {
+        piece_ns: 4000.0,
+        load_ns: 400.0,
+    };
+
     fn calibration() -> Calibration {
         Calibration {
             browser: "Chrome/156".to_owned(),
             processor: "any".to_owned(),
             optimized: true,
             host_index: 1800.0,
-            nominal_ns: 4000.0,
+            nominal: NOMINAL,
             way: Way::Paced,
             steps: vec![
                 Step {
@@ -200,7 +205,7 @@ mod tests {
     fn a_page_is_paced_against_the_nominal_speed() {
         let paced = Throttle::Paced {
             rate: 4.0,
-            nominal_ns: 4000.0,
+            nominal: NOMINAL,
         };
         assert_eq!(calibration().choose(Some(500)).throttle, paced);
     }

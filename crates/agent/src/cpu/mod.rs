@@ -10,7 +10,7 @@ mod calibration;
 use std::fs;
 use std::path::PathBuf;
 
-use plumbline_browser::{Benchmark, BrowserError, Gauge, Launcher, Reading, Throttle};
+use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading, Throttle};
 use tokio::sync::Mutex;
 
 use calibration::Bisection;
@@ -114,19 +114,22 @@ impl Cpu {
         for _ in 0..READINGS_OF_HOST {
             readings.push(gauge.read(Throttle::NONE, Benchmark::Full).await?);
         }
-        let nominal_ns = median(readings.iter().map(|reading| reading.piece_ns));
-        let host_index = median(readings.iter().map(|reading| reading.index_at(nominal_ns)));
+        let nominal = CorePace {
+            piece_ns: median(readings.iter().map(|reading| reading.pace.piece_ns)),
+            load_ns: median(readings.iter().map(|reading| reading.pace.load_ns)),
+        };
+        let host_index = median(readings.iter().map(|reading| reading.index_at(nominal)));
         let mut calibration = Calibration {
             browser: gauge.product().to_owned(),
             processor: processor(),
             optimized: is_optimized(),
             host_index,
-            nominal_ns,
+            nominal,
             way: Way::Paced,
             steps: Vec::new(),
         };
         let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
-        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal_ns <= 0.0 {
+        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal.piece_ns <= 0.0 {
             tracing::warn!("this host lets no page be paced: Chromium throttles");
             calibration.way = Way::ByChromium;
         }

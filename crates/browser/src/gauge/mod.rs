@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::pacer::{Pacer, speed_of};
+use crate::pacer::{CorePace, Pacer};
 use crate::protocol::SessionId;
 use crate::visit::{Evaluated, open_target};
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
@@ -43,14 +43,14 @@ pub struct Reading {
     /// As if a core had been free all the time: what the benchmark's thread lost to others is taken
     /// out.
     pub index: f64,
-    /// What a pacer's piece of work took on the same core meanwhile.
-    pub piece_ns: f64,
+    /// What a pacer's work took on the same core meanwhile.
+    pub pace: CorePace,
 }
 
 impl Reading {
-    /// What would have been read on a core on which the piece of work takes `nominal_ns`.
-    pub fn index_at(self, nominal_ns: f64) -> f64 {
-        self.index / speed_of(self.piece_ns, nominal_ns)
+    /// What would have been read on a core of `nominal` pace.
+    pub fn index_at(self, nominal: CorePace) -> f64 {
+        self.index / self.pace.speed_beside(nominal)
     }
 }
 
@@ -108,7 +108,7 @@ impl Gauge {
         let pacing = pacer.finish();
         Ok(Reading {
             index: index / (1.0 - pacing.lost_share()).max(0.1),
-            piece_ns: pacing.piece_ns,
+            pace: pacing.pace,
         })
     }
 

@@ -7,7 +7,9 @@
 //! the device would still have needed for the same work. While it keeps the core it does work of
 //! known size, and so knows how fast the core is just now: a slow moment is slowed down less.
 
+mod arithmetic;
 mod core;
+mod memory;
 mod page_threads;
 mod speed;
 mod thread_time;
@@ -25,7 +27,7 @@ use serde_json::value::to_raw_value;
 use crate::launch::pid_of;
 use core::Core;
 use page_threads::{Found, PageThread, search};
-pub(crate) use speed::speed_of;
+pub use speed::CorePace;
 use speed::{Speedometer, monotonic_us};
 use thread_time::{ThreadClock, ThreadTime};
 
@@ -35,9 +37,9 @@ pub(crate) const ARTIFACT: &str = "scheduler";
 /// How a page's processor is slowed down.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Throttle {
-    /// By a pacer: the page gets a `rate`th of what a core does at its nominal speed, at which the
-    /// pacer's piece of work takes `nominal_ns`. Rate 1 only watches.
-    Paced { rate: f64, nominal_ns: f64 },
+    /// By a pacer: the page gets a `rate`th of what a core does at its `nominal` pace. Rate 1 only
+    /// watches.
+    Paced { rate: f64, nominal: CorePace },
     /// By Chromium, which idles `rate` - 1 times as long as it has run.
     ByChromium { rate: f64 },
 }
@@ -46,7 +48,10 @@ impl Throttle {
     /// Full speed, watched.
     pub const NONE: Self = Self::Paced {
         rate: 1.0,
-        nominal_ns: 0.0,
+        nominal: CorePace {
+            piece_ns: 0.0,
+            load_ns: 0.0,
+        },
     };
 
     /// What Chromium is told.
@@ -57,10 +62,10 @@ impl Throttle {
         }
     }
 
-    fn paced(self) -> (f64, f64) {
+    fn paced(self) -> (f64, CorePace) {
         match self {
-            Self::Paced { rate, nominal_ns } => (rate.max(1.0), nominal_ns),
-            Self::ByChromium { .. } => (1.0, 0.0),
+            Self::Paced { rate, nominal } => (rate.max(1.0), nominal),
+            Self::ByChromium { .. } => (1.0, CorePace::default()),
         }
     }
 }
@@ -69,7 +74,7 @@ impl Throttle {
 const SLICE: Duration = Duration::from_micros(300);
 /// An idle page's core is looked at this often, for so long.
 const GLANCE_EVERY_US: f64 = 4_000.0;
-const GLANCE: Duration = Duration::from_micros(60);
+const GLANCE: Duration = Duration::from_micros(80);
 /// What is owed beyond this is forgiven: the page would seem to hang.
 const MOST_OWED_US: f64 = 20_000.0;
 /// The page is never made up for more than this much slowness at once.
@@ -92,13 +97,14 @@ pub(crate) struct Pacer {
 /// What came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
-    rate: f64,
+    /// None where Chromium slowed the page down: what a thread ran then holds its idling, too.
+    rate: Option<f64>,
     /// By process: the main thread's samples.
     main_threads: BTreeMap<u32, Vec<Sample>>,
-    /// `[at_us, speed]`: the core's speed, 1 being nominal.
-    speeds: Vec<[f64; 2]>,
-    /// Nanoseconds for a piece of work on the average.
-    pub(crate) piece_ns: f64,
+    /// `[at_us, speed, piece_ns, load_ns]`: the core's speed, 1 being nominal, and what it was read from.
+    speeds: Vec<[f64; 4]>,
+    /// On the average.
+    pub(crate) pace: CorePace,
 }
 
 /// `[at_us, ran_us, waited_us, worked_us, held_us]`: the clock of traces, then counters: what the
@@ -163,7 +169,7 @@ impl Pacing {
 /// The loop's state.
 struct Pacesetter {
     rate: f64,
-    nominal_ns: f64,
+    nominal: CorePace,
     core: Option<Core>,
     outranks: bool,
     meter: Speedometer,
@@ -172,7 +178,10 @@ struct Pacesetter {
     owed_us: f64,
     held_us: f64,
     looked_at_us: f64,
-    told_speed: Told,
+    /// Since the speed was written down, and since the start.
+    lately: Readings,
+    in_all: Readings,
+    told_at_us: f64,
     pacing: Pacing,
 }
 
@@ -184,20 +193,34 @@ struct Followed {
     sampled_at_us: f64,
 }
 
-/// Readings since the last that was written down.
 #[derive(Default)]
-struct Told {
-    at_us: f64,
-    sum_ns: f64,
-    readings: f64,
+struct Readings {
+    sum: CorePace,
+    count: f64,
+}
+
+impl Readings {
+    fn add(&mut self, pace: CorePace) {
+        self.sum.piece_ns += pace.piece_ns;
+        self.sum.load_ns += pace.load_ns;
+        self.count += 1.0;
+    }
+
+    fn mean(&self) -> CorePace {
+        let count = self.count.max(1.0);
+        CorePace {
+            piece_ns: self.sum.piece_ns / count,
+            load_ns: self.sum.load_ns / count,
+        }
+    }
 }
 
 impl Pacesetter {
     fn new(throttle: Throttle) -> Self {
-        let (rate, nominal_ns) = throttle.paced();
+        let (rate, nominal) = throttle.paced();
         Self {
             rate,
-            nominal_ns,
+            nominal,
             core: None,
             outranks: false,
             meter: Speedometer::new(),
@@ -205,9 +228,11 @@ impl Pacesetter {
             owed_us: 0.0,
             held_us: 0.0,
             looked_at_us: 0.0,
-            told_speed: Told::default(),
+            lately: Readings::default(),
+            in_all: Readings::default(),
+            told_at_us: 0.0,
             pacing: Pacing {
-                rate: throttle.rate_by_chromium().max(rate),
+                rate: matches!(throttle, Throttle::Paced { .. }).then_some(rate),
                 ..Pacing::default()
             },
         }
@@ -215,17 +240,13 @@ impl Pacesetter {
 
     fn pace(mut self, stopped: &Receiver<()>, found: &Receiver<Found>) -> Pacing {
         self.settle();
-        let (mut sum_ns, mut readings) = (0.0, 0.0);
         while let Err(TryRecvError::Empty) = stopped.try_recv() {
             std::thread::sleep(SLICE);
             while let Ok(found) = found.try_recv() {
                 self.meet(found);
             }
             self.charge();
-            if let Some(piece_ns) = self.hold() {
-                sum_ns += piece_ns;
-                readings += 1.0;
-            }
+            self.hold();
             self.sample();
         }
         for followed in &mut self.threads {
@@ -233,11 +254,7 @@ impl Pacesetter {
         }
         self.sample();
         self.release();
-        self.pacing.piece_ns = if readings > 0.0 {
-            sum_ns / readings
-        } else {
-            0.0
-        };
+        self.pacing.pace = self.in_all.mean();
         self.pacing
     }
 
@@ -299,7 +316,7 @@ impl Pacesetter {
 
     /// Adds up what the page's threads did since the last look, and what that costs a device.
     fn charge(&mut self) {
-        let speed = self.meter.speed(self.nominal_ns);
+        let speed = self.meter.pace().speed_beside(self.nominal);
         let rate = self.rate;
         let mut owed_us = 0.0;
         self.threads.retain_mut(|followed| {
@@ -318,38 +335,35 @@ impl Pacesetter {
         }
     }
 
-    /// Keeps the core for what is owed; gives what a piece of work took, if any was done.
-    fn hold(&mut self) -> Option<f64> {
+    /// Keeps the core for what is owed, and reads its pace meanwhile.
+    fn hold(&mut self) {
         let began_us = monotonic_us();
         let how_long = if self.owed_us > 0.0 {
             Duration::from_secs_f64(self.owed_us / 1e6)
         } else if began_us - self.looked_at_us > GLANCE_EVERY_US {
             GLANCE
         } else {
-            return None;
+            return;
         };
-        let piece_ns = self.meter.work_for(how_long);
+        let pace = self.meter.work_for(how_long);
         let ended_us = monotonic_us();
         self.looked_at_us = ended_us;
         self.held_us += ended_us - began_us;
         self.owed_us -= ended_us - began_us;
-        if let Some(piece_ns) = piece_ns {
-            self.tell_speed(ended_us, piece_ns);
+        if let Some(pace) = pace {
+            self.in_all.add(pace);
+            self.lately.add(pace);
+            self.tell_speed(ended_us);
         }
-        piece_ns
     }
 
-    fn tell_speed(&mut self, at_us: f64, piece_ns: f64) {
-        let told = &mut self.told_speed;
-        told.sum_ns += piece_ns;
-        told.readings += 1.0;
-        if at_us - told.at_us >= SPEED_EVERY_US {
-            let speed = speed_of(told.sum_ns / told.readings, self.nominal_ns);
-            self.pacing.speeds.push([at_us, speed]);
-            *told = Told {
-                at_us,
-                ..Told::default()
-            };
+    fn tell_speed(&mut self, at_us: f64) {
+        if at_us - self.told_at_us >= SPEED_EVERY_US {
+            let pace = std::mem::take(&mut self.lately).mean();
+            let speed = pace.speed_beside(self.nominal);
+            let told = [at_us, speed, pace.piece_ns, pace.load_ns];
+            self.pacing.speeds.push(told);
+            self.told_at_us = at_us;
         }
     }
 
@@ -409,10 +423,17 @@ mod tests {
     }
 
     #[test]
+    fn work_is_not_slowed_down_twice_where_chromium_did() {
+        let by_chromium = Pacesetter::new(Throttle::ByChromium { rate: 4.0 });
+        assert_eq!(by_chromium.pacing.rate, None);
+        assert_eq!(Pacesetter::new(Throttle::NONE).pacing.rate, Some(1.0));
+    }
+
+    #[test]
     fn only_the_chosen_way_slows_down() {
         let paced = Throttle::Paced {
             rate: 4.0,
-            nominal_ns: 4000.0,
+            nominal: CorePace::default(),
         };
         assert_eq!((paced.rate_by_chromium(), paced.paced().0), (1.0, 4.0));
         let by_chromium = Throttle::ByChromium { rate: 4.0 };

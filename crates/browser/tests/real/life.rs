@@ -220,7 +220,7 @@ async fn a_slowed_processor_has_a_lower_index() {
     let plain = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
     let paced = Throttle::Paced {
         rate: 8.0,
-        nominal_ns: plain.piece_ns,
+        nominal: plain.pace,
     };
     for throttle in [paced, Throttle::ByChromium { rate: 8.0 }] {
         let slowed = gauge.read(throttle, Benchmark::Quick).await.unwrap();

@@ -20,9 +20,9 @@ pub struct SchedulerSamples {
     /// How many times slower than nominal the page was held.
     #[serde(default)]
     pub rate: Option<f64>,
-    /// `[at_us, speed]`: the speed of the page's core, 1 being nominal.
+    /// `[at_us, speed, …]`: the speed of the page's core, 1 being nominal, and what it was read from.
     #[serde(default)]
-    pub speeds: Vec<[f64; 2]>,
+    pub speeds: Vec<Vec<f64>>,
     /// The main thread of every renderer of the visit.
     #[serde(default)]
     pub threads: Vec<ThreadSamples>,
@@ -90,7 +90,10 @@ impl Processor {
             speeds: samples
                 .speeds
                 .iter()
-                .map(|[at_us, speed]| (since_origin(*at_us), *speed))
+                .filter_map(|told| match told.as_slice() {
+                    [at_us, speed, ..] => Some((since_origin(*at_us), *speed)),
+                    _ => None,
+                })
                 .collect(),
         }
     }
