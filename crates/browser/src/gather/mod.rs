@@ -13,6 +13,7 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod source_maps;
 mod style_sheets;
 mod trace_elements;
 
@@ -76,7 +77,7 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
         let mut found = Found::within(given_up);
         let robots = robots_txt::gather(caller, url);
         found.add("robots-txt", robots).await;
-        let with_maps = scripts::gather(caller, url, scripts, &coverage);
+        let with_maps = scripts::gather(caller, url, scripts, coverage);
         found.add("scripts", with_maps).await;
         found.artifacts
     };

@@ -261,7 +261,7 @@ fn finding(columns: &[Value], row: &Value, pictures: &mut Pictures) -> Value {
         .filter_map(|(column, cell)| {
             Some((
                 column["key"].as_str()?.to_owned(),
-                value_of(cell, pictures)?,
+                value_of(column, cell, pictures)?,
             ))
         })
         .collect();
@@ -280,11 +280,13 @@ fn finding(columns: &[Value], row: &Value, pictures: &mut Pictures) -> Value {
     Value::Object(item)
 }
 
-fn value_of(cell: &Value, pictures: &mut Pictures) -> Option<Value> {
+fn value_of(column: &Value, cell: &Value, pictures: &mut Pictures) -> Option<Value> {
     let (kind, value) = cell.as_object()?.iter().next()?;
     Some(match kind.as_str() {
         "element" => node(value, &Value::Null, pictures),
         "source" => source_location(value),
+        // In a column of something else it has to say what it is.
+        "text" if column["unit"] != "text" => json!({ "type": "code", "value": value }),
         _ => value.clone(),
     })
 }
