@@ -206,6 +206,7 @@ impl Entry {
             fix: check.fix(),
             details: outcome.details,
             savings: outcome.savings,
+            figure: outcome.figure,
             warnings: outcome.warnings,
         }
     }

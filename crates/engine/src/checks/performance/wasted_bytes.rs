@@ -39,8 +39,10 @@ pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &
             .map(|part| row(Cell::text(&part.name), part));
         row(Cell::url(&wasting.name), wasting).with(parts)
     }));
+    let saved_ms = savings.lcp_ms.unwrap_or(0.0);
     outcome
         .with(table.into())
+        .measuring(saved_ms, Unit::Ms)
         .saving(savings.with_bytes(wasted_bytes))
 }
 
