@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::visit::Page;
 
@@ -56,16 +56,13 @@ struct Range {
 /// By the id of the script, and stops counting: what runs from here on is ours. Scripts made at run time have no
 /// address and are left out. Empty where it cannot be had: then scripts are listed without.
 pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Ran> {
-    let taken = page
-        .call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}))
-        .await;
+    let caller = page.caller();
+    let taken = caller.call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
+    // Calls are answered one after the other: what has been taken is not lost.
     for method in ["Profiler.stopPreciseCoverage", "Profiler.disable"] {
-        let stopped = page.call_within::<Value>(DEADLINE, method, json!({})).await;
-        if let Err(error) = stopped {
-            tracing::debug!(%error, "coverage goes on");
-        }
+        caller.send(method, json!({}));
     }
-    match taken {
+    match page.during(taken).await {
         Ok(taken) => taken
             .result
             .into_iter()

@@ -1,12 +1,13 @@
 //! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::coverage::{Coverage, Ran};
 use super::source_maps::{self, Maps, SourceMap};
@@ -21,6 +22,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_TEXT_UNITS: u64 = 64_000_000;
 /// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
+/// Texts on their way: one may be large.
+const AT_ONCE: usize = 8;
 const PREVIEW_CHARS: usize = 40;
 const MAX_SCRIPTS: usize = 5_000;
 
@@ -108,30 +111,35 @@ struct Signal {
     column: u32,
 }
 
-/// Every script that is alive, and what its text tells: Chromium reports them when the debugger is
-/// turned on.
-pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Vec<(Parsed, Option<Text>)>, String> {
+/// Every script that is alive, and what its text tells as soon as somebody has looked at it.
+pub(super) struct Listed {
+    scripts: Vec<Parsed>,
+    texts: JoinHandle<Vec<Option<Text>>>,
+}
+
+/// Chromium reports scripts when the debugger is turned on.
+pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Listed, String> {
     page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}))
         .await
         .map_err(|error| missing(&error))?;
-    let all = page.take_scripts().0;
-    let texts = texts(page, &all).await;
-    page.call_within::<Value>(DEADLINE, "Debugger.disable", json!({}))
-        .await
-        .map_err(|error| missing(&error))?;
-    Ok(all.into_iter().zip(texts).collect())
+    let scripts = page.take_scripts().0;
+    let texts = texts(page, &scripts).await;
+    page.caller().send("Debugger.disable", json!({}));
+    Ok(Listed { scripts, texts })
 }
 
 pub(super) async fn gather(
     page: &Caller,
     page_url: &str,
-    scripts: Result<Vec<(Parsed, Option<Text>)>, String>,
-    ran: HashMap<String, Ran>,
+    listed: Result<Listed, String>,
+    mut ran: HashMap<String, Ran>,
 ) -> Gathered {
+    let Listed { scripts, texts } = listed?;
+    let texts = texts.await.map_err(|error| error.to_string())?;
     let maps = Arc::new(Maps::of(page, page_url));
-    let mut ran = ran;
-    let described: Vec<_> = scripts?
+    let described: Vec<_> = scripts
         .into_iter()
+        .zip(texts)
         .map(|(parsed, text)| {
             let ran = ran.remove(&parsed.script_id);
             tokio::spawn(describe(Arc::clone(&maps), parsed, text, ran))
@@ -184,40 +192,50 @@ impl Parsed {
     }
 }
 
-/// Reads one text after the other, so that no more than one is held.
-async fn texts(page: &mut Page<'_>, scripts: &[Parsed]) -> Vec<Option<Text>> {
+/// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
+/// by one while other evidence is gathered.
+async fn texts(page: &mut Page<'_>, scripts: &[Parsed]) -> JoinHandle<Vec<Option<Text>>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
         script_source: String,
     }
+    let (sender, receiver) = mpsc::channel::<(Option<String>, u64, bool, bool)>();
+    let looking = tokio::task::spawn_blocking(move || {
+        let look = |(source, length, is_inline, has_map): (Option<String>, _, _, _)| {
+            source.map(|source| Text::of(&source, length, is_inline, has_map))
+        };
+        receiver.into_iter().map(look).collect()
+    });
+    let caller = page.caller();
     let given_up = Instant::now() + TEXTS_DEADLINE;
     let mut left_units = MAX_TEXT_UNITS;
-    let mut texts = Vec::with_capacity(scripts.len());
-    for script in scripts {
-        let left = given_up.saturating_duration_since(Instant::now());
-        if script.length > left_units || left.is_zero() {
-            texts.push(None);
-            continue;
+    for some in scripts.chunks(AT_ONCE) {
+        let asked: Vec<_> = some
+            .iter()
+            .map(|script| {
+                let left = given_up.saturating_duration_since(Instant::now());
+                if script.length > left_units || left.is_zero() {
+                    return None;
+                }
+                left_units -= script.length;
+                let params = json!({"scriptId": script.script_id});
+                Some(caller.call_within::<Source>(left, "Debugger.getScriptSource", params))
+            })
+            .collect();
+        for (script, source) in some.iter().zip(asked) {
+            let source = match source {
+                Some(source) => page.during(source).await.ok(),
+                None => None,
+            };
+            let text = source.map(|source| source.script_source);
+            let text = text.filter(|text| !text.is_empty());
+            let has_map = source_maps::is_worth(script);
+            // Nobody listens any more only when looking has failed, which is told where it is waited for.
+            let _ = sender.send((text, script.length, script.is_inline(), has_map));
         }
-        left_units -= script.length;
-        let params = json!({"scriptId": script.script_id});
-        let source = page.call_within::<Source>(left, "Debugger.getScriptSource", params);
-        let source = source
-            .await
-            .ok()
-            .filter(|source| !source.script_source.is_empty());
-        let (length, is_inline) = (script.length, script.is_inline());
-        let has_map = source_maps::is_worth(script);
-        texts.push(match source {
-            None => None,
-            Some(source) => {
-                let reading = move || Text::of(&source.script_source, length, is_inline, has_map);
-                page.during(tokio::task::spawn_blocking(reading)).await.ok()
-            }
-        });
     }
-    texts
+    looking
 }
 
 impl Text {

@@ -13,18 +13,14 @@ use super::scripts::{Parsed, Text};
 use super::{missing, network_resource};
 use crate::visit::Caller;
 
-/// Lighthouse gives a map 1.5 s, which one of 11 MB takes on a busy host. Where a verdict depends on it, a map that
-/// is late counts as missing, so there is more time here; other evidence is gathered meanwhile.
+/// Lighthouse gives a map 1.5 s, which one of 11 MB takes on a busy host. A map that is late counts as missing, so
+/// there is more time here; other evidence is gathered meanwhile.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Of smaller scripts, whose maps only tell more of what is known.
-const SHORT_DEADLINE: Duration = Duration::from_millis(1500);
 /// From the first map until the last is begun.
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
 /// A map may be large, and a page have many.
 const AT_A_TIME: usize = 8;
 const MAX_BYTES: usize = 20_000_000;
-/// From here on a script of the site's own must have a map (Lighthouse 13.5, core/audits/valid-source-maps.js).
-const LARGE_UNITS: u64 = 500 * 1024;
 /// Two modules of the least size that counts as doubled (trace engine, extras/ScriptDuplication).
 const MIN_UNITS: u64 = 1024;
 /// Names are kept.
@@ -71,7 +67,7 @@ impl Maps {
     }
 
     /// The text behind an address, in a place of its own.
-    async fn text(&self, url: &Url, deadline: Duration) -> Result<String, String> {
+    async fn text(&self, url: &Url) -> Result<String, String> {
         let left = self.given_up.saturating_duration_since(Instant::now());
         let place = tokio::time::timeout(left, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
@@ -80,7 +76,7 @@ impl Maps {
         if url.scheme() == "data" {
             return decode_data(&self.page, url.as_str()).await;
         }
-        let fetched = network_resource::fetch(&self.page, url.as_str(), deadline, MAX_BYTES).await;
+        let fetched = network_resource::fetch(&self.page, url.as_str(), DEADLINE, MAX_BYTES).await;
         fetched.text.ok_or_else(|| {
             fetched.error.unwrap_or_else(|| {
                 format!(
@@ -120,11 +116,7 @@ pub(super) async fn look_into(
         };
         return (text, Some(unread));
     }
-    let deadline = match script.length >= LARGE_UNITS {
-        true => DEADLINE,
-        false => SHORT_DEADLINE,
-    };
-    match maps.text(&url, deadline).await {
+    match maps.text(&url).await {
         Err(error) => (text, Some(SourceMap::failed(shown, error))),
         Ok(json) => {
             let reading = move || read(&json, text, &ran, shown);

@@ -85,7 +85,8 @@ pub fn time_saved(facts: &Facts, wasted: &[(&str, f64)]) -> Savings {
             .map(|(_, bytes)| bytes)
             .sum();
         let ms = (bytes * 8.0 / down_kbps).min(trace.since_origin_ms(paint_us));
-        Some((ms / STEP_MS).round() * STEP_MS)
+        // A sum of nothing is -0.
+        Some((ms / STEP_MS).round() * STEP_MS + 0.0)
     };
     let lcp_ms = lcp::largest_contentful_paint(&trace).ok();
     let origin_us = trace.navigation.time_origin_us;
