@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_catalog::Catalog;
-use plumbline_engine::exhibits::exhibits;
 use plumbline_engine::report::{Conditions, Report};
-use plumbline_engine::{evaluate, not_measured, remember_conditions};
+use plumbline_engine::{evaluate_with_exhibits, not_measured, remember_conditions};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
@@ -201,12 +200,12 @@ async fn judge(
     let judging = spawn_blocking(move || {
         let started = Instant::now();
         remember_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
-        let mut report = evaluate(&bundle, conditions);
+        let (mut report, shown) = evaluate_with_exhibits(&bundle, conditions);
         report.timings.push(PhaseTiming {
             phase: Phase::Judging,
             ms: started.elapsed().as_secs_f64() * 1000.0,
         });
-        let shown = exhibits(&bundle).map(|shown| shown.pack()).transpose();
+        let shown = shown.map(|shown| shown.pack()).transpose();
         let shown = shown.map_err(AuditFault::of)?;
         let bundle = bundle.pack().map_err(AuditFault::of)?;
         Ok(Audited {

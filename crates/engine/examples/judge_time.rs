@@ -7,7 +7,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use plumbline_bundle::Bundle;
-use plumbline_engine::{evaluate, remembered_conditions};
+use plumbline_engine::facts::Facts;
+use plumbline_engine::metrics::Measured;
+use plumbline_engine::{evaluate, evaluate_with_exhibits, registry, remembered_conditions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,16 +19,22 @@ const GROWN_BYTES: usize = 50_000_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut medians = Vec::new();
     let mut longest: Option<(String, Bundle)> = None;
-    println!("{:<32}{:>10}{:>12}", "BUNDLE", "TRACE MB", "MEDIAN MS");
+    println!(
+        "Medians in ms: the whole report; of that, all checks; the report with what pages show."
+    );
+    println!(
+        "{:<32}{:>10}{:>10}{:>10}{:>10}",
+        "BUNDLE", "TRACE MB", "REPORT", "CHECKS", "SHOWN"
+    );
     for path in std::env::args().skip(1) {
         let bundle = Bundle::unpack(&std::fs::read(&path)?)?;
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-        let Some(ms) = judged_ms(&bundle) else {
+        let Some(times) = Times::of(&bundle) else {
             println!("{name:<32} does not say what it was gathered under");
             continue;
         };
-        show(&name, &bundle, ms);
-        medians.push(ms);
+        times.show(&name, &bundle);
+        medians.push(times.report_ms);
         let so_far = longest.as_ref().map_or(0, |(_, b)| b.trace.len());
         if bundle.trace.len() > so_far {
             longest = Some((name, bundle));
@@ -41,28 +49,60 @@ fn main() -> Result<(), Box<dyn Error>> {
         median(medians)
     );
     bundle.trace = grown(&bundle.trace)?;
-    if let Some(ms) = judged_ms(&bundle) {
-        show(&format!("{name}, grown"), &bundle, ms);
+    if let Some(times) = Times::of(&bundle) {
+        times.show(&format!("{name}, grown"), &bundle);
     }
     Ok(())
 }
 
-fn show(name: &str, bundle: &Bundle, ms: f64) {
-    let trace_mb = bundle.trace.len() as f64 / 1e6;
-    println!("{name:<32}{trace_mb:>10.1}{ms:>12.1}");
+struct Times {
+    report_ms: f64,
+    /// Everything that is judged, once the trace and the log are read.
+    checks_ms: f64,
+    shown_ms: f64,
 }
 
-fn judged_ms(bundle: &Bundle) -> Option<f64> {
-    let conditions = remembered_conditions(bundle)?;
+impl Times {
+    fn of(bundle: &Bundle) -> Option<Self> {
+        let conditions = remembered_conditions(bundle)?;
+        let facts = || {
+            let facts = Facts::new(bundle, conditions.device.mode);
+            facts.tell(conditions.clone());
+            // Reads the trace and the log.
+            facts.get::<Measured>().ok();
+            facts
+        };
+        Some(Self {
+            report_ms: median_ms(|| (), |()| evaluate(bundle, conditions.clone())),
+            checks_ms: median_ms(facts, |facts| registry::judge(&facts)),
+            shown_ms: median_ms(
+                || (),
+                |()| evaluate_with_exhibits(bundle, conditions.clone()),
+            ),
+        })
+    }
+
+    fn show(&self, name: &str, bundle: &Bundle) {
+        let trace_mb = bundle.trace.len() as f64 / 1e6;
+        let Self {
+            report_ms,
+            checks_ms,
+            shown_ms,
+        } = self;
+        println!("{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{shown_ms:>10.1}");
+    }
+}
+
+fn median_ms<P, T>(prepare: impl Fn() -> P, run: impl Fn(P) -> T) -> f64 {
     let times = (0..RUNS).map(|_| {
-        let conditions = conditions.clone();
+        let prepared = prepare();
         let started = Instant::now();
-        let report = evaluate(bundle, conditions);
+        let result = run(prepared);
         let ms = started.elapsed().as_secs_f64() * 1000.0;
-        drop(report);
+        drop(result);
         ms
     });
-    Some(median(times.collect()))
+    median(times.collect())
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{Details, Savings, Verdict};
+use crate::checks::{Details, Figure, Savings, Verdict};
 
 /// One of the scores, and everything that was checked for it. What performance is scored by are its
 /// metrics; its checks say what costs time and weigh nothing.
@@ -39,6 +39,9 @@ pub struct CheckResult {
     /// What following the advice would give, where that can be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub savings: Option<Savings>,
+    /// The one number that the verdict goes by, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<Figure>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -5,6 +5,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
+use crate::exhibits::{self, Exhibits};
 use crate::facts::Facts;
 use crate::metrics::processor::{self, Processor};
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
@@ -36,6 +37,22 @@ pub fn remembered_conditions(bundle: &Bundle) -> Option<Conditions> {
 
 /// Judges a visit. Never fails: a page that cannot be measured is a report that says so.
 pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
+    let facts = Facts::new(bundle, conditions.device.mode);
+    report(&facts, conditions)
+}
+
+/// The same with what there is to show beside the report; the evidence is read once for both.
+pub fn evaluate_with_exhibits(
+    bundle: &Bundle,
+    conditions: Conditions,
+) -> (Report, Option<Exhibits>) {
+    let facts = Facts::new(bundle, conditions.device.mode);
+    let report = report(&facts, conditions);
+    (report, exhibits::of(&facts))
+}
+
+fn report(facts: &Facts, conditions: Conditions) -> Report {
+    let bundle = facts.bundle;
     let mut report = Report {
         final_url: Some(bundle.final_url.clone()),
         warnings: bundle.warnings.clone(),
@@ -45,9 +62,8 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
         ..unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;
-    let facts = Facts::new(bundle, mode);
     facts.tell(report.conditions.clone());
-    match measure(&facts, &mut report.warnings) {
+    match measure(facts, &mut report.warnings) {
         Ok(Judged {
             measured,
             as_traced,
@@ -62,7 +78,7 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
                 cpu.host_index_after = Some(nominal * after);
             }
             facts.tell(measured.clone());
-            report.categories = registry::judge(&facts);
+            report.categories = registry::judge(facts);
             for category in &mut report.categories {
                 if category.id == CategoryId::Performance {
                     category.score = scoring::performance_score(mode, &measured)
@@ -153,7 +169,7 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
             "The page painted nothing that a visitor could see.",
         ));
     };
-    let mut traced = metrics::measure_tasks(&trace, Some(&log), &traced_tasks);
+    let mut traced = metrics::interactivity(&trace, Some(&log), &traced_tasks);
     // Lighthouse gives no blocking time to a page that never becomes quiet. It is known all the
     // same, as far as the visit went; the report says how far that was.
     if let Err(MetricError::NoCpuIdlePeriod | MetricError::NoNetworkIdlePeriod) = measured.tti {

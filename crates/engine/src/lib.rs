@@ -12,4 +12,6 @@ pub mod report;
 pub mod runs;
 pub mod scoring;
 
-pub use evaluate::{evaluate, not_measured, remember_conditions, remembered_conditions};
+pub use evaluate::{
+    evaluate, evaluate_with_exhibits, not_measured, remember_conditions, remembered_conditions,
+};

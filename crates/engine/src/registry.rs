@@ -84,6 +84,7 @@ const PERFORMANCE: &[(&Check, f64, Group)] = &[
     (&perf::document_latency::CHECK, 0.0, Group::Insights),
     (&perf::font_display::CHECK, 0.0, Group::Insights),
     (&perf::image_delivery::CHECK, 0.0, Group::Insights),
+    (&perf::duplicated_javascript::CHECK, 0.0, Group::Insights),
     (&perf::legacy_javascript::CHECK, 0.0, Group::Insights),
     (&perf::modern_http::CHECK, 0.0, Group::Insights),
     (&perf::network_dependency_tree::CHECK, 0.0, Group::Insights),
@@ -205,6 +206,7 @@ impl Entry {
             fix: check.fix(),
             details: outcome.details,
             savings: outcome.savings,
+            figure: outcome.figure,
             warnings: outcome.warnings,
         }
     }

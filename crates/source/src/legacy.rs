@@ -5,14 +5,62 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use crate::polyfills::{MAX_BYTES, MODULE_BYTES, POLYFILLS};
+use crate::SourceMap;
+use crate::polyfills::{MAPPED_POLYFILLS, MAX_BYTES, MODULE_BYTES, POLYFILLS};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LegacyCode {
     /// By name.
     pub signals: Vec<LegacySignal>,
+    transform_bytes: f64,
+}
+
+impl LegacyCode {
     /// What the script would be shorter by.
-    pub bytes: f64,
+    pub fn bytes(&self) -> f64 {
+        let names = self.signals.iter().map(|signal| signal.name);
+        polyfill_bytes(names) + self.transform_bytes
+    }
+
+    /// Adds the polyfills that the script was built from and that its text does not give away.
+    pub fn look_into(&mut self, map: &SourceMap) {
+        let sources: Vec<&str> = map.sources().collect();
+        for polyfill in MAPPED_POLYFILLS.iter().chain(POLYFILLS) {
+            let is_of = |source: &&&str| is_module(source, polyfill.name, polyfill.module);
+            if self.signals.iter().any(|known| known.name == polyfill.name) {
+                continue;
+            }
+            if let Some(source) = sources.iter().find(is_of) {
+                let (line, column) = map.place_of(source).unwrap_or_default();
+                self.signals.push(LegacySignal {
+                    name: polyfill.name,
+                    line,
+                    column,
+                });
+            }
+        }
+        self.signals.sort_by_key(|signal| signal.name);
+    }
+}
+
+/// Polyfills that core-js also had, or still has, as those of a proposal.
+const ONCE_PROPOSED: [&str; 7] = [
+    "Array.prototype.at",
+    "Array.prototype.findLast",
+    "Array.prototype.findLastIndex",
+    "Object.hasOwn",
+    "Promise.any",
+    "String.prototype.matchAll",
+    "String.prototype.replaceAll",
+];
+
+fn is_module(source: &str, name: &str, module: &str) -> bool {
+    let is = |module: &str| {
+        source.ends_with(&format!("/{module}.js"))
+            || source.contains(&format!("node_modules/{module}/"))
+    };
+    let proposed = || module.replacen("es.", "esnext.", 1);
+    is(module) || (ONCE_PROPOSED.contains(&name) && is(&proposed()))
 }
 
 /// A polyfill or transform, where it was first met; lines and columns (in UTF-16 units) from 0.
@@ -57,8 +105,11 @@ pub fn legacy_code(script: &str) -> LegacyCode {
         .map(|&(which, start)| signal(signs[which].name, script, start))
         .collect();
     signals.sort_by_key(|signal| signal.name);
-    let bytes = estimate(script, met.iter().map(|(which, _)| signs[*which].name));
-    LegacyCode { signals, bytes }
+    let transform_bytes = transform_bytes(script, signals.iter().map(|signal| signal.name));
+    LegacyCode {
+        signals,
+        transform_bytes,
+    }
 }
 
 fn signal(name: &'static str, script: &str, start: usize) -> LegacySignal {
@@ -131,37 +182,34 @@ fn polyfill_pattern(name: &str, module: &str) -> String {
     )
 }
 
-fn estimate<'a>(script: &str, names: impl Iterator<Item = &'a str>) -> f64 {
-    let mut modules: Vec<u8> = Vec::new();
-    let mut transforms = 0.0;
-    for name in names {
-        let count = |word: &str| script.matches(word).count() as f64;
-        match name {
-            CLASSES => {
-                transforms +=
-                    1000.0 + (count("_classCallCheck") - 1.0) * "_classCallCheck()".len() as f64;
-            }
-            REGENERATOR => {
-                let calls = r"regeneratorRuntime\(?\)?\.a?wrap";
-                transforms += matches(calls, script) * 80.0;
-            }
-            SPREAD => {
-                let calls = r"\.apply\(void 0,\s?_toConsumableArray";
-                transforms += 1169.0 + matches(calls, script) * "_toConsumableArray()".len() as f64;
-            }
-            _ => {
-                let polyfill = POLYFILLS.iter().find(|polyfill| polyfill.name == name);
-                modules.extend(polyfill.map_or(&[][..], |polyfill| polyfill.needs));
-            }
+fn transform_bytes<'a>(script: &str, names: impl Iterator<Item = &'a str>) -> f64 {
+    let count = |word: &str| script.matches(word).count() as f64;
+    let estimate = |name| match name {
+        CLASSES => 1000.0 + (count("_classCallCheck") - 1.0) * "_classCallCheck()".len() as f64,
+        REGENERATOR => matches(r"regeneratorRuntime\(?\)?\.a?wrap", script) * 80.0,
+        SPREAD => {
+            let calls = r"\.apply\(void 0,\s?_toConsumableArray";
+            1169.0 + matches(calls, script) * "_toConsumableArray()".len() as f64
         }
-    }
+        _ => 0.0,
+    };
+    names.map(estimate).sum()
+}
+
+fn polyfill_bytes<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    let needs = |name| {
+        let mut known = POLYFILLS.iter().chain(MAPPED_POLYFILLS);
+        let polyfill = known.find(|polyfill| polyfill.name == name);
+        polyfill.map_or(&[][..], |polyfill| polyfill.needs)
+    };
+    let mut modules: Vec<u8> = names.flat_map(needs).copied().collect();
     modules.sort_unstable();
     modules.dedup();
-    let polyfills: u32 = modules
+    let bytes: u32 = modules
         .iter()
         .filter_map(|module| MODULE_BYTES.get(usize::from(*module)))
         .sum();
-    f64::from(polyfills.min(MAX_BYTES)) + transforms
+    f64::from(bytes.min(MAX_BYTES))
 }
 
 fn matches(pattern: &str, script: &str) -> f64 {
@@ -209,13 +257,32 @@ mod tests {
         let found = legacy_code("a;\n 'é';throw Error('Cannot call a class as a function')");
         assert_eq!(found.signals[0].name, CLASSES);
         assert_eq!((found.signals[0].line, found.signals[0].column), (1, 18));
-        assert_eq!(found.bytes, 1000.0 - 17.0);
+        assert_eq!(found.bytes(), 1000.0 - 17.0);
     }
 
     #[test]
     fn modules_that_two_polyfills_share_count_once() {
-        let one = legacy_code("Math.log2=x;").bytes;
-        let two = legacy_code("Math.log2=x;Math.log10=y;").bytes;
+        let one = legacy_code("Math.log2=x;").bytes();
+        let two = legacy_code("Math.log2=x;Math.log10=y;").bytes();
         assert!(two > one && two < 2.0 * one);
+    }
+
+    #[test]
+    fn a_source_map_gives_polyfills_away() {
+        let map = SourceMap::parse(
+            r#"{"version": 3, "mappings": "AAAA;CCAA", "sources": ["src/index.js",
+                "webpack://node_modules/core-js/modules/esnext.promise.any.js", "x/es.array.flat.js"]}"#,
+        )
+        .expect("a map");
+        let mut found = legacy_code("Array.prototype.flat = x");
+        found.look_into(&map);
+        let signal = |at: usize| {
+            let signal = &found.signals[at];
+            (signal.name, signal.line, signal.column)
+        };
+        assert_eq!(found.signals.len(), 2);
+        assert_eq!(signal(0), ("Array.prototype.flat", 0, 0));
+        assert_eq!(signal(1), ("Promise.any", 1, 1));
+        assert!(found.bytes() > legacy_code("Array.prototype.flat = x").bytes());
     }
 }

@@ -3,7 +3,9 @@
 
 mod legacy;
 mod polyfills;
+mod source_map;
 mod tokens;
 
 pub use legacy::{LegacyCode, LegacySignal, legacy_code};
+pub use source_map::{Module, Modules, SourceMap, SourceMapError};
 pub use tokens::{script_token_units, sheet_token_units};

@@ -4,11 +4,18 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::visit::Page;
 
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How much ran, and which parts did not: from where to where, in order and apart.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ran {
+    pub(super) coverage: Coverage,
+    pub(super) unused: Vec<(u64, u64)>,
+}
 
 /// In UTF-16 units; `total` reaches to the end of the last function that V8 knows of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -48,22 +55,19 @@ struct Range {
 
 /// By the id of the script, and stops counting: what runs from here on is ours. Scripts made at run time have no
 /// address and are left out. Empty where it cannot be had: then scripts are listed without.
-pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Coverage> {
-    let taken = page
-        .call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}))
-        .await;
+pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Ran> {
+    let caller = page.caller();
+    let taken = caller.call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
+    // Calls are answered one after the other: what has been taken is not lost.
     for method in ["Profiler.stopPreciseCoverage", "Profiler.disable"] {
-        let stopped = page.call_within::<Value>(DEADLINE, method, json!({})).await;
-        if let Err(error) = stopped {
-            tracing::debug!(%error, "coverage goes on");
-        }
+        caller.send(method, json!({}));
     }
-    match taken {
+    match page.during(taken).await {
         Ok(taken) => taken
             .result
             .into_iter()
             .filter(|script| !script.url.is_empty())
-            .map(|script| (script.script_id, coverage(&script.functions)))
+            .map(|script| (script.script_id, ran(&script.functions)))
             .collect(),
         Err(error) => {
             tracing::debug!(%error, "no coverage");
@@ -72,23 +76,28 @@ pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Coverage> {
     }
 }
 
-fn coverage(functions: &[Function]) -> Coverage {
+fn ran(functions: &[Function]) -> Ran {
     let ranges = || functions.iter().flat_map(|function| &function.ranges);
-    let mut unused: Vec<(u64, u64)> = ranges()
+    let mut uncalled: Vec<(u64, u64)> = ranges()
         .filter(|range| range.count == 0)
         .map(|range| (range.start_offset, range.end_offset))
         .collect();
-    unused.sort_unstable();
-    let mut covered_to = 0;
-    let mut units = 0;
-    for (start, end) in unused {
-        units += end.saturating_sub(start.max(covered_to));
-        covered_to = covered_to.max(end);
+    uncalled.sort_unstable();
+    let mut unused: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in uncalled {
+        match unused.last_mut() {
+            Some((_, to)) if start <= *to => *to = end.max(*to),
+            _ => unused.push((start, end)),
+        }
     }
-    Coverage {
+    let coverage = Coverage {
         total: ranges().map(|range| range.end_offset).max().unwrap_or(0),
-        unused: units,
-    }
+        unused: unused
+            .iter()
+            .map(|(start, end)| end.saturating_sub(*start))
+            .sum(),
+    };
+    Ran { coverage, unused }
 }
 
 #[cfg(test)]
@@ -104,20 +113,21 @@ mod tests {
                 count,
             }],
         };
-        let found = coverage(&[
+        let found = ran(&[
             function(0, 100, 1),
             function(10, 30, 0),
             function(15, 20, 0),
             function(25, 40, 0),
             function(50, 60, 1),
         ]);
+        assert_eq!(found.unused, [(10, 40)]);
         assert_eq!(
-            found,
+            found.coverage,
             Coverage {
                 total: 100,
                 unused: 30
             }
         );
-        assert_eq!(coverage(&[]), Coverage::default());
+        assert_eq!(ran(&[]).coverage, Coverage::default());
     }
 }

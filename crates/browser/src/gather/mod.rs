@@ -13,6 +13,7 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod source_maps;
 mod style_sheets;
 mod trace_elements;
 
@@ -20,14 +21,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::Artifact;
+use plumbline_bundle::{Artifact, Screenshot};
+use plumbline_catalog::Device;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
-pub(crate) use screenshot::screenshot;
 pub(crate) use scripts::Scripts;
 pub(crate) use style_sheets::StyleSheets;
 
@@ -44,18 +45,34 @@ const AFTER_TRACE: Duration = Duration::from_secs(10);
 /// What a gatherer gives: the artifact, or a sentence on why there is none.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
 
-/// Everything but the screenshot, and meanwhile whatever the browser reports. Three lines side by
+/// A picture and the artifacts, and meanwhile whatever the browser reports. Three lines side by
 /// side: what the browser knows, what is fetched, and what scripts find. Of scripts, what comes
 /// last may disturb the page, so their order counts.
-pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+pub(crate) async fn artifacts(
+    page: &mut Page<'_>,
+    device: &Device,
+) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
     let given_up = Instant::now() + ALL;
     let (console, issues) = page.stop_listening();
+    let (caller, url) = (page.caller(), page.final_url().to_owned());
+    let picture = screenshot::screenshot(&caller, device);
+    let started = Instant::now();
     page.lift_throttling().await;
     let coverage = coverage::take(page).await;
+    tracing::debug!(took = ?started.elapsed(), "coverage taken");
     let scripts = scripts::parsed(page).await;
+    tracing::debug!(took = ?started.elapsed(), "scripts listed");
     let mut first = Found::within(given_up);
     first.add("style-sheets", style_sheets::gather(page)).await;
-    let (caller, url) = (page.caller(), page.final_url().to_owned());
+    // Before anything runs that might move the page.
+    let picture = match page.during(picture).await {
+        Ok(picture) => Some(picture),
+        Err(error) => {
+            page.warn(format!("No picture of the page could be taken: {error}."));
+            None
+        }
+    };
+    tracing::debug!(took = ?started.elapsed(), "picture taken");
     let document = page.document_request().to_owned();
     let (caller, url) = (&caller, url.as_str());
     let known = async {
@@ -74,10 +91,14 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     };
     let fetched = async {
         let mut found = Found::within(given_up);
+        let mut maps = Found::within(given_up);
         let robots = robots_txt::gather(caller, url);
-        found.add("robots-txt", robots).await;
-        let with_maps = scripts::gather(caller, url, scripts, &coverage);
-        found.add("scripts", with_maps).await;
+        let with_maps = scripts::gather(caller, url, scripts, coverage);
+        tokio::join!(
+            found.add("robots-txt", robots),
+            maps.add("scripts", with_maps)
+        );
+        found.artifacts.extend(maps.artifacts);
         found.artifacts
     };
     let scripted = async {
@@ -97,7 +118,7 @@ pub(crate) async fn artifacts(page: &mut Page<'_>) -> BTreeMap<String, Artifact>
     all.extend(known);
     all.extend(fetched);
     all.extend(scripted);
-    all
+    (picture, all)
 }
 
 /// What only a complete trace names; and, at the very end, what takes the page away.
@@ -126,10 +147,12 @@ impl Found {
     }
 
     async fn add(&mut self, name: &str, gathering: impl Future<Output = Gathered>) {
-        let left = self.given_up.saturating_duration_since(Instant::now());
+        let started = Instant::now();
+        let left = self.given_up.saturating_duration_since(started);
         let gathered = tokio::time::timeout(left, gathering)
             .await
             .unwrap_or_else(|_| Err("gathering took too long".to_owned()));
+        tracing::debug!(artifact = name, took = ?started.elapsed(), "gathered");
         self.keep(name, gathered);
     }
 

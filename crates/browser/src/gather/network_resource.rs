@@ -118,7 +118,7 @@ async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<String, C
 
 /// As the browser writes it: no line ends, and nothing but padding that is no digit (RFC 4648,
 /// section 4).
-fn from_base64(text: &str) -> Vec<u8> {
+pub(super) fn from_base64(text: &str) -> Vec<u8> {
     let digits = text.bytes().filter_map(|letter| match letter {
         b'A'..=b'Z' => Some(letter - b'A'),
         b'a'..=b'z' => Some(letter - b'a' + 26),

@@ -1,34 +1,37 @@
+use std::future::Future;
+
 use plumbline_bundle::Screenshot;
 use plumbline_catalog::Device;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::visit::Page;
+use crate::protocol::CallError;
+use crate::visit::Caller;
 
 /// Small enough for a report, with readable text.
 const QUALITY: u32 = 70;
 
-/// What a visitor would see at the end, in device pixels.
-pub(crate) async fn screenshot(page: &mut Page<'_>, device: &Device) -> Option<Screenshot> {
+/// What a visitor would see at the end, in device pixels. It is being taken from now on, also if it is waited for
+/// later.
+pub(super) fn screenshot(
+    page: &Caller,
+    device: &Device,
+) -> impl Future<Output = Result<Screenshot, CallError>> + use<> {
     #[derive(Deserialize)]
     struct Captured {
         data: String,
     }
     let params = json!({"format": "webp", "quality": QUALITY, "optimizeForSpeed": true});
-    match page
-        .call::<Captured>("Page.captureScreenshot", params)
-        .await
-    {
-        Ok(Captured { data }) => Some(Screenshot {
+    let captured = page.call::<Captured>("Page.captureScreenshot", params);
+    let width_px = in_device_pixels(device.viewport.width, device.scale);
+    let height_px = in_device_pixels(device.viewport.height, device.scale);
+    async move {
+        Ok(Screenshot {
             mime_type: "image/webp".to_owned(),
-            width_px: in_device_pixels(device.viewport.width, device.scale),
-            height_px: in_device_pixels(device.viewport.height, device.scale),
-            data,
-        }),
-        Err(error) => {
-            page.warn(format!("No picture of the page could be taken: {error}."));
-            None
-        }
+            width_px,
+            height_px,
+            data: captured.await?.data,
+        })
     }
 }
 

@@ -1,40 +1,31 @@
-//! The scripts of the page, and whether the large ones can be read through their source maps.
+//! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use plumbline_source::{legacy_code, script_token_units};
+use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use url::Url;
+use tokio::task::JoinHandle;
 
-use super::coverage::Coverage;
-use super::{Gathered, gathered, missing, network_resource};
+use super::coverage::{Coverage, Ran};
+use super::source_maps::{self, Maps, SourceMap};
+use super::{Gathered, gathered, missing};
 use crate::protocol::Event;
 use crate::visit::{Caller, Page};
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Lighthouse gives a map 1.5 s, which one of 11 MB takes on a busy host. A map that is late counts
-/// as missing, so there is more time here; other evidence is gathered meanwhile.
-const MAP_DEADLINE: Duration = Duration::from_secs(5);
-/// From the first map until the last is begun.
-const MAPS_DEADLINE: Duration = Duration::from_secs(5);
-/// A map may be large, and a page have many.
-const MAPS_AT_A_TIME: usize = 4;
 /// For reading all texts.
 const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
 /// Of all texts together, in UTF-16 units; beyond that only lengths are known.
 const MAX_TEXT_UNITS: u64 = 64_000_000;
 /// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
+/// Texts on their way: one may be large.
+const AT_ONCE: usize = 8;
 const PREVIEW_CHARS: usize = 40;
-const MAX_MAP_BYTES: usize = 20_000_000;
 const MAX_SCRIPTS: usize = 5_000;
-/// Only of scripts this large does a check look at the map (Lighthouse 13.5,
-/// core/audits/valid-source-maps.js).
-const LARGE: u64 = 500 * 1024;
 
 /// What the debugger reports while it is on.
 #[derive(Default)]
@@ -44,7 +35,7 @@ pub(crate) struct Scripts(Vec<Parsed>);
 #[serde(rename_all = "camelCase")]
 pub(super) struct Parsed {
     #[serde(default)]
-    script_id: String,
+    pub(super) script_id: String,
     #[serde(default)]
     start_line: u32,
     #[serde(default)]
@@ -52,11 +43,11 @@ pub(super) struct Parsed {
     #[serde(default)]
     execution_context_aux_data: Context,
     #[serde(default)]
-    embedder_name: String,
+    pub(super) embedder_name: String,
     #[serde(default)]
-    length: u64,
+    pub(super) length: u64,
     #[serde(default, rename = "sourceMapURL")]
-    source_map_url: String,
+    pub(super) source_map_url: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -87,20 +78,24 @@ struct Script {
     source_map: Option<SourceMap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<Coverage>,
-    #[serde(flatten)]
-    text: Option<Text>,
-}
-
-/// What checks need of a script's text, which itself is not kept.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Text {
-    token_length: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_length: Option<usize>,
     /// Of inline scripts, which have no address of their own.
     #[serde(skip_serializing_if = "String::is_empty")]
     preview: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     legacy: Option<Legacy>,
+}
+
+/// What is needed of a script's text, which itself is not kept.
+#[derive(Default)]
+pub(super) struct Text {
+    token_length: usize,
+    preview: String,
+    /// Of scripts that are large enough.
+    pub(super) legacy: Option<LegacyCode>,
+    /// The length of each line in UTF-16 units, where a map will need it.
+    pub(super) lines: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -116,45 +111,38 @@ struct Signal {
     column: u32,
 }
 
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SourceMap {
-    url: Option<String>,
-    error: Option<String>,
-    sources_without_content: usize,
+/// Every script that is alive, and what its text tells as soon as somebody has looked at it.
+pub(super) struct Listed {
+    scripts: Vec<Parsed>,
+    texts: JoinHandle<Vec<Option<Text>>>,
 }
 
-/// Every script that is alive, and what its text tells: Chromium reports them when the debugger is
-/// turned on.
-pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Vec<(Parsed, Option<Text>)>, String> {
+/// Chromium reports scripts when the debugger is turned on.
+pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Listed, String> {
     page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}))
         .await
         .map_err(|error| missing(&error))?;
-    let all = page.take_scripts().0;
-    let texts = texts(page, &all).await;
-    page.call_within::<Value>(DEADLINE, "Debugger.disable", json!({}))
-        .await
-        .map_err(|error| missing(&error))?;
-    Ok(all.into_iter().zip(texts).collect())
+    let scripts = page.take_scripts().0;
+    let texts = texts(page, &scripts).await;
+    page.caller().send("Debugger.disable", json!({}));
+    Ok(Listed { scripts, texts })
 }
 
 pub(super) async fn gather(
     page: &Caller,
     page_url: &str,
-    scripts: Result<Vec<(Parsed, Option<Text>)>, String>,
-    coverage: &HashMap<String, Coverage>,
+    listed: Result<Listed, String>,
+    mut ran: HashMap<String, Ran>,
 ) -> Gathered {
-    let fetcher = Arc::new(Fetcher {
-        page: page.clone(),
-        page_url: page_url.to_owned(),
-        places: Semaphore::new(MAPS_AT_A_TIME),
-        given_up: Instant::now() + MAPS_DEADLINE,
-    });
-    let described: Vec<_> = scripts?
+    let Listed { scripts, texts } = listed?;
+    let texts = texts.await.map_err(|error| error.to_string())?;
+    let maps = Arc::new(Maps::of(page, page_url));
+    let described: Vec<_> = scripts
         .into_iter()
+        .zip(texts)
         .map(|(parsed, text)| {
-            let coverage = coverage.get(&parsed.script_id).copied();
-            tokio::spawn(describe(Arc::clone(&fetcher), parsed, text, coverage))
+            let ran = ran.remove(&parsed.script_id);
+            tokio::spawn(describe(Arc::clone(&maps), parsed, text, ran))
         })
         .collect();
     let mut scripts = Vec::with_capacity(described.len());
@@ -164,46 +152,13 @@ pub(super) async fn gather(
     gathered(&scripts)
 }
 
-struct Fetcher {
-    page: Caller,
-    page_url: String,
-    places: Semaphore,
-    given_up: Instant,
-}
-
-impl Fetcher {
-    /// The text behind an address, in a place of its own.
-    async fn text(&self, url: &Url) -> Result<String, String> {
-        let left = self.given_up.saturating_duration_since(Instant::now());
-        let place = tokio::time::timeout(left, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
-            return Err("there was no time left for it".to_owned());
-        };
-        if url.scheme() == "data" {
-            return decode_data(&self.page, url.as_str()).await;
-        }
-        let fetched =
-            network_resource::fetch(&self.page, url.as_str(), MAP_DEADLINE, MAX_MAP_BYTES).await;
-        fetched.text.ok_or_else(|| {
-            fetched.error.unwrap_or_else(|| {
-                format!(
-                    "it was answered with status {}",
-                    fetched.status.unwrap_or(0)
-                )
-            })
-        })
-    }
-}
-
-async fn describe(
-    fetcher: Arc<Fetcher>,
-    parsed: Parsed,
-    text: Option<Text>,
-    coverage: Option<Coverage>,
-) -> Script {
-    let source_map = match parsed.source_map_url.is_empty() {
-        true => None,
-        false => Some(map_of(&fetcher, &parsed).await),
+async fn describe(maps: Arc<Maps>, parsed: Parsed, text: Option<Text>, ran: Option<Ran>) -> Script {
+    let is_read = text.is_some();
+    let coverage = ran.as_ref().map(|ran| ran.coverage);
+    let (text, ran) = (text.unwrap_or_default(), ran.unwrap_or_default());
+    let (text, source_map) = match parsed.source_map_url.is_empty() {
+        true => (text, None),
+        false => source_maps::look_into(&maps, &parsed, text, ran).await,
     };
     Script {
         coverage,
@@ -212,7 +167,22 @@ async fn describe(
         frame: parsed.execution_context_aux_data.frame_id,
         length: parsed.length,
         source_map,
-        text,
+        token_length: is_read.then_some(text.token_length),
+        preview: text.preview,
+        legacy: text.legacy.and_then(Legacy::of),
+    }
+}
+
+impl Legacy {
+    fn of(found: LegacyCode) -> Option<Self> {
+        let bytes = found.bytes();
+        let signals = found.signals.into_iter().map(|signal| Signal {
+            name: signal.name,
+            line: signal.line,
+            column: signal.column,
+        });
+        let signals: Vec<Signal> = signals.collect();
+        (!signals.is_empty()).then_some(Self { bytes, signals })
     }
 }
 
@@ -222,144 +192,66 @@ impl Parsed {
     }
 }
 
-/// Reads one text after the other, so that no more than one is held.
-async fn texts(page: &mut Page<'_>, scripts: &[Parsed]) -> Vec<Option<Text>> {
+/// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
+/// by one while other evidence is gathered.
+async fn texts(page: &mut Page<'_>, scripts: &[Parsed]) -> JoinHandle<Vec<Option<Text>>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
         script_source: String,
     }
+    let (sender, receiver) = mpsc::channel::<(Option<String>, u64, bool, bool)>();
+    let looking = tokio::task::spawn_blocking(move || {
+        let look = |(source, length, is_inline, has_map): (Option<String>, _, _, _)| {
+            source.map(|source| Text::of(&source, length, is_inline, has_map))
+        };
+        receiver.into_iter().map(look).collect()
+    });
+    let caller = page.caller();
     let given_up = Instant::now() + TEXTS_DEADLINE;
     let mut left_units = MAX_TEXT_UNITS;
-    let mut texts = Vec::with_capacity(scripts.len());
-    for script in scripts {
-        let left = given_up.saturating_duration_since(Instant::now());
-        if script.length > left_units || left.is_zero() {
-            texts.push(None);
-            continue;
+    for some in scripts.chunks(AT_ONCE) {
+        let asked: Vec<_> = some
+            .iter()
+            .map(|script| {
+                let left = given_up.saturating_duration_since(Instant::now());
+                if script.length > left_units || left.is_zero() {
+                    return None;
+                }
+                left_units -= script.length;
+                let params = json!({"scriptId": script.script_id});
+                Some(caller.call_within::<Source>(left, "Debugger.getScriptSource", params))
+            })
+            .collect();
+        for (script, source) in some.iter().zip(asked) {
+            let source = match source {
+                Some(source) => page.during(source).await.ok(),
+                None => None,
+            };
+            let text = source.map(|source| source.script_source);
+            let text = text.filter(|text| !text.is_empty());
+            let has_map = source_maps::is_worth(script);
+            // Nobody listens any more only when looking has failed, which is told where it is waited for.
+            let _ = sender.send((text, script.length, script.is_inline(), has_map));
         }
-        left_units -= script.length;
-        let params = json!({"scriptId": script.script_id});
-        let source = page.call_within::<Source>(left, "Debugger.getScriptSource", params);
-        let source = source
-            .await
-            .ok()
-            .filter(|source| !source.script_source.is_empty());
-        let (length, is_inline) = (script.length, script.is_inline());
-        texts.push(match source {
-            None => None,
-            Some(source) => {
-                let reading = move || Text::of(&source.script_source, length, is_inline);
-                page.during(tokio::task::spawn_blocking(reading)).await.ok()
-            }
-        });
     }
-    texts
+    looking
 }
 
 impl Text {
-    fn of(source: &str, length: u64, is_inline: bool) -> Self {
-        let legacy = (length >= MIN_LEGACY_UNITS).then(|| {
-            let found = legacy_code(source);
-            Legacy {
-                bytes: found.bytes,
-                signals: found
-                    .signals
-                    .into_iter()
-                    .map(|signal| Signal {
-                        name: signal.name,
-                        line: signal.line,
-                        column: signal.column,
-                    })
-                    .collect(),
-            }
-        });
+    fn of(source: &str, length: u64, is_inline: bool, has_map: bool) -> Self {
+        let units = |line: &str| u32::try_from(line.encode_utf16().count()).unwrap_or(u32::MAX);
         Self {
             token_length: script_token_units(source),
             preview: match is_inline {
                 true => source.chars().take(PREVIEW_CHARS).collect(),
                 false => String::new(),
             },
-            legacy: legacy.filter(|legacy| !legacy.signals.is_empty()),
-        }
-    }
-}
-
-async fn map_of(fetcher: &Fetcher, script: &Parsed) -> SourceMap {
-    let failed = |error: String| SourceMap {
-        error: Some(error),
-        ..SourceMap::default()
-    };
-    let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(&fetcher.page_url));
-    let url = match base.and_then(|base| base.join(&script.source_map_url)) {
-        Ok(url) => url,
-        Err(error) => return failed(format!("its address cannot be resolved: {error}")),
-    };
-    let in_script = url.scheme() == "data";
-    let shown = (!in_script).then(|| url.to_string());
-    if script.length < LARGE {
-        return SourceMap {
-            url: shown,
-            ..SourceMap::default()
-        };
-    }
-    let text = fetcher.text(&url).await;
-    let judged = text.and_then(|text| sources_without_content(&text));
-    SourceMap {
-        url: shown,
-        error: judged.as_ref().err().cloned(),
-        sources_without_content: judged.unwrap_or(0),
-    }
-}
-
-async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
-    let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));
-    let decoded = page.evaluate(Duration::from_secs(1), &script).await;
-    decoded.map_err(|error| missing(&error))
-}
-
-/// Of a source map's text: how many sources come without theirs, or what is wrong with it.
-fn sources_without_content(text: &str) -> Result<usize, String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Map {
-        #[serde(rename = "version")]
-        _version: f64,
-        sources: Vec<Value>,
-        #[serde(rename = "mappings")]
-        _mappings: String,
-        #[serde(default)]
-        sources_content: Vec<Option<String>>,
-    }
-    // A line that keeps the map from being run as a script (source map specification, 11.1).
-    let json = match text.strip_prefix(")]}") {
-        Some(guarded) => guarded.split_once('\n').map_or("", |(_, rest)| rest),
-        None => text,
-    };
-    let map: Map = serde_json::from_str(json).map_err(|error| format!("it is no map: {error}"))?;
-    let has_text = |i: usize| {
-        let text = map.sources_content.get(i).and_then(Option::as_deref);
-        text.is_some_and(|text| !text.is_empty())
-    };
-    Ok((0..map.sources.len()).filter(|i| !has_text(*i)).count())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sources_are_counted_whose_text_is_missing() {
-        let map =
-            r#"{"version":3,"sources":["a","b","c"],"sourcesContent":["x",""],"mappings":""}"#;
-        assert_eq!(sources_without_content(map), Ok(2));
-        assert_eq!(sources_without_content(&format!(")]}}'\n{map}")), Ok(2));
-    }
-
-    #[test]
-    fn what_is_no_map_is_said() {
-        for text in ["", "{}", "<html>", r#"{"version":3,"sources":[]}"#] {
-            assert!(sources_without_content(text).is_err(), "{text}");
+            legacy: (length >= MIN_LEGACY_UNITS).then(|| legacy_code(source)),
+            lines: match has_map {
+                true => source.split('\n').map(units).collect(),
+                false => Vec::new(),
+            },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The style sheets of the page: how long they are, how much of that are tokens, and how much is used.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use plumbline_source::sheet_token_units;
@@ -16,6 +16,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
 /// Of all texts together, in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
+/// Texts on their way: one may be large.
+const AT_ONCE: usize = 8;
 const PREVIEW_CHARS: usize = 100;
 
 /// What the protocol reports while style sheets are looked at.
@@ -88,6 +90,7 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
 }
 
 async fn look(page: &mut Page<'_>) -> Result<Vec<Sheet>, CallError> {
+    // One by one: Chromium goes on with later calls while it still enables.
     for method in ["DOM.enable", "CSS.enable", "CSS.startRuleUsageTracking"] {
         page.call_within::<Value>(DEADLINE, method, json!({}))
             .await?;
@@ -119,11 +122,19 @@ async fn texts(
     let mut sheets: Vec<Sheet> = Vec::new();
     // The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
     let mut known: HashMap<String, usize> = HashMap::new();
-    for header in headers.into_iter().filter(|header| header.length > 0.0) {
+    let caller = page.caller();
+    let asked = |header: Header| {
         let left = given_up.saturating_duration_since(Instant::now());
         let params = json!({"styleSheetId": header.style_sheet_id});
-        let read = page.call_within::<Read>(left, "CSS.getStyleSheetText", params);
-        let Ok(Read { text }) = read.await else {
+        let read = caller.call_within::<Read>(left, "CSS.getStyleSheetText", params);
+        (header, read)
+    };
+    let mut waiting = headers.into_iter().filter(|header| header.length > 0.0);
+    let mut on_their_way: VecDeque<_> = waiting.by_ref().take(AT_ONCE).map(asked).collect();
+    while let Some((header, read)) = on_their_way.pop_front() {
+        let read = page.during(read).await;
+        on_their_way.extend(waiting.next().map(asked));
+        let Ok(Read { text }) = read else {
             continue;
         };
         if text.len() > left_bytes {

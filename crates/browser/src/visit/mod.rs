@@ -85,9 +85,8 @@ async fn walk(
     // Who hears of this phase may change the conditions: nothing is recorded any more.
     clock.enter(Phase::Gathering);
     drop(restock);
-    let screenshot = gather::screenshot(&mut page, &plan.device).await;
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
-    let mut artifacts = gather::artifacts(&mut page).await;
+    let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
     receive_trace(&mut page).await?;
     artifacts.extend(gather::after_trace(&mut page).await);
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());

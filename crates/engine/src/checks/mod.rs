@@ -15,7 +15,7 @@ pub(crate) mod testing;
 
 pub use details::{Answer, ConsoleLine, Details, ElementFound, UrlFound, Value};
 pub use findings::{Cell, Column, Findings, Row, SourcePlace, Unit};
-pub use outcome::{Outcome, Verdict};
+pub use outcome::{Figure, Outcome, Verdict};
 pub use savings::Savings;
 
 use crate::facts::{Facts, Missing};

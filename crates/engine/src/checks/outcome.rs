@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Details, Savings};
+use super::{Details, Savings, Unit};
 
 /// What a check says about a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,8 +10,16 @@ pub struct Outcome {
     pub summary: Option<String>,
     pub details: Option<Details>,
     pub savings: Option<Savings>,
+    pub figure: Option<Figure>,
     /// What is worth knowing although the verdict stands.
     pub warnings: Vec<String>,
+}
+
+/// A number with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub value: f64,
+    pub unit: Unit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,6 +53,7 @@ impl Outcome {
             summary: None,
             details: None,
             savings: None,
+            figure: None,
             warnings: Vec::new(),
         }
     }
@@ -76,6 +85,12 @@ impl Outcome {
 
     pub fn saving(mut self, savings: Savings) -> Self {
         self.savings = Some(savings);
+        self
+    }
+
+    /// The one number that the verdict goes by.
+    pub fn measuring(mut self, value: f64, unit: Unit) -> Self {
+        self.figure = Some(Figure { value, unit });
         self
     }
 

@@ -39,7 +39,8 @@ impl Savings {
 
     pub fn with_bytes(self, wasted_bytes: f64) -> Self {
         Self {
-            wasted_bytes: Some(wasted_bytes),
+            // A sum of nothing is -0.
+            wasted_bytes: Some(wasted_bytes + 0.0),
             ..self
         }
     }

@@ -9,7 +9,8 @@ mod requests;
 mod totals;
 
 use plumbline_bundle::Bundle;
-use plumbline_trace::{ProtocolLog, Trace};
+use plumbline_catalog::Mode;
+use plumbline_trace::Trace;
 use serde::{Deserialize, Serialize};
 
 pub use film::{Frame, Picture};
@@ -18,7 +19,8 @@ pub use packed::ExhibitsError;
 pub use requests::{Phases, RequestShown};
 pub use totals::Share;
 
-use crate::metrics;
+use crate::facts::Facts;
+use crate::metrics::Measured;
 
 /// The format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;
@@ -65,9 +67,14 @@ const TAIL_MS: f64 = 400.0;
 
 /// Collects what there is to show. None where there is no readable trace to tell the times by.
 pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
-    let trace = Trace::read(&bundle.trace).ok()?;
-    let log = ProtocolLog::read(&bundle.log).ok()?;
-    let measured = metrics::measure(&trace, Some(&log));
+    // Nothing shown depends on the device.
+    of(&Facts::new(bundle, Mode::Mobile))
+}
+
+pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
+    let bundle = facts.bundle;
+    let trace = facts.get::<Trace>().ok()?;
+    let measured = facts.get::<Measured>().ok()?;
     let marks = Marks {
         fcp_ms: measured.fcp.ok(),
         lcp_ms: measured.lcp.ok(),

@@ -41,6 +41,22 @@ pub fn is_compressed(resource: &Resource) -> bool {
     .any(|value| matches!(value, "gzip" | "br" | "deflate" | "zstd"))
 }
 
+/// What remained of the body on the network, as the trace tells it (the same place).
+pub fn compression(resource: &Resource) -> f64 {
+    if resource.decoded_bytes <= 0.0 {
+        return 1.0;
+    }
+    let share = resource.transfer_bytes / resource.decoded_bytes;
+    // Next to nothing came over the network: a cache answered, and the usual share is taken.
+    let is_cached =
+        resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
+    match (is_cached, is_compressed(resource)) {
+        (true, _) => 0.33,
+        (false, true) => share,
+        (false, false) => 1.0,
+    }
+}
+
 /// Paints are told in steps of this.
 const STEP_MS: f64 = 50.0;
 
@@ -69,7 +85,8 @@ pub fn time_saved(facts: &Facts, wasted: &[(&str, f64)]) -> Savings {
             .map(|(_, bytes)| bytes)
             .sum();
         let ms = (bytes * 8.0 / down_kbps).min(trace.since_origin_ms(paint_us));
-        Some((ms / STEP_MS).round() * STEP_MS)
+        // A sum of nothing is -0.
+        Some((ms / STEP_MS).round() * STEP_MS + 0.0)
     };
     let lcp_ms = lcp::largest_contentful_paint(&trace).ok();
     let origin_us = trace.navigation.time_origin_us;

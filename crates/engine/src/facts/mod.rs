@@ -54,7 +54,7 @@ pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
-pub use loaded::{document, is_compressed, is_render_blocking, loaded, time_saved};
+pub use loaded::{compression, document, is_compressed, is_render_blocking, loaded, time_saved};
 pub use main_resource::{MainDocument, MainResource};
 pub use main_thread::{Blamed, ScriptUrls};
 pub use manifest::{
@@ -65,7 +65,7 @@ pub use node::{Node, Rect};
 pub use page::{Doctype, Page};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;
-pub use scripts::{Coverage, Legacy, LegacySignal, Script, Scripts, SourceMap};
+pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, SourceMap};
 pub use shift_clusters::{Culprit, Shift, ShiftCluster, ShiftClusters, impact_by_node};
 pub use style_sheets::{StyleSheet, StyleSheets};
 pub use trace_elements::{TraceElement, TraceElements};

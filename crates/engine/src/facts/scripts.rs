@@ -79,4 +79,22 @@ pub struct SourceMap {
     /// How many of its sources come without their text.
     #[serde(deserialize_with = "or_default")]
     pub sources_without_content: u32,
+    /// What the script was built from; none where the map was not read or is not this script's.
+    pub modules: Option<Vec<Module>>,
+    /// In functions that were not called and came from no source, in UTF-16 units.
+    #[serde(deserialize_with = "or_default")]
+    pub unmapped_unused: u64,
+}
+
+/// What of a script came from one source, in UTF-16 units of the script.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Module {
+    #[serde(deserialize_with = "or_default")]
+    pub source: String,
+    #[serde(deserialize_with = "or_default")]
+    pub length: u64,
+    /// Of it, in functions that were not called.
+    #[serde(deserialize_with = "or_default")]
+    pub unused: u64,
 }

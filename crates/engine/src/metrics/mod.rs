@@ -85,20 +85,13 @@ pub fn measure(trace: &Trace, log: Option<&ProtocolLog>) -> Measured {
 /// The same, with the main thread's tasks as the caller has them, e.g. without the time that they waited
 /// for a core.
 pub fn measure_tasks(trace: &Trace, log: Option<&ProtocolLog>, tasks: &[MainTask]) -> Measured {
-    let requests = log.map_or(&trace.requests, |log| &log.requests);
     let fcp = fcp::first_contentful_paint(trace);
-    let tti = tti::LoadTimes::of(trace).and_then(|times| {
-        if trace.tasks.recorded {
-            tti::time_to_interactive(tasks, requests, &times)
-        } else {
-            Err(MetricError::NoTasks)
-        }
-    });
+    let Interactivity { tbt, tti } = interactivity(trace, log, tasks);
     let at = |milestone| Some(trace.since_origin_ms(trace.first_us(milestone)?));
     Measured {
         lcp: fcp.and_then(|_| lcp::largest_contentful_paint(trace)),
         cls: cls::cumulative_layout_shift(trace),
-        tbt: fcp.and_then(|fcp_ms| Ok(tbt::total_blocking_time(tasks, fcp_ms, tti?))),
+        tbt,
         si: fcp.and_then(|_| speed_index::speed_index(trace)),
         fcp,
         tti,
@@ -106,5 +99,32 @@ pub fn measure_tasks(trace: &Trace, log: Option<&ProtocolLog>, tasks: &[MainTask
         dom_content_loaded_ms: at(Milestone::DomContentLoaded),
         load_ms: at(Milestone::Load),
         trace_end_ms: trace.since_origin_ms(trace.end_us),
+    }
+}
+
+/// The two metrics that depend on what the main thread did when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interactivity {
+    pub(crate) tbt: Result<f64, MetricError>,
+    pub(crate) tti: Result<f64, MetricError>,
+}
+
+pub(crate) fn interactivity(
+    trace: &Trace,
+    log: Option<&ProtocolLog>,
+    tasks: &[MainTask],
+) -> Interactivity {
+    let requests = log.map_or(&trace.requests, |log| &log.requests);
+    let tti = tti::LoadTimes::of(trace).and_then(|times| {
+        if trace.tasks.recorded {
+            tti::time_to_interactive(tasks, requests, &times)
+        } else {
+            Err(MetricError::NoTasks)
+        }
+    });
+    let fcp = fcp::first_contentful_paint(trace);
+    Interactivity {
+        tbt: fcp.and_then(|fcp_ms| Ok(tbt::total_blocking_time(tasks, fcp_ms, tti?))),
+        tti,
     }
 }

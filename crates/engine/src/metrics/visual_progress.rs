@@ -4,7 +4,8 @@
 //! white, near-white pixels count as not painted, and between two screenshots that differ little the ones in
 //! between are not looked at.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 
 use plumbline_trace::Screenshot;
 
@@ -67,9 +68,19 @@ pub(crate) fn visual_progress(
     let target = last.histogram()?;
     let mut times_ms = vec![start_ms];
     times_ms.extend(frames.iter().map(|frame| frame.at_ms));
-    let of = |index: usize| match index.checked_sub(1) {
-        None => Ok(percent_of(&[[0; 256]; 3], target)),
-        Some(frame) => Ok(percent_of(frames[frame].histogram()?, target)),
+    // Whatever turns or blinks shows the same pictures again and again.
+    let known: RefCell<HashMap<&str, f64>> = RefCell::default();
+    let of = |index: usize| {
+        let Some(frame) = index.checked_sub(1).map(|at| &frames[at]) else {
+            return Ok(percent_of(&[[0; 256]; 3], target));
+        };
+        let shown = frame.shot.base64();
+        if let Some(percent) = known.borrow().get(shown) {
+            return Ok(*percent);
+        }
+        let percent = percent_of(frame.histogram()?, target);
+        known.borrow_mut().insert(shown, percent);
+        Ok(percent)
     };
     let mut percent = vec![0.0; times_ms.len()];
     let end = times_ms.len() - 1;

@@ -1,7 +1,7 @@
 //! Checks as audits, categories as categories.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::Verdict;
+use plumbline_engine::checks::{Unit, Verdict};
 use plumbline_engine::report::{Report, Scores};
 use serde_json::{Map, Value, json};
 
@@ -144,9 +144,13 @@ fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Val
         Verdict::Informative => "informative",
         Verdict::CouldNotMeasure => "error",
     };
-    // Lighthouse scores an audit that only informs 1 when it has something to say (core/audits/audit.js).
+    let details = of_check(check, pictures);
+    // Lighthouse scores an audit that only informs 1 when it has something to say, and in performance one half
+    // where no metric would gain (core/audits/audit.js).
+    let gains = details.as_ref().and_then(|found| found.gains_something());
     let score = match check.verdict {
         Verdict::Informative => Some(1.0),
+        Verdict::Fail if is_performance && gains == Some(false) => Some(0.5),
         _ => check.score,
     };
     let mut audit = json!({
@@ -156,7 +160,10 @@ fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Val
         "score": score,
         "scoreDisplayMode": mode,
     });
-    let details = of_check(check, pictures);
+    if let Some(figure) = check.figure {
+        audit["numericValue"] = json!(figure.value);
+        audit["numericUnit"] = json!(numeric_unit(figure.unit));
+    }
     if let Some(summary) = &check.summary {
         let member = match check.verdict {
             Verdict::CouldNotMeasure => "errorMessage",
@@ -179,4 +186,14 @@ fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Val
         audit["details"] = found.details;
     }
     audit
+}
+
+/// In Lighthouse's words; what is counted are elements.
+fn numeric_unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => "byte",
+        Unit::Ms => "millisecond",
+        Unit::Number => "element",
+        _ => "unitless",
+    }
 }

@@ -13,6 +13,14 @@ pub(super) struct Found {
     pub(super) metric_savings: Option<Value>,
 }
 
+impl Found {
+    /// Whether any metric would; none where nobody estimated.
+    pub(super) fn gains_something(&self) -> Option<bool> {
+        let savings = self.metric_savings.as_ref()?.as_object()?;
+        Some(savings.values().any(|saved| saved.as_f64() > Some(0.0)))
+    }
+}
+
 pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<Found> {
     let check = serde_json::to_value(check).ok()?;
     let savings = &check["savings"];
@@ -39,17 +47,20 @@ fn names_column(details: &Value, key: &str) -> bool {
 }
 
 fn metric_savings(savings: &Value) -> Option<Value> {
+    // With the steps in which they are told (core/audits/audit.js).
     let named = [
-        ("FCP", "fcpMs"),
-        ("LCP", "lcpMs"),
-        ("TBT", "tbtMs"),
-        ("INP", "inpMs"),
-        ("CLS", "cls"),
+        ("FCP", "fcpMs", 50.0),
+        ("LCP", "lcpMs", 50.0),
+        ("TBT", "tbtMs", 50.0),
+        ("INP", "inpMs", 50.0),
+        ("CLS", "cls", 0.001),
     ];
     let found: Map<String, Value> = named
         .into_iter()
-        .filter(|(_, name)| savings[name].is_number())
-        .map(|(metric, name)| (metric.to_owned(), savings[name].clone()))
+        .filter_map(|(metric, name, step)| {
+            let saved = savings[name].as_f64()?.max(0.0);
+            Some((metric.to_owned(), json!((saved / step).round() * step)))
+        })
         .collect();
     (!found.is_empty()).then_some(Value::Object(found))
 }
@@ -261,7 +272,7 @@ fn finding(columns: &[Value], row: &Value, pictures: &mut Pictures) -> Value {
         .filter_map(|(column, cell)| {
             Some((
                 column["key"].as_str()?.to_owned(),
-                value_of(cell, pictures)?,
+                value_of(column, cell, pictures)?,
             ))
         })
         .collect();
@@ -280,11 +291,13 @@ fn finding(columns: &[Value], row: &Value, pictures: &mut Pictures) -> Value {
     Value::Object(item)
 }
 
-fn value_of(cell: &Value, pictures: &mut Pictures) -> Option<Value> {
+fn value_of(column: &Value, cell: &Value, pictures: &mut Pictures) -> Option<Value> {
     let (kind, value) = cell.as_object()?.iter().next()?;
     Some(match kind.as_str() {
         "element" => node(value, &Value::Null, pictures),
         "source" => source_location(value),
+        // In a column of something else it has to say what it is.
+        "text" if column["unit"] != "text" => json!({ "type": "code", "value": value }),
         _ => value.clone(),
     })
 }

@@ -1,4 +1,6 @@
 use plumbline_bundle::{Failure, FailureCode};
+use plumbline_engine::category::{CategoryId, CategoryResult, CheckResult};
+use plumbline_engine::checks::{Details, Figure, Savings, Unit, Verdict};
 use plumbline_engine::not_measured;
 
 use super::*;
@@ -123,4 +125,36 @@ fn categories_are_written_in_the_order_in_which_they_are_shown() {
     assert!(at.is_sorted(), "{at:?}");
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read, of(&report(), None));
+}
+
+#[test]
+fn figures_savings_and_scores_of_what_costs_time_are_in_lighthouses_units() {
+    let mut report = report();
+    let mut check = report.categories[0].checks[0].clone();
+    check.verdict = Verdict::Fail;
+    check.score = Some(0.0);
+    check.details = Some(Details::urls([]));
+    check.figure = Some(Figure {
+        value: 1234.5,
+        unit: Unit::Bytes,
+    });
+    let saving = |id: &str, lcp_ms: f64| CheckResult {
+        id: id.to_owned(),
+        savings: Some(Savings::paints(0.0, lcp_ms)),
+        ..check.clone()
+    };
+    report.categories.push(CategoryResult {
+        id: CategoryId::Performance,
+        title: "Performance".to_owned(),
+        score: None,
+        checks: vec![saving("nothing-gained", 20.0), saving("gained", 30.0)],
+    });
+    let result = of(&report, None);
+    let audits = &result["audits"];
+    assert_eq!(audits["gained"]["numericValue"], 1234.5);
+    assert_eq!(audits["gained"]["numericUnit"], "byte");
+    assert_eq!(audits["gained"]["metricSavings"]["LCP"], 50.0);
+    assert_eq!(audits["gained"]["score"], 0.0);
+    assert_eq!(audits["nothing-gained"]["metricSavings"]["LCP"], 0.0);
+    assert_eq!(audits["nothing-gained"]["score"], 0.5);
 }

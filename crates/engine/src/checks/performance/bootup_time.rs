@@ -78,6 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         true => Outcome::pass().because(summary),
         false => Outcome::fail(summary),
     };
+    let outcome = outcome.measuring(bootup_ms, Unit::Ms);
     Ok(outcome.with(table.into()).saving(Savings {
         tbt_ms: blocked_by_scripts_ms(&trace, facts.get::<Measured>()?.as_ref()),
         ..Savings::default()

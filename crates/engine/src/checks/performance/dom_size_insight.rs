@@ -72,6 +72,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             "{summary} {slow} of their style and layout updates took 40 ms or more."
         )),
     };
+    let outcome = outcome.measuring(size.elements, Unit::Number);
     Ok(outcome.with(table.into()).saving(Savings {
         inp_ms: Some(0.0),
         ..Savings::default()

@@ -2,7 +2,7 @@ use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Cell, Findings, Outcome, Row, SourcePlace, Unit, check, count};
 use crate::facts::{
-    Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, is_compressed, loaded, time_saved,
+    Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
 };
 
 check! {
@@ -21,7 +21,6 @@ check! {
     ///
     /// # Source
     /// Lighthouse 13.5, `legacy-javascript-insight`; trace engine, insights/LegacyJavaScript; legacy-javascript 0.0.1.
-    /// Found by their text alone, not by source maps.
     id: "legacy-javascript-insight",
     pass: "Scripts are made for today's browsers",
     fail: "Scripts carry code for browsers of the past",
@@ -88,22 +87,6 @@ fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
         Row::new([Cell::Source(place), Cell::text(&signal.name), Cell::Nothing])
     });
     Row::new([Cell::url(&script.url), Cell::Nothing, Cell::Bytes(bytes)]).with(parts)
-}
-
-/// What remained of the body on the network, as the trace tells it.
-fn compression(resource: &Resource) -> f64 {
-    if resource.decoded_bytes <= 0.0 {
-        return 1.0;
-    }
-    let share = resource.transfer_bytes / resource.decoded_bytes;
-    // Next to nothing came over the network: a cache answered, and the usual share is taken.
-    let is_cached =
-        resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
-    match (is_cached, is_compressed(resource)) {
-        (true, _) => 0.33,
-        (false, true) => share,
-        (false, false) => 1.0,
-    }
 }
 
 #[cfg(test)]

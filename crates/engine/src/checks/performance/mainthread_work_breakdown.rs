@@ -72,6 +72,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         true => Outcome::pass().because(summary),
         false => Outcome::fail(summary),
     };
+    let outcome = outcome.measuring(total_ms, Unit::Ms);
     Ok(outcome.with(table.into()).saving(Savings {
         tbt_ms: facts.get::<Measured>()?.tbt.ok(),
         ..Savings::default()

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod cls_culprits_insight;
 pub mod document_latency;
 pub mod dom_size_insight;
+pub mod duplicated_javascript;
 pub mod font_display;
 pub mod forced_reflow_insight;
 pub mod image_delivery;

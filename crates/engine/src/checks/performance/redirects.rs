@@ -37,7 +37,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ]);
     if chain.len() < 2 {
         let none = Savings::paints(0.0, 0.0);
-        return Ok(Outcome::pass().with(table.into()).saving(none));
+        return Ok(Outcome::pass()
+            .with(table.into())
+            .measuring(0.0, Unit::Ms)
+            .saving(none));
     }
     let times = chain
         .windows(2)
@@ -51,6 +54,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let summary = count(chain.len() - 1, "redirect", "redirects");
     Ok(Outcome::fail(format!("{summary}, {total_ms:.0} ms."))
         .with(table.rows(rows).into())
+        .measuring(total_ms, Unit::Ms)
         .saving(Savings::paints(total_ms, total_ms)))
 }
 

@@ -1,7 +1,7 @@
 use plumbline_trace::{Milestone, Resource, Trace};
 
 use crate::checks::{Cell, Details, Findings, Outcome, Row, Savings, Unit, check, count};
-use crate::facts::{Facts, Missing, TRACE, document, is_render_blocking, loaded};
+use crate::facts::{Facts, LargestContent, Missing, TRACE, document, is_render_blocking, loaded};
 
 check! {
     /// # What
@@ -54,10 +54,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         "request blocks the first paint",
         "requests block the first paint",
     );
+    // An image comes at its own time, whatever blocked the first paint (trace engine, insights/RenderBlocking).
+    let is_image = facts.get::<LargestContent>()?.image.is_some();
+    let lcp_saved_ms = if is_image { 0.0 } else { saved_ms };
     let details: Details = table(blocking.into_iter().map(row)).into();
     Ok(Outcome::fail(format!("{summary}."))
         .with(details)
-        .saving(Savings::paints(saved_ms, saved_ms)))
+        .saving(Savings::paints(saved_ms, lcp_saved_ms)))
 }
 
 /// What the parser meets in the body blocks only what comes after it; only with the priority of a blocking
@@ -126,6 +129,30 @@ mod tests {
         assert_eq!(sheet(json!({})).judge(CHECK).verdict, Verdict::Pass);
         let of_other_frame = json!({"renderBlocking": "blocking", "frame": "G"});
         assert_eq!(sheet(of_other_frame).judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn the_largest_paint_gains_only_where_it_is_no_image() {
+        let saved = |traced: Traced| {
+            let savings = traced.judge(CHECK).savings.unwrap();
+            (savings.fcp_ms, savings.lcp_ms)
+        };
+        let blocked = || sheet(json!({"renderBlocking": "blocking"}));
+        assert_eq!(saved(blocked()), (Some(400.0), Some(400.0)));
+        let image = "https://example.test/a.png";
+        let candidate =
+            json!({"candidateIndex": 1, "nodeId": 7, "navigationId": "N", "isMainFrame": true});
+        let with_image = blocked()
+            .resource("2.2", image, json!({"resourceType": "Image"}), json!({}))
+            .event(
+                "LargestImagePaint::Candidate",
+                json!({"frame": "F", "data": {"DOMNodeId": 7, "imageUrl": image}}),
+            )
+            .event(
+                "largestContentfulPaint::Candidate",
+                json!({"frame": "F", "data": candidate}),
+            );
+        assert_eq!(saved(with_image), (Some(400.0), Some(0.0)));
     }
 
     #[test]

@@ -43,5 +43,6 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let saved_ms = (response_ms - TARGET_MS).max(0.0);
     Ok(outcome
         .with(table.into())
+        .measuring(response_ms, Unit::Ms)
         .saving(Savings::paints(saved_ms, saved_ms)))
 }

@@ -57,5 +57,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             Cell::Bytes(request.transfer_bytes),
         ])
     }));
-    Ok(outcome.with(table.into()))
+    Ok(outcome
+        .with(table.into())
+        .measuring(total_bytes, Unit::Bytes))
 }

@@ -52,6 +52,7 @@ fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
         name: name(sheet),
         total_bytes,
         wasted_bytes,
+        parts: Vec::new(),
     })
 }
 

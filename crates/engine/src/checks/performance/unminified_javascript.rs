@@ -59,6 +59,7 @@ fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
         },
         total_bytes,
         wasted_bytes,
+        parts: Vec::new(),
     })
 }
 

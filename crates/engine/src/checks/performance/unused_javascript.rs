@@ -1,6 +1,8 @@
 use super::wasted_bytes::{self, Wasting};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Missing, Requests, Script, Scripts, TextKind, script_request};
+use crate::facts::{
+    Artifact, Facts, Missing, Module, Requests, Script, Scripts, TextKind, script_request,
+};
 
 check! {
     /// # What
@@ -17,7 +19,7 @@ check! {
     /// Split bundles by page, and load what a click needs when it is clicked.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unused-javascript`. Parts of a bundle are not told apart by its source map.
+    /// Lighthouse 13.5, `unused-javascript`: by file, and the five largest sources of each where it has a source map.
     id: "unused-javascript",
     pass: "Little JavaScript is loaded in vain",
     fail: "JavaScript is loaded in vain",
@@ -26,6 +28,9 @@ check! {
 }
 
 const MIN_WASTED_BYTES: f64 = 20.0 * 1024.0;
+/// Of a script's source.
+const MIN_PART_BYTES: f64 = 512.0;
+const MAX_PARTS: usize = 5;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
@@ -55,15 +60,68 @@ fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
         name: script.url.clone(),
         total_bytes: (share * coverage.total as f64).round(),
         wasted_bytes: (share * coverage.unused as f64).round(),
+        parts: Vec::new(),
     };
-    (wasting.wasted_bytes > MIN_WASTED_BYTES).then_some(wasting)
+    (wasting.wasted_bytes > MIN_WASTED_BYTES).then(|| Wasting {
+        parts: parts(script, share),
+        ..wasting
+    })
+}
+
+/// The sources that most of what was not called came from.
+fn parts(script: &Script, share: f64) -> Vec<Wasting> {
+    let map = script.source_map.as_ref();
+    let Some((map, modules)) = map.and_then(|map| Some((map, map.modules.as_ref()?))) else {
+        return Vec::new();
+    };
+    let beginning = common_beginning(modules);
+    let mapped: u64 = modules.iter().map(|module| module.length).sum();
+    let unmapped = (script.length.saturating_sub(mapped), map.unmapped_unused);
+    let mut parts: Vec<(String, u64, u64)> = modules
+        .iter()
+        .map(|module| {
+            let name = match beginning.is_empty() {
+                true => module.source.clone(),
+                false => format!("…{}", &module.source[beginning.len()..]),
+            };
+            (name, module.length, module.unused)
+        })
+        .chain([("(unmapped)".to_owned(), unmapped.0, unmapped.1)])
+        .collect();
+    parts.sort_by_key(|(_, _, unused)| std::cmp::Reverse(*unused));
+    let bytes = |units: u64| (units as f64 * share).round();
+    parts
+        .into_iter()
+        .take(MAX_PARTS)
+        .map(|(name, length, unused)| Wasting {
+            name,
+            total_bytes: bytes(length),
+            wasted_bytes: bytes(unused),
+            parts: Vec::new(),
+        })
+        .filter(|part| part.wasted_bytes >= MIN_PART_BYTES)
+        .collect()
+}
+
+/// What all names begin with, which is where the build lay. Names in order differ most at both ends.
+fn common_beginning(modules: &[Module]) -> &str {
+    let names = || modules.iter().map(|module| module.source.as_str());
+    let (Some(first), Some(last)) = (names().min(), names().max()) else {
+        return "";
+    };
+    let same = first.char_indices().zip(last.chars());
+    let end = same
+        .filter(|((_, a), b)| a != b)
+        .map(|((at, _), _)| at)
+        .next();
+    &first[..end.unwrap_or(first.len())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
+    use crate::checks::{Cell, Details, Verdict};
 
     fn verdict(scripts: &str) -> Verdict {
         Visit::new().with("scripts", scripts).verdict(CHECK)
@@ -93,5 +151,32 @@ mod tests {
         let of_yesterday = r#"[{"url": "https://a.test/a.js", "length": 100000}]"#;
         assert_eq!(verdict(of_yesterday), Verdict::CouldNotMeasure);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+
+    #[test]
+    fn the_sources_of_a_bundle_are_told_apart() {
+        let script = r#"[{"url": "https://a.test/a.js", "length": 300000,
+            "coverage": {"total": 300000, "unused": 200000},
+            "sourceMap": {"unmappedUnused": 9000, "modules": [
+                {"source": "build/src/a.js", "length": 200000, "unused": 150000},
+                {"source": "build/src/small.js", "length": 1600, "unused": 1500},
+                {"source": "build/lib/b.js", "length": 60000, "unused": 40000}]}}]"#;
+        let outcome = Visit::new().with("scripts", script).judge(CHECK);
+        let Some(Details::Findings(table)) = outcome.details else {
+            panic!("no table");
+        };
+        let rows = table.rows[0].sub_rows.iter();
+        let parts: Vec<(&Cell, &Cell)> = rows.map(|row| (&row.cells[0], &row.cells[2])).collect();
+        // As a third of the length came over the network.
+        let part = |name: &str, bytes| (Cell::text(name), Cell::Bytes(bytes));
+        let expected = [
+            part("…src/a.js", 49_500.0),
+            part("…lib/b.js", 13_200.0),
+            part("(unmapped)", 2_970.0),
+        ];
+        assert_eq!(
+            parts,
+            expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>()
+        );
     }
 }

@@ -10,6 +10,8 @@ pub(super) struct Wasting {
     pub(super) name: String,
     pub(super) total_bytes: f64,
     pub(super) wasted_bytes: f64,
+    /// What of the file it is, where that is known.
+    pub(super) parts: Vec<Wasting>,
 }
 
 /// The largest waste first. `one` and `many` say what the files are.
@@ -31,15 +33,22 @@ pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &
         ("wastedBytes", "Wasted", Unit::Bytes),
     ])
     .rows(found.iter().map(|wasting| {
-        Row::new([
-            Cell::url(&wasting.name),
-            Cell::Bytes(wasting.total_bytes),
-            Cell::Bytes(wasting.wasted_bytes),
-        ])
+        let parts = wasting
+            .parts
+            .iter()
+            .map(|part| row(Cell::text(&part.name), part));
+        row(Cell::url(&wasting.name), wasting).with(parts)
     }));
+    let saved_ms = savings.lcp_ms.unwrap_or(0.0);
     outcome
         .with(table.into())
+        .measuring(saved_ms, Unit::Ms)
         .saving(savings.with_bytes(wasted_bytes))
+}
+
+fn row(name: Cell, wasting: &Wasting) -> Row {
+    let bytes = [wasting.total_bytes, wasting.wasted_bytes].map(Cell::Bytes);
+    Row::new([name].into_iter().chain(bytes))
 }
 
 fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
