@@ -122,6 +122,42 @@ async fn a_wrong_key_is_refused_with_a_page() {
 }
 
 #[tokio::test]
+async fn wrong_keys_at_the_sign_in_count_with_those_at_the_api_and_a_proven_key_still_opens() {
+    let rig = Rig::with_pages_and(|app| app.limits.failed_keys_per_minute = 3).await;
+    let attempt = |key: &str| form("/sign-in", &format!("to=/history&key={key}"));
+    sign_in(&rig, &rig.key).await;
+    rig.check(
+        get("/v1/credits").key("wrong"),
+        401,
+        failure("Unauthorized"),
+    )
+    .await;
+    for _ in 0..2 {
+        assert_eq!(rig.browse(&attempt("wrong")).await.status, 401);
+    }
+    let unproven = rig.new_key(&rig.account_id, None).await;
+    for key in ["wrong", unproven.as_str()] {
+        let refused = rig.browse(&attempt(key)).await;
+        assert_eq!(refused.status, 429);
+        assert_is_page(&refused);
+        assert_eq!(refused.header("retry-after"), Some("60"));
+        assert_eq!(refused.header("set-cookie"), None);
+        assert!(refused.text().contains("Try again in 60 seconds"));
+        assert!(refused.text().contains("Access key"), "the form is there");
+    }
+    rig.check(
+        get("/v1/credits").key("wrong"),
+        429,
+        failure("Too Many Failed Keys"),
+    )
+    .await;
+    sign_in(&rig, &rig.key).await;
+    rig.clock
+        .fetch_add(20_000, std::sync::atomic::Ordering::SeqCst);
+    sign_in(&rig, &unproven).await;
+}
+
+#[tokio::test]
 async fn what_another_site_sends_is_not_obeyed() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
