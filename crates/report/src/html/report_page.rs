@@ -57,6 +57,7 @@ struct ReportTemplate<'a> {
     rings: Vec<Ring>,
     metrics: Vec<MetricCard>,
     still: Option<Still>,
+    outline: Option<String>,
     shot: Option<Shot>,
     film: Option<FilmView>,
     fixes: Vec<Fix>,
@@ -106,6 +107,11 @@ fn template<'a>(
     let (shot, still) = exhibits
         .and_then(|exhibits| load::shot(exhibits, source))
         .unzip();
+    let outline = exhibits
+        .zip(load::largest_content(report))
+        .and_then(|(exhibits, rect)| load::outline(exhibits, rect));
+    let film = exhibits.and_then(|exhibits| load::film(exhibits, source));
+    let film = film.map(|film| film.outlined(outline.as_deref().filter(|_| stood_still(report))));
     ReportTemplate {
         chrome,
         title: format!("Audit of {}", in_short(&url)),
@@ -146,13 +152,20 @@ fn template<'a>(
             .collect(),
         still,
         shot,
-        film: exhibits.and_then(|exhibits| load::film(exhibits, source)),
+        film,
+        outline,
         waterfall: exhibits.map(load::waterfall),
         types: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_type)),
         hosts: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_host)),
         environment: environment::rows(report),
         warnings: report.warnings.clone(),
     }
+}
+
+/// A page that shifted less than is good looks at every time much as it does at the end.
+fn stood_still(report: &Report) -> bool {
+    let cls = report.metrics.as_ref().and_then(|metrics| metrics.cls);
+    cls.is_some_and(|cls| cls.value <= 0.1)
 }
 
 /// Host and path, as long as a title may be.
