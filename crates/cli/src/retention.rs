@@ -1,49 +1,16 @@
 //! Forgets what has been kept long enough: by itself, and when an operator asks.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{FileBlobs, Retention, Store, StoreError, Timestamp};
-use tokio::task::spawn_blocking;
+use plumbline_store::{Retention, Store, StoreError, Timestamp};
 
+use crate::blobs::KeptBlobs;
 use crate::clock::now;
-use crate::exit::Exit;
 
 /// Deleted at a time, so that a start never waits long behind it.
 const AT_ONCE: u32 = 200;
 const EVERY: Duration = Duration::from_secs(60 * 60);
-
-/// What is kept beside the database, by audit id.
-#[derive(Debug, Clone)]
-pub struct KeptBlobs {
-    /// The evidence.
-    pub bundles: FileBlobs,
-    /// What pages show beside a report.
-    pub exhibits: FileBlobs,
-}
-
-impl KeptBlobs {
-    pub fn open(data: &Path) -> Result<Self, Exit> {
-        let open = |kind: &str| {
-            FileBlobs::open(&data.join(kind))
-                .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
-        };
-        Ok(Self {
-            bundles: open("bundles")?,
-            exhibits: open("exhibits")?,
-        })
-    }
-
-    /// What stays behind after a failure here goes when it is old.
-    fn remove(&self, audit_id: &str) {
-        for blobs in [&self.bundles, &self.exhibits] {
-            if let Err(error) = blobs.remove(audit_id) {
-                tracing::warn!(audit = audit_id, %error, "a file could not be removed");
-            }
-        }
-    }
-}
 
 /// What is kept, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -78,13 +45,10 @@ pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Kee
             Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
             Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
         }
-        let old = blobs.bundles.clone();
-        let removed =
-            spawn_blocking(move || old.remove_older(keep.bundles, SystemTime::now())).await;
-        match removed {
-            Ok(Ok(0)) => {}
-            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
-            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
+        let removed = blobs.bundles.remove_older(keep.bundles, SystemTime::now());
+        match removed.await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "old bundles are removed"),
             Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
         }
     }
@@ -103,16 +67,8 @@ pub async fn forget(
             return Ok(forgotten);
         }
         forgotten += round.audit_ids.len() as u64;
-        let blobs = blobs.clone();
-        let removed = spawn_blocking(move || {
-            for id in &round.audit_ids {
-                blobs.remove(id);
-            }
-        });
-        if removed.await.is_err() {
-            return Err(StoreError::Backend(
-                "removing files was cut short".to_owned(),
-            ));
+        for id in &round.audit_ids {
+            blobs.remove(id).await;
         }
     }
 }

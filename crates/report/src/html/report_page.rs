@@ -23,6 +23,8 @@ pub struct ReportPage<'a> {
     pub report: &'a str,
     /// Packed; none where they are gone.
     pub exhibits: Option<&'a [u8]>,
+    /// They may still be there, but where they are kept does not answer.
+    pub is_unreachable: bool,
     /// Where the page stands: its pictures are below it.
     pub path: &'a str,
     pub sharing: Sharing<'a>,
@@ -67,6 +69,7 @@ struct ReportTemplate<'a> {
     hosts: Vec<ShareView>,
     environment: Vec<(&'static str, String)>,
     warnings: Vec<String>,
+    is_unreachable: bool,
 }
 
 struct FailureView {
@@ -83,6 +86,7 @@ pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
     let template = ReportTemplate {
         audit_id: Some(page.audit_id),
         sharing: page.sharing,
+        is_unreachable: page.is_unreachable,
         when: Some(date(page.created_at_ms)),
         ..template(&page.chrome, &report, exhibits.as_ref(), &source)
     };
@@ -159,6 +163,7 @@ fn template<'a>(
         hosts: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_host)),
         environment: environment::rows(report),
         warnings: report.warnings.clone(),
+        is_unreachable: false,
     }
 }
 

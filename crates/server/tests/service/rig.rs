@@ -79,7 +79,7 @@ impl Rig {
         if pages {
             app.pages = Some(Pages {
                 store: store.clone(),
-                exhibits: FileBlobs::open(&dir.path().join("exhibits")).unwrap(),
+                exhibits: Arc::new(FileBlobs::open(&dir.path().join("exhibits")).unwrap()),
                 phases: phases.clone(),
             });
         }
