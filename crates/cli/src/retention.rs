@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{Retention, Store, StoreError, Timestamp};
+use plumbline_store::{Blobs, Retention, Store, StoreError, Timestamp};
 
 use crate::blobs::KeptBlobs;
 use crate::clock::now;
@@ -11,6 +11,7 @@ use crate::clock::now;
 /// Deleted at a time, so that a start never waits long behind it.
 const AT_ONCE: u32 = 200;
 const EVERY: Duration = Duration::from_secs(60 * 60);
+const HOURS_A_DAY: u64 = 24;
 
 /// What is kept, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -38,19 +39,27 @@ fn before(now: Timestamp, age: Duration) -> Timestamp {
 /// Now and every hour.
 pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Keep) {
     let mut hour = tokio::time::interval(EVERY);
-    loop {
+    for hours in 0_u64.. {
         hour.tick().await;
         match forget(&*store, &blobs, keep.retention(now())).await {
             Ok(0) => {}
             Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
             Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
         }
-        let removed = blobs.bundles.remove_older(keep.bundles, SystemTime::now());
-        match removed.await {
-            Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "old bundles are removed"),
-            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+        remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
+        // Exhibits go with their audits. What stayed because it could not be removed then goes a day later;
+        // all of them are looked through for it, so not every hour.
+        if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
+            remove_older(&*blobs.exhibits, age + EVERY * 24, "exhibits").await;
         }
+    }
+}
+
+async fn remove_older(blobs: &dyn Blobs, age: Duration, what: &str) {
+    match blobs.remove_older(age, SystemTime::now()).await {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, what, "old blobs are removed"),
+        Err(error) => tracing::warn!(%error, what, "old blobs could not be removed"),
     }
 }
 
