@@ -47,6 +47,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub data: DataArgs,
     #[command(flatten)]
+    pub blobs: BlobArgs,
+    #[command(flatten)]
     pub browser: BrowserArgs,
     #[command(flatten)]
     pub targets: TargetArgs,
@@ -105,6 +107,24 @@ pub struct DataArgs {
     /// Where everything is kept [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+/// Secrets are no arguments: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BlobArgs {
+    /// Where evidence is kept; a bucket's keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY [default: the data directory]
+    #[arg(
+        long,
+        env = "PLUMBLINE_BLOBS",
+        value_name = "file:DIR|s3://BUCKET[/PREFIX]"
+    )]
+    pub blobs: Option<String>,
+    /// Where the bucket is, unless it is Amazon's
+    #[arg(long, env = "PLUMBLINE_S3_ENDPOINT", value_name = "URL")]
+    pub s3_endpoint: Option<String>,
+    /// The bucket's region [default: us-east-1]
+    #[arg(long, env = "PLUMBLINE_S3_REGION", value_name = "REGION")]
+    pub s3_region: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -327,4 +347,6 @@ pub struct AdminRetentionArgs {
     pub keep_audits_per_account: Option<u64>,
     #[command(flatten)]
     pub data: DataArgs,
+    #[command(flatten)]
+    pub blobs: BlobArgs,
 }

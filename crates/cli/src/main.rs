@@ -1,6 +1,7 @@
 //! The binary: reads what it is asked for, wires the rooms together, and owns no logic of theirs.
 
 mod args;
+mod blobs;
 mod budget;
 mod clock;
 mod command;

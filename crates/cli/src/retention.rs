@@ -1,49 +1,17 @@
 //! Forgets what has been kept long enough: by itself, and when an operator asks.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{FileBlobs, Retention, Store, StoreError, Timestamp};
-use tokio::task::spawn_blocking;
+use plumbline_store::{Blobs, Retention, Store, StoreError, Timestamp};
 
+use crate::blobs::KeptBlobs;
 use crate::clock::now;
-use crate::exit::Exit;
 
 /// Deleted at a time, so that a start never waits long behind it.
 const AT_ONCE: u32 = 200;
 const EVERY: Duration = Duration::from_secs(60 * 60);
-
-/// What is kept beside the database, by audit id.
-#[derive(Debug, Clone)]
-pub struct KeptBlobs {
-    /// The evidence.
-    pub bundles: FileBlobs,
-    /// What pages show beside a report.
-    pub exhibits: FileBlobs,
-}
-
-impl KeptBlobs {
-    pub fn open(data: &Path) -> Result<Self, Exit> {
-        let open = |kind: &str| {
-            FileBlobs::open(&data.join(kind))
-                .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))
-        };
-        Ok(Self {
-            bundles: open("bundles")?,
-            exhibits: open("exhibits")?,
-        })
-    }
-
-    /// What stays behind after a failure here goes when it is old.
-    fn remove(&self, audit_id: &str) {
-        for blobs in [&self.bundles, &self.exhibits] {
-            if let Err(error) = blobs.remove(audit_id) {
-                tracing::warn!(audit = audit_id, %error, "a file could not be removed");
-            }
-        }
-    }
-}
+const HOURS_A_DAY: u64 = 24;
 
 /// What is kept, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -71,22 +39,27 @@ fn before(now: Timestamp, age: Duration) -> Timestamp {
 /// Now and every hour.
 pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Keep) {
     let mut hour = tokio::time::interval(EVERY);
-    loop {
+    for hours in 0_u64.. {
         hour.tick().await;
         match forget(&*store, &blobs, keep.retention(now())).await {
             Ok(0) => {}
             Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
             Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
         }
-        let old = blobs.bundles.clone();
-        let removed =
-            spawn_blocking(move || old.remove_older(keep.bundles, SystemTime::now())).await;
-        match removed {
-            Ok(Ok(0)) => {}
-            Ok(Ok(removed)) => tracing::info!(removed, "old bundles are removed"),
-            Ok(Err(error)) => tracing::warn!(%error, "old bundles could not be removed"),
-            Err(error) => tracing::warn!(%error, "old bundles could not be removed"),
+        remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
+        // Exhibits go with their audits. What stayed because it could not be removed then goes a day later;
+        // all of them are looked through for it, so not every hour.
+        if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
+            remove_older(&*blobs.exhibits, age + EVERY * 24, "exhibits").await;
         }
+    }
+}
+
+async fn remove_older(blobs: &dyn Blobs, age: Duration, what: &str) {
+    match blobs.remove_older(age, SystemTime::now()).await {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, what, "old blobs are removed"),
+        Err(error) => tracing::warn!(%error, what, "old blobs could not be removed"),
     }
 }
 
@@ -103,16 +76,8 @@ pub async fn forget(
             return Ok(forgotten);
         }
         forgotten += round.audit_ids.len() as u64;
-        let blobs = blobs.clone();
-        let removed = spawn_blocking(move || {
-            for id in &round.audit_ids {
-                blobs.remove(id);
-            }
-        });
-        if removed.await.is_err() {
-            return Err(StoreError::Backend(
-                "removing files was cut short".to_owned(),
-            ));
+        for id in &round.audit_ids {
+            blobs.remove(id).await;
         }
     }
 }

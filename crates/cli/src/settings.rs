@@ -13,7 +13,7 @@ use plumbline_link::AllowTarget;
 use plumbline_server::{Limits, Patience};
 use serde::Deserialize;
 
-use crate::args::{BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
+use crate::args::{BlobArgs, BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
 
@@ -33,6 +33,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct ServeSettings {
     pub listen: SocketAddr,
     pub data: PathBuf,
+    pub blobs: BlobArgs,
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
     pub slots: usize,
@@ -59,6 +60,9 @@ pub struct TargetSettings {
 struct File {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
+    blobs: Option<String>,
+    s3_endpoint: Option<String>,
+    s3_region: Option<String>,
     #[serde(default)]
     allow_target: Vec<String>,
     location: Option<String>,
@@ -108,6 +112,11 @@ impl ServeSettings {
             data: data_dir(DataArgs {
                 data: args.data.data.or(file.data),
             })?,
+            blobs: BlobArgs {
+                blobs: args.blobs.blobs.or(file.blobs),
+                s3_endpoint: args.blobs.s3_endpoint.or(file.s3_endpoint),
+                s3_region: args.blobs.s3_region.or(file.s3_region),
+            },
             launch: launch_options(browser),
             targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),

@@ -10,12 +10,11 @@ use plumbline_bundle::Phase;
 use plumbline_engine::report::Report;
 use plumbline_server::{AuditFigures, Metrics, Phases};
 use plumbline_store::{
-    AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
+    AuditError, Blobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
 };
-use tokio::task::spawn_blocking;
 
+use crate::blobs::KeptBlobs;
 use crate::clock::now;
-use crate::retention::KeptBlobs;
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
 /// so a lease signed like this by anybody else belongs to a process that is dead.
@@ -67,14 +66,10 @@ impl StoreWork {
     }
 
     /// Before the report, so that a report's evidence is there when the report is. What a lost lease
-    /// leaves behind goes when it is old. A full disk costs the evidence, not the audit.
-    async fn keep(&self, blobs: &FileBlobs, audit_id: String, bytes: Vec<u8>) {
-        let blobs = blobs.clone();
-        let kept = spawn_blocking(move || blobs.put(&audit_id, &bytes)).await;
-        match kept {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "evidence could not be kept"),
-            Err(error) => tracing::error!(%error, "evidence could not be kept"),
+    /// leaves behind goes when it is old. A full disk, or a bucket out of reach, costs the evidence, not the audit.
+    async fn keep(&self, blobs: &dyn Blobs, audit_id: &str, bytes: Vec<u8>) {
+        if let Err(error) = blobs.put(audit_id, bytes).await {
+            tracing::error!(%error, "evidence could not be kept");
         }
     }
 
@@ -138,7 +133,7 @@ impl Work for StoreWork {
             (&self.blobs.exhibits, exhibits),
         ] {
             if let Some(bytes) = bytes {
-                self.keep(blobs, lease.audit_id.clone(), bytes).await;
+                self.keep(&**blobs, &lease.audit_id, bytes).await;
             }
         }
         let figures = figures(&report);

@@ -55,9 +55,12 @@ for (const button of all(".js-print")) {
   button.hidden = false;
   button.addEventListener("click", () => print());
 }
-addEventListener("beforeprint", () => {
-  for (const details of all(".check.poor")) details.open = true;
-});
+// The stylesheet opens what failed on paper; browsers that cannot style closed content need it open.
+if (!CSS.supports("selector(::details-content)")) {
+  addEventListener("beforeprint", () => {
+    for (const details of all(".check.poor, .check.middling, .folded")) details.open = true;
+  });
+}
 
 const phases = document.querySelector(".js-phases");
 if (phases && window.EventSource) {

@@ -151,6 +151,7 @@ fn page(report: &Report, exhibits: Option<&[u8]>) -> String {
         created_at_ms: 0,
         report: &serde_json::to_string(report).unwrap(),
         exhibits,
+        is_unreachable: false,
         path: "/reports/aud_1",
         sharing: Sharing::Off,
     })

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use axum::{extract::FromRequestParts, http::request::Parts};
 use plumbline_store::{Key, KeyDigest, KeyRecord, Timestamp};
 
@@ -66,9 +68,19 @@ impl Starter {
 }
 
 async fn prove(parts: &Parts, service: &Shared) -> Result<(KeyRecord, Notes, Timestamp), Failure> {
-    let now = (service.app.clock)();
     let from = peer::address_of(parts, &service.app.limits);
-    let key = presented_key(parts);
+    let record = prove_key(presented_key(parts), from, service).await?;
+    Ok((record, Notes::of(parts), (service.app.clock)()))
+}
+
+/// The record of a key that is right. A wrong one counts against the address it came from, whichever
+/// door it was tried at.
+pub(crate) async fn prove_key(
+    key: Option<Key>,
+    from: IpAddr,
+    service: &Shared,
+) -> Result<KeyRecord, Failure> {
+    let now = (service.app.clock)();
     service.wrong_keys.check(from, key.as_ref(), now)?;
     let proven = match &key {
         Some(key) => usable(key, service, now).await?,
@@ -77,7 +89,7 @@ async fn prove(parts: &Parts, service: &Shared) -> Result<(KeyRecord, Notes, Tim
     match (key, proven) {
         (Some(key), Some(record)) => {
             service.wrong_keys.proved(&key);
-            Ok((record, Notes::of(parts), now))
+            Ok(record)
         }
         _ => {
             service.wrong_keys.failed(from, now);

@@ -33,7 +33,7 @@ use std::{
 };
 
 use plumbline_catalog::Catalog;
-use plumbline_store::{FileBlobs, Store, Timestamp};
+use plumbline_store::{Blobs, Store, Timestamp};
 use tokio::sync::watch;
 
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
@@ -49,7 +49,7 @@ pub struct App {
     pub catalog: Arc<Catalog>,
     pub may_visit: MayVisit,
     /// The evidence of audits, by audit id; none where it is not kept.
-    pub bundles: Option<FileBlobs>,
+    pub bundles: Option<Arc<dyn Blobs>>,
     pub clock: Clock,
     pub limits: Limits,
     /// Without, there is only the API.

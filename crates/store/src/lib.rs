@@ -15,7 +15,7 @@ mod store;
 mod submission;
 mod types;
 
-pub use blobs::FileBlobs;
+pub use blobs::{Blobs, FileBlobs, S3Blobs, S3Place};
 pub use delivery::{Delivery, DeliveryDepth, Settled};
 pub use key::{Key, KeyDigest, random_text};
 pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};

@@ -117,6 +117,49 @@
     return {left, top, width, height};
   };
 
+  // What clips an element: not what it is positioned past (CSS 2.2, 11.1.1), and not the root, whose overflow
+  // is the viewport's; nor the body where it gives its own to the root (CSS Overflow 3, 3.3).
+  const clips = (around) => {
+    const {overflowX, overflowY} = getComputedStyle(around);
+    if (overflowX === 'visible' && overflowY === 'visible') return false;
+    if (around === document.documentElement) return false;
+    const root = getComputedStyle(document.documentElement);
+    return around !== document.body || root.overflowX !== 'visible' || root.overflowY !== 'visible';
+  };
+
+  // Many elements share their ancestors.
+  const known = new Map();
+  const frameOf = (around) => {
+    if (!known.has(around)) {
+      const edge = clips(around) ? around.getBoundingClientRect() : null;
+      known.set(around, {position: getComputedStyle(around).position, edge});
+    }
+    return known.get(around);
+  };
+
+  // The part that is left of an element's box; null where that is all of it.
+  const seenOf = (element) => {
+    const box = element.getBoundingClientRect();
+    let {left, top, right, bottom} = box;
+    let position = getComputedStyle(element).position;
+    const parent = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host;
+    for (let around = parent(element); around && position !== 'fixed'; around = parent(around)) {
+      const frame = frameOf(around);
+      if (position === 'absolute' && frame.position === 'static') continue;
+      if (frame.edge) {
+        const {edge} = frame;
+        left = Math.max(left, edge.left);
+        top = Math.max(top, edge.top);
+        right = Math.min(right, edge.right);
+        bottom = Math.min(bottom, edge.bottom);
+      }
+      position = frame.position;
+    }
+    const [width, height] = [Math.max(0, right - left), Math.max(0, bottom - top)];
+    const whole = Math.abs(width - box.width) < 1 && Math.abs(height - box.height) < 1;
+    return whole ? null : rounded({left, top, width, height});
+  };
+
   const rounded = (rect) =>
     Object.fromEntries(Object.entries(rect).map(([side, px]) => [side, Math.round(px)]));
 
@@ -124,12 +167,14 @@
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement ?? node.host;
     if (!element) return null;
     const selector = selectorOf(element);
+    const seen = seenOf(element);
     return {
       selector,
       snippet: snippetOf(element),
       label: labelOf(element) || selector,
       path: pathOf(element),
       rect: rounded(rectOf(element)),
+      ...(seen && {seen}),
     };
   };
 

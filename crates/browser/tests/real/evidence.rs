@@ -90,3 +90,22 @@ async fn a_page_that_was_left_is_kept_or_says_why_not() {
     });
     assert_eq!(documents.count(), 1);
 }
+
+#[tokio::test]
+async fn elements_say_how_much_of_them_the_scrollers_around_them_leave_to_be_seen() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("scrolls-inside.html"))).await;
+    let anchors = artifact(&bundle, "anchors");
+    let seen = |id: &str| {
+        let mut links = anchors.as_array().unwrap().iter();
+        let link = links.find(|link| link["id"] == id).unwrap();
+        link["node"].get("seen").cloned()
+    };
+    // The inner scroller begins at 150 of 200, and what is in it is 60 high.
+    let part = serde_json::json!({"left": 0, "top": 150, "width": 120, "height": 50});
+    assert_eq!(seen("part"), Some(part));
+    assert_eq!(seen("none").unwrap()["height"], 0);
+    for whole in ["absolute", "fixed", "whole"] {
+        assert_eq!(seen(whole), None, "{whole}");
+    }
+}

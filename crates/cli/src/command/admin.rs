@@ -1,13 +1,16 @@
 //! `admin`: what an operator asks and decides, on the data directory, also while a server runs.
 
+use std::path::PathBuf;
+
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{Retention, SqliteStore, Store, StoreError, Timestamp};
 
 use crate::args::{AdminCommand, AdminRetentionArgs, AdminSecretArgs, DataArgs};
+use crate::blobs::KeptBlobs;
 use crate::clock::now;
 use crate::command::serve::database;
 use crate::exit::Exit;
-use crate::retention::{self, KeptBlobs};
+use crate::retention;
 use crate::settings::data_dir;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -25,7 +28,7 @@ pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
 }
 
 async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
-    let accounts = open(data)?.0.accounts().await.map_err(Exit::failed)?;
+    let accounts = open(data)?.1.accounts().await.map_err(Exit::failed)?;
     println!(
         "{:<18}{:<24}{:>10}{:>6}{:>10}{:>12}  CREATED",
         "ACCOUNT", "NAME", "CREDITS", "KEYS", "AUDITS", "UNFINISHED"
@@ -47,7 +50,7 @@ async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn queue(data: DataArgs) -> Result<Exit, Exit> {
-    let (store, _) = open(data)?;
+    let (_, store) = open(data)?;
     let depth = store.queue_depth().await.map_err(Exit::failed)?;
     let webhooks = store.delivery_depth().await.map_err(Exit::failed)?;
     println!("{} waiting, {} running", depth.waiting, depth.running);
@@ -76,7 +79,7 @@ async fn queue(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn webhook_secret(args: AdminSecretArgs) -> Result<Exit, Exit> {
-    let (store, _) = open(args.data)?;
+    let (_, store) = open(args.data)?;
     match store.webhook_secret(&args.account, args.rotate).await {
         Ok(secret) => {
             println!("{secret}");
@@ -93,7 +96,9 @@ async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
             "say what to keep: --keep-audits-days DAYS, --keep-audits-per-account N, or both",
         ));
     }
-    let (store, blobs) = open(args.data)?;
+    let blobs = args.blobs;
+    let (data, store) = open(args.data)?;
+    let blobs = KeptBlobs::open(&blobs, &data)?;
     let retention = Retention {
         accepted_before: args
             .keep_audits_days
@@ -107,8 +112,8 @@ async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-fn open(args: DataArgs) -> Result<(SqliteStore, KeptBlobs), Exit> {
+fn open(args: DataArgs) -> Result<(PathBuf, SqliteStore), Exit> {
     let data = data_dir(args)?;
     let store = SqliteStore::open(&database(&data)).map_err(Exit::failed)?;
-    Ok((store, KeptBlobs::open(&data)?))
+    Ok((data, store))
 }

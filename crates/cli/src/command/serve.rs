@@ -18,9 +18,10 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, ServeArgs};
+use crate::blobs::KeptBlobs;
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::retention::{KeptBlobs, forget_by_itself};
+use crate::retention::forget_by_itself;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
 use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
@@ -46,7 +47,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
-    let blobs = KeptBlobs::open(&settings.data)?;
+    let blobs = KeptBlobs::open(&settings.blobs, &settings.data)?;
+    blobs.check().await?;
     let pages = Pages {
         store: database,
         exhibits: blobs.exhibits.clone(),

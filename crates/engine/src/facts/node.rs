@@ -14,6 +14,17 @@ pub struct Node {
     pub path: String,
     /// Where it was when it was looked at; none where it takes no place.
     pub rect: Option<Rect>,
+    /// The part of `rect` that the scrollers and clips around it leave to be seen, of no size where they
+    /// leave nothing; none where they leave all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Rect>,
+}
+
+impl Node {
+    /// Where a picture of the page shows it.
+    pub fn in_picture(&self) -> Option<Rect> {
+        self.seen.or(self.rect)
+    }
 }
 
 /// In CSS pixels from the top left of the viewport.

@@ -271,7 +271,7 @@ pub(super) fn element_views(
             selector: item.node.selector.clone(),
             snippet: item.node.snippet.clone(),
             note: item.note.clone(),
-            crop: shot.and_then(|shot| crop(shot, item.node.rect?)),
+            crop: shot.and_then(|shot| crop(shot, item.node.in_picture()?)),
         })
         .collect()
 }

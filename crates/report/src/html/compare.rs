@@ -9,10 +9,11 @@ use plumbline_engine::exhibits::Exhibits;
 use plumbline_engine::report::Report;
 
 use super::HtmlError;
-use super::charts::{self, Axis};
+use super::charts::Axis;
 use super::chrome::Chrome;
-use super::figures::{Grade, bytes, date};
+use super::figures::{Grade, bytes, date, in_short};
 use super::load::{FilmView, film_until};
+use super::pairs::{PairsView, pairs};
 use super::pictures::Source;
 use super::summary::{METRICS, metric, value_text};
 
@@ -31,6 +32,8 @@ struct CompareTemplate<'a> {
     sides: [SideView; 2],
     same_conditions: bool,
     rows: Vec<Row>,
+    /// None where one of the two is no longer kept.
+    requests: Option<PairsView>,
     fixed: Vec<Change>,
     broken: Vec<Change>,
 }
@@ -42,7 +45,6 @@ struct SideView {
     when: String,
     conditions: String,
     film: Option<FilmView>,
-    waterfall: Option<String>,
 }
 
 struct Row {
@@ -86,16 +88,15 @@ pub fn compare_page(
                 .clone()
                 .unwrap_or_else(|| report.requested_url.clone()),
             when: date(compared.created_at_ms),
-            conditions: format!(
-                "{} · {} · {}",
-                conditions.device.name, conditions.network.name, conditions.location.name
-            ),
+            conditions: [
+                &conditions.device.name,
+                &conditions.network.name,
+                &conditions.location.name,
+            ]
+            .map(|name| in_short(name))
+            .join(" · "),
             film: exhibits
                 .and_then(|exhibits| film_until(exhibits, &Source::Below(path.clone()), film_ms)),
-            waterfall: exhibits.map(|exhibits| {
-                let said = format!("{name}: waterfall of {} requests", exhibits.requests.len());
-                charts::overview(&exhibits.requests, axis, &said)
-            }),
             href: path,
         }
     };
@@ -105,6 +106,10 @@ pub fn compare_page(
         chrome,
         same_conditions: sides[0].conditions == sides[1].conditions,
         sides,
+        requests: exhibits[0]
+            .as_ref()
+            .zip(exhibits[1].as_ref())
+            .map(|(before, after)| pairs(before, after, axis)),
         rows: rows(&reports, [exhibits[0].as_ref(), exhibits[1].as_ref()]),
         fixed,
         broken,
@@ -130,9 +135,7 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
             let text = score.map_or("–".to_owned(), |score| score.to_string());
             (Grade::of_score(score).class(), text)
         });
-        rows.push(row(name, numbers, shown, true, |change| {
-            format!("{change:+.0}")
-        }));
+        rows.push(row(name, numbers, shown, true, whole));
     }
     for (kind, name, _) in METRICS {
         let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
@@ -168,10 +171,14 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
     let counts = exhibits.map(|exhibits| exhibits.map(|exhibits| exhibits.requests.len()));
     let shown = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
     let numbers = counts.map(|count| count.map(|count| count as f64));
-    rows.push(row("Requests", numbers, shown, false, |change| {
-        format!("{change:+.0}")
-    }));
+    rows.push(row("Requests", numbers, shown, false, whole));
     rows
+}
+
+/// With the sign that stands as high as the digits.
+fn whole(change: f64) -> String {
+    let sign = if change < 0.0 { '−' } else { '+' };
+    format!("{sign}{:.0}", change.abs())
 }
 
 fn row(

@@ -101,6 +101,20 @@ pub(super) fn date(ms_since_epoch: i64) -> String {
     time.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
+/// `15 Nov 2026`.
+pub(super) fn day(ms_since_epoch: i64) -> String {
+    date(ms_since_epoch)
+        .split(',')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// A name of the catalog without its figures, for lists: `Slow 4G` of `Slow 4G (1.6 Mbps down …)`.
+pub(super) fn in_short(name: &str) -> &str {
+    name.split_once(" (").map_or(name, |(short, _)| short)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +134,9 @@ mod tests {
         assert_eq!(bytes(9_332), "9.3\u{a0}kB");
         assert_eq!(bytes(186_877), "187\u{a0}kB");
         assert_eq!(bytes(1_250_000), "1.25\u{a0}MB");
+        assert_eq!(day(1_800_000_000_000), "15 Jan 2027");
+        assert_eq!(in_short("Slow 4G (1.6 Mbps down)"), "Slow 4G");
+        assert_eq!(in_short("Dallas, Texas, USA"), "Dallas, Texas, USA");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use plumbline_engine::scoring::Metric as Kind;
 use serde::Deserialize;
 
 use super::HtmlError;
-use super::charts::{self, Point};
+use super::charts::{self, Point, Scale};
 use super::chrome::Chrome;
-use super::figures::{Grade, date};
-use super::summary::{METRICS, metric, value_text};
+use super::figures::{Grade, date, day, in_short};
+use super::summary::{METRICS, limit_text, metric, value_text};
 
 /// An audit as lists show it.
 #[derive(Debug, Clone)]
@@ -59,7 +59,8 @@ fn past_view(past: &Past) -> PastView {
         when: date(past.at_ms),
         conditions: glance.as_ref().map_or_else(String::new, |glance| {
             let conditions = &glance.conditions;
-            format!("{} · {}", conditions.device.name, conditions.network.name)
+            let names = [&conditions.device.name, &conditions.network.name];
+            names.map(|name| in_short(name)).join(" · ")
         }),
         scores: measured.map(|glance| {
             let scores = &glance.scores;
@@ -95,13 +96,27 @@ struct HistoryTemplate<'a> {
     chrome: &'a Chrome,
     url: &'a str,
     past: Vec<PastView>,
+    /// What can be compared, the newest first.
+    comparable: Vec<Choice>,
+    /// Which of them stands for before: the next older under the newest's conditions.
+    before: usize,
     series: Vec<Series>,
+}
+
+struct Choice {
+    audit_id: String,
+    words: String,
 }
 
 /// One set of conditions: only what was measured alike can be compared.
 struct Series {
     conditions: String,
     trends: Vec<Trend>,
+}
+
+struct Run {
+    at_ms: i64,
+    glance: Glance,
 }
 
 struct Trend {
@@ -117,7 +132,7 @@ const LEAST_POINTS: usize = 2;
 
 /// `past` is of one address, the newest first.
 pub fn history_page(chrome: &Chrome, url: &str, past: &[Past]) -> Result<String, HtmlError> {
-    let mut by_conditions: Vec<(String, Vec<(String, Glance)>)> = Vec::new();
+    let mut by_conditions: Vec<(String, Vec<Run>)> = Vec::new();
     for audit in past.iter().rev() {
         let Some(glance) = glance(audit).filter(|glance| glance.metrics.is_some()) else {
             continue;
@@ -127,7 +142,10 @@ pub fn history_page(chrome: &Chrome, url: &str, past: &[Past]) -> Result<String,
             "{} · {} · {}",
             conditions.device.name, conditions.network.name, conditions.location.name
         );
-        let run = (date(audit.at_ms), glance);
+        let run = Run {
+            at_ms: audit.at_ms,
+            glance,
+        };
         match by_conditions.iter_mut().find(|(known, _)| *known == name) {
             Some((_, runs)) => runs.push(run),
             None => by_conditions.push((name, vec![run])),
@@ -140,53 +158,97 @@ pub fn history_page(chrome: &Chrome, url: &str, past: &[Past]) -> Result<String,
             conditions,
             trends: trends(&runs),
         });
+    let past = past_views(past);
+    let (comparable, before) = comparable(&past);
     let template = HistoryTemplate {
         chrome,
         url,
-        past: past_views(past),
+        past,
+        comparable,
+        before,
         series: series.collect(),
     };
     Ok(template.render()?)
 }
 
-fn trends(runs: &[(String, Glance)]) -> Vec<Trend> {
-    let performance = runs.iter().filter_map(|(when, glance)| {
-        let score = glance.scores.performance?;
-        Some((when, f64::from(score), Grade::of_score(Some(score))))
+fn comparable(past: &[PastView]) -> (Vec<Choice>, usize) {
+    let measured: Vec<(&PastView, Choice)> = past
+        .iter()
+        .filter_map(|audit| {
+            let (scores, audit_id) = (audit.scores.as_ref()?, audit.audit_id.clone()?);
+            let performance = scores.first().map_or("–", |(_, score)| score);
+            let words = format!("{} · {} · {performance}", audit.when, audit.conditions);
+            Some((audit, Choice { audit_id, words }))
+        })
+        .collect();
+    let newest = measured.first().map(|(audit, _)| &audit.conditions);
+    let before = measured
+        .iter()
+        .skip(1)
+        .position(|(audit, _)| Some(&audit.conditions) == newest)
+        .unwrap_or_default()
+        + 1;
+    let choices = measured.into_iter().map(|(_, choice)| choice);
+    (choices.collect(), before)
+}
+
+fn trends(runs: &[Run]) -> Vec<Trend> {
+    let performance = runs.iter().filter_map(|run| {
+        let score = run.glance.scores.performance?;
+        let grade = Grade::of_score(Some(score));
+        Some((run.at_ms, f64::from(score), grade))
     });
-    let mut trends = vec![trend("Performance", performance.collect(), |value| {
-        format!("{value:.0}")
-    })];
+    let whole = |value: f64| format!("{value:.0}");
+    let mut trends = vec![trend(
+        "Performance",
+        performance.collect(),
+        100.0,
+        whole,
+        whole,
+    )];
     for (kind, name, _) in METRICS {
         if kind == Kind::Tti {
             continue;
         }
-        let values = runs.iter().filter_map(|(when, glance)| {
-            let measured = metric(glance.metrics.as_ref()?, kind)?;
-            Some((when, measured.value, Grade::of_metric(Some(measured))))
+        let values = runs.iter().filter_map(|run| {
+            let measured = metric(run.glance.metrics.as_ref()?, kind)?;
+            Some((run.at_ms, measured.value, Grade::of_metric(Some(measured))))
         });
-        trends.push(trend(name, values.collect(), |value| {
-            value_text(kind, value)
-        }));
+        // At least up to where good ends, so that good values look it.
+        let good = runs
+            .first()
+            .map_or(0.0, |run| kind.curve(run.glance.conditions.device.mode).p10);
+        trends.push(trend(
+            name,
+            values.collect(),
+            good,
+            |value| value_text(kind, value),
+            |tick| limit_text(kind, tick),
+        ));
     }
     trends.into_iter().flatten().collect()
 }
 
 fn trend(
     name: &'static str,
-    values: Vec<(&String, f64, Grade)>,
+    values: Vec<(i64, f64, Grade)>,
+    at_least: f64,
     text: impl Fn(f64) -> String,
+    tick: impl Fn(f64) -> String,
 ) -> Option<Trend> {
     let (_, newest, grade) = *values.last()?;
     let median = median(values.iter().map(|(_, value, _)| *value).collect());
     let points: Vec<Point> = values
         .iter()
-        .map(|(when, value, grade)| Point {
+        .map(|(at_ms, value, grade)| Point {
             value: *value,
             class: grade.class(),
-            title: format!("{when}: {}", text(*value)),
+            title: format!("{}: {}", date(*at_ms), text(*value)),
+            day: day(*at_ms),
         })
         .collect();
+    let highest = points.iter().map(|point| point.value);
+    let scale = Scale::up_to(highest.fold(at_least, f64::max));
     let said = format!(
         "{name} over {} audits: newest {}, median {}",
         points.len(),
@@ -198,7 +260,7 @@ fn trend(
         newest: text(newest),
         class: grade.class(),
         median: text(median),
-        svg: charts::trend(&points, median, &said),
+        svg: charts::trend(&points, median, &scale, tick, &said),
     })
 }
 

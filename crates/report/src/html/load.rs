@@ -1,6 +1,9 @@
 //! How the page loaded: filmstrip, waterfall, main thread, and what it all weighed.
 
+use plumbline_engine::checks::Details;
 use plumbline_engine::exhibits::{Exhibits, Frame, Marks, RequestShown, Share, WORK_KINDS};
+use plumbline_engine::facts::Rect;
+use plumbline_engine::report::Report;
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms, tick};
@@ -42,6 +45,39 @@ pub(super) fn shot(exhibits: &Exhibits, source: &Source) -> Option<(Shot, Still)
     Some((shot, still))
 }
 
+/// Where the largest content stands at the end, text or image, in a picture of the page.
+pub(super) fn largest_content(report: &Report) -> Option<Rect> {
+    fn first_element(details: &Details) -> Option<Rect> {
+        match details {
+            Details::Elements { items } => items.first()?.node.in_picture(),
+            Details::Parts { items } => items.iter().find_map(first_element),
+            _ => None,
+        }
+    }
+    let mut checks = report.categories.iter().flat_map(|c| &c.checks);
+    let check = checks.find(|check| check.id == "lcp-breakdown-insight")?;
+    first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
+}
+
+/// Markup of ours, to be laid over a picture that is as wide as the page and shown from its top.
+pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
+    let picture = exhibits.screenshot.as_ref()?;
+    let width = exhibits.screenshot_css_width;
+    let height = width * f64::from(picture.height_px) / f64::from(picture.width_px.max(1));
+    // What is not in the picture cannot be outlined.
+    (width > 0.0 && rect.top < height && rect.left < width && rect.bottom() > 0.0).then(|| {
+        format!(
+            r#"<svg class="outline" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMin slice" aria-hidden="true"><rect x="{}" y="{}" width="{}" height="{}"/></svg>"#,
+            coordinate(width),
+            coordinate(height),
+            coordinate(rect.left),
+            coordinate(rect.top),
+            coordinate(rect.width),
+            coordinate(rect.height),
+        )
+    })
+}
+
 pub(super) struct FilmView {
     pub(super) frames: Vec<FrameView>,
     pub(super) marks: String,
@@ -53,6 +89,8 @@ pub(super) struct FrameView {
     pub(super) still: Option<Still>,
     /// What happened since the frame before: `FCP`, `LCP`, `Load`.
     pub(super) events: Vec<&'static str>,
+    /// Where the largest content is, in the first frame that shows it.
+    pub(super) outline: Option<String>,
 }
 
 /// The moments of a load that are marked, with their short names and classes.
@@ -112,6 +150,7 @@ pub(super) fn film_until(exhibits: &Exhibits, source: &Source, until_ms: f64) ->
                 .filter(|(_, _, at)| *at > since && *at <= frame.at_ms)
                 .map(|(name, _, _)| *name)
                 .collect(),
+            outline: None,
         }
     });
     let said: Vec<String> = moments
@@ -125,23 +164,34 @@ pub(super) fn film_until(exhibits: &Exhibits, source: &Source, until_ms: f64) ->
     })
 }
 
-/// A line per moment under the strip, each on its own level: names never run into each other.
+impl FilmView {
+    /// Only for a page whose layout stood still: the outline is of where things were at the end.
+    pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
+        let shows = |frame: &&mut FrameView| frame.events.contains(&"LCP");
+        if let Some(frame) = self.frames.iter_mut().find(shows) {
+            frame.outline = outline.map(str::to_owned);
+        }
+        self
+    }
+}
+
+/// A line per moment under the strip, each on its own level, the latest on the highest: what is said to the
+/// right of a line is never crossed by another.
 fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
     use std::fmt::Write;
     let (mut svg, mut words) = (String::new(), String::new());
-    for (level, (name, class, at_ms)) in moments.iter().enumerate() {
-        let x = axis.x(*at_ms);
-        // Beyond the middle, words go to the left of their mark.
-        let (anchor, dx) = if x > 800.0 { ("end", -6) } else { ("start", 6) };
+    let mut latest_first = moments.to_vec();
+    latest_first.sort_by(|a, b| b.2.total_cmp(&a.2));
+    for (level, (name, class, at_ms)) in latest_first.iter().enumerate() {
         let y = 18 + level * 20;
-        let at = coordinate(x / 10.0);
+        let at = coordinate(axis.x(*at_ms) / 10.0);
         let _ = write!(
             svg,
             r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/>"#,
         );
         let _ = write!(
             words,
-            r#"<text x="{at}%" y="{y}" dx="{dx}" dy=".35em" text-anchor="{anchor}">{name} {}</text>"#,
+            r#"<text x="{at}%" y="{y}" dx="7" dy=".35em">{name} {}</text>"#,
             ms(*at_ms),
         );
     }
@@ -193,6 +243,14 @@ pub(super) struct RowView {
     pub(super) facts: Vec<(String, String)>,
 }
 
+/// Round times with their places in per cent.
+pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
+    axis.ticks()
+        .into_iter()
+        .map(|(x, label)| (coordinate(x / 10.0), label))
+        .collect()
+}
+
 pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
     let axis = Axis {
         end_ms: exhibits.end_ms,
@@ -231,11 +289,7 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
     WaterfallView {
         rows: rows.map(|(index, r)| row(index + 1, r, axis)).collect(),
         left_out: exhibits.requests_left_out,
-        ticks: axis
-            .ticks()
-            .into_iter()
-            .map(|(x, label)| (coordinate(x / 10.0), label))
-            .collect(),
+        ticks: ticks(axis),
         marks: moments(&exhibits.marks)
             .into_iter()
             .map(|(name, class, at_ms)| MarkView {
@@ -335,7 +389,7 @@ fn facts(request: &RequestShown) -> Vec<(String, String)> {
 }
 
 /// What people call a resource: its file name, or its host where there is none.
-fn last_part(url: &str) -> String {
+pub(super) fn last_part(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or(url);
     let after_scheme = plain.split_once("://").map_or(plain, |(_, rest)| rest);
     let trimmed = after_scheme.trim_end_matches('/');
@@ -377,6 +431,41 @@ pub(super) fn shares(shares: &[Share]) -> Vec<ShareView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_content_is_outlined_whether_text_or_image_where_the_picture_shows_it() {
+        let exhibits = Exhibits {
+            screenshot: Some(plumbline_engine::exhibits::Picture {
+                width_px: 200,
+                height_px: 400,
+                ..Default::default()
+            }),
+            screenshot_css_width: 400.0,
+            ..Exhibits::default()
+        };
+        let rect = |top: f64| Rect {
+            left: 10.0,
+            top,
+            width: 100.0,
+            height: 20.0,
+        };
+        let shown = outline(&exhibits, rect(30.0)).unwrap();
+        assert!(shown.contains(r#"viewBox="0 0 400 800""#), "{shown}");
+        assert!(shown.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
+        assert_eq!(outline(&exhibits, rect(900.0)), None);
+    }
+
+    #[test]
+    fn of_two_moments_the_later_is_told_above_so_that_no_line_crosses_words() {
+        let axis = Axis { end_ms: 1000.0 };
+        let marks = film_marks(&[("FCP", "fcp", 500.0), ("LCP", "lcp", 520.0)], axis);
+        let level = |name: &str| {
+            let words = marks.split("<text").find(|text| text.contains(name));
+            let y = words.unwrap().split("y=\"").nth(1).unwrap();
+            y.split('"').next().unwrap().parse::<u32>().unwrap()
+        };
+        assert!(level("LCP") < level("FCP"));
+    }
 
     #[test]
     fn a_request_is_called_by_its_file_or_its_host() {

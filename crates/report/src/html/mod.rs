@@ -12,6 +12,7 @@ mod figures;
 mod fixes;
 mod history;
 mod load;
+mod pairs;
 mod pictures;
 mod problem;
 mod progress;

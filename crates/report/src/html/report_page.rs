@@ -23,6 +23,8 @@ pub struct ReportPage<'a> {
     pub report: &'a str,
     /// Packed; none where they are gone.
     pub exhibits: Option<&'a [u8]>,
+    /// They may still be there, but where they are kept does not answer.
+    pub is_unreachable: bool,
     /// Where the page stands: its pictures are below it.
     pub path: &'a str,
     pub sharing: Sharing<'a>,
@@ -57,6 +59,7 @@ struct ReportTemplate<'a> {
     rings: Vec<Ring>,
     metrics: Vec<MetricCard>,
     still: Option<Still>,
+    outline: Option<String>,
     shot: Option<Shot>,
     film: Option<FilmView>,
     fixes: Vec<Fix>,
@@ -66,6 +69,7 @@ struct ReportTemplate<'a> {
     hosts: Vec<ShareView>,
     environment: Vec<(&'static str, String)>,
     warnings: Vec<String>,
+    is_unreachable: bool,
 }
 
 struct FailureView {
@@ -82,6 +86,7 @@ pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
     let template = ReportTemplate {
         audit_id: Some(page.audit_id),
         sharing: page.sharing,
+        is_unreachable: page.is_unreachable,
         when: Some(date(page.created_at_ms)),
         ..template(&page.chrome, &report, exhibits.as_ref(), &source)
     };
@@ -106,6 +111,11 @@ fn template<'a>(
     let (shot, still) = exhibits
         .and_then(|exhibits| load::shot(exhibits, source))
         .unzip();
+    let outline = exhibits
+        .zip(load::largest_content(report))
+        .and_then(|(exhibits, rect)| load::outline(exhibits, rect));
+    let film = exhibits.and_then(|exhibits| load::film(exhibits, source));
+    let film = film.map(|film| film.outlined(outline.as_deref().filter(|_| stood_still(report))));
     ReportTemplate {
         chrome,
         title: format!("Audit of {}", in_short(&url)),
@@ -146,13 +156,21 @@ fn template<'a>(
             .collect(),
         still,
         shot,
-        film: exhibits.and_then(|exhibits| load::film(exhibits, source)),
+        film,
+        outline,
         waterfall: exhibits.map(load::waterfall),
         types: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_type)),
         hosts: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_host)),
         environment: environment::rows(report),
         warnings: report.warnings.clone(),
+        is_unreachable: false,
     }
+}
+
+/// A page that shifted less than is good looks at every time much as it does at the end.
+fn stood_still(report: &Report) -> bool {
+    let cls = report.metrics.as_ref().and_then(|metrics| metrics.cls);
+    cls.is_some_and(|cls| cls.value <= 0.1)
 }
 
 /// Host and path, as long as a title may be.

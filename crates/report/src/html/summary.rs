@@ -80,9 +80,10 @@ pub(super) fn value_text(kind: Kind, value: f64) -> String {
 }
 
 /// A limit of a curve: as short as it can be said.
-fn limit_text(kind: Kind, value: f64) -> String {
+pub(super) fn limit_text(kind: Kind, value: f64) -> String {
     match kind {
-        Kind::Cls => format!("{value}"),
+        _ if value == 0.0 => "0".to_owned(),
+        Kind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),
         _ if value < 1000.0 => ms(value),
         _ => super::figures::tick(value),
     }

@@ -127,20 +127,20 @@ pub(crate) async fn delete(
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;
-    if !store.delete_audit(&caller.account_id, &id).await? {
+    if store.report(&caller.account_id, &id).await?.is_none() {
         return Err(Failure::NotFound);
     }
     caller.notes.audit(&id);
+    // What is kept beside it first: as long as that fails, deleting can be tried again.
     let exhibits = service.app.pages.as_ref().map(|pages| &pages.exhibits);
     for blobs in [service.app.bundles.as_ref(), exhibits]
         .into_iter()
         .flatten()
     {
-        let (blobs, name) = (blobs.clone(), id.clone());
-        tokio::task::spawn_blocking(move || blobs.remove(&name))
-            .await
-            .map_err(Failure::internal)?
-            .map_err(Failure::internal)?;
+        blobs.remove(&id).await.map_err(Failure::unavailable)?;
+    }
+    if !store.delete_audit(&caller.account_id, &id).await? {
+        return Err(Failure::NotFound);
     }
     Ok(answer::data(serde_json::json!({ "auditId": id })))
 }

@@ -48,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wanted {
     }
 }
 
-/// Reads, unpacks and renders away from the threads that answer others.
+/// Unpacks and renders away from the threads that answer others.
 pub(crate) async fn file(
     service: &Shared,
     stored: StoredReport,
@@ -58,10 +58,16 @@ pub(crate) async fn file(
         .acquire_owned()
         .await
         .map_err(Failure::unavailable)?;
-    let bundles = service.app.bundles.clone();
+    let bundle = match &service.app.bundles {
+        Some(bundles) if format.uses_evidence() => bundles
+            .get(&stored.audit_id)
+            .await
+            .map_err(Failure::unavailable)?,
+        _ => None,
+    };
     let name = format!("{}.{}", stored.audit_id, format.extension());
     let made = spawn_blocking(move || {
-        let made = make(bundles.as_ref(), &stored, format);
+        let made = make(bundle.as_deref(), &stored, format);
         // Held to the end of the work, even when nobody waits for it any more.
         drop(turn);
         made
@@ -77,18 +83,10 @@ pub(crate) async fn file(
     Ok((headers, Body::from(bytes)).into_response())
 }
 
-fn make(
-    bundles: Option<&plumbline_store::FileBlobs>,
-    stored: &StoredReport,
-    format: Format,
-) -> Result<Vec<u8>, Failure> {
-    let bundle = match bundles.filter(|_| format.uses_evidence()) {
-        Some(bundles) => bundles.get(&stored.audit_id).map_err(Failure::internal)?,
-        None => None,
-    };
+fn make(bundle: Option<&[u8]>, stored: &StoredReport, format: Format) -> Result<Vec<u8>, Failure> {
     let made = format.export_stored(&Stored {
         report_json: &stored.report,
-        bundle: bundle.as_deref(),
+        bundle,
         made_at_ms: stored.created_at.0,
     });
     made.map_err(|error| match error {

@@ -20,7 +20,7 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use plumbline_store::{FileBlobs, PageStore};
+use plumbline_store::{Blobs, PageStore};
 
 pub(crate) use door::page_door;
 pub use phases::Phases;
@@ -32,7 +32,7 @@ use crate::{errors::Failure, router::Shared};
 pub struct Pages {
     pub store: Arc<dyn PageStore>,
     /// Packed exhibits by audit id.
-    pub exhibits: FileBlobs,
+    pub exhibits: Arc<dyn Blobs>,
     /// How far running audits are.
     pub phases: Phases,
 }
@@ -57,14 +57,12 @@ pub(crate) fn routes() -> Router<Shared> {
 }
 
 impl Pages {
-    /// None where they were not kept, or no longer.
+    /// None where they were not kept, or no longer; a failure where they cannot be reached.
     async fn exhibits_of(&self, audit_id: &str) -> Result<Option<Vec<u8>>, Failure> {
-        let (blobs, name) = (self.exhibits.clone(), audit_id.to_owned());
-        let read = tokio::task::spawn_blocking(move || blobs.get(&name)).await;
-        match read.map_err(Failure::internal)? {
+        match self.exhibits.get(audit_id).await {
             // No name of a blob: then there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-            read => read.map_err(Failure::internal),
+            read => read.map_err(Failure::unavailable),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Reports, for their owners and for whoever has a link.
 
+use std::error::Error;
+
 use axum::{
     extract::{Path, State},
     http::{HeaderValue, header},
@@ -55,8 +57,17 @@ async fn render(
     path: &str,
     sharing: Sharing<'_>,
 ) -> Result<Response, Failure> {
-    let exhibits = of(service)?.exhibits_of(&stored.audit_id).await?;
+    // The report is there even while what is kept beside it is not to be had.
+    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(&stored.audit_id).await {
+        Ok(exhibits) => (exhibits, false),
+        Err(error) => {
+            let cause = error.source().map(ToString::to_string);
+            tracing::warn!(audit = stored.audit_id, cause, "exhibits cannot be reached");
+            (None, true)
+        }
+    };
     let page = html::report_page(&ReportPage {
+        is_unreachable,
         chrome,
         audit_id: &stored.audit_id,
         created_at_ms: stored.created_at.0,

@@ -8,11 +8,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_report::html::Chrome;
-use plumbline_store::{Key, KeyDigest, random_text, session_digest};
+use plumbline_store::{Key, random_text, session_digest};
 
 use super::form::{Form, cookie};
 use super::{of, start};
-use crate::{errors::Failure, router::Shared};
+use crate::{auth::prove_key, errors::Failure, peer::address_of, router::Shared};
 
 const COOKIE: &str = "plumbline_session";
 const SECRET_CHARS: usize = 43;
@@ -70,38 +70,45 @@ impl FromRequestParts<Shared> for Visitor {
 /// `POST /sign-in`
 pub(crate) async fn sign_in(
     State(service): State<Shared>,
-    headers: HeaderMap,
+    parts: Parts,
     mut form: Form,
 ) -> Result<Response, Failure> {
     let to = own_path(form.take("to"));
-    let now = (service.app.clock)();
-    let Some(key) = proven(&service, form.take("key").trim()).await? else {
-        let page = start::signed_out(&to, Some("No such key. It may have been revoked."))?;
-        return Ok((StatusCode::UNAUTHORIZED, page).into_response());
+    let from = address_of(&parts, &service.app.limits);
+    let key = match prove_key(Key::parse(form.take("key").trim()), from, &service).await {
+        Ok(key) => key,
+        Err(refused) => return refusal(refused, &to),
     };
     let secret = random_text(SECRET_CHARS)
         .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
+    let now = (service.app.clock)();
     let opened =
         of(&service)?
             .store
-            .open_session(session_digest(&secret), key.id(), now.plus(LASTS), now);
+            .open_session(session_digest(&secret), &key.id, now.plus(LASTS), now);
     opened.await?;
     let mut response = see_other(&to);
-    set_cookie(&mut response, &headers, COOKIE, &secret, LASTS);
+    set_cookie(&mut response, &parts.headers, COOKIE, &secret, LASTS);
     Ok(response)
 }
 
-async fn proven(service: &Shared, text: &str) -> Result<Option<Key>, Failure> {
-    let Some(key) = Key::parse(text) else {
-        return Ok(None);
+/// The form again, with what was wrong; what is not about the key goes on as it is.
+fn refusal(refused: Failure, to: &str) -> Result<Response, Failure> {
+    let problem = match &refused {
+        Failure::Unauthorized => "No such key. It may have been revoked.".to_owned(),
+        Failure::TooManyFailedKeys(wait_s) => {
+            format!("Too many wrong keys came from your address. Try again in {wait_s} seconds.")
+        }
+        _ => return Err(refused),
     };
-    let record = service.app.store.key(key.id()).await?;
-    // An unknown id is compared too, so that the time of an answer tells nothing about it.
-    let stored = record.as_ref().map_or(KeyDigest([0; 32]), |r| r.digest);
-    let is_proven = stored == key.digest();
-    let now = (service.app.clock)();
-    let usable = record.is_some_and(|record| record.is_usable(now));
-    Ok((is_proven && usable).then_some(key))
+    let mut response = start::signed_out(to, Some(&problem))?.into_response();
+    let answer = refused.into_response();
+    *response.status_mut() = answer.status();
+    if let Some(wait) = answer.headers().get(header::RETRY_AFTER) {
+        let wait = wait.clone();
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    Ok(response)
 }
 
 /// `POST /sign-out`

@@ -1,5 +1,7 @@
 //! A report as a file.
 
+use std::sync::Arc;
+
 use plumbline_bundle::{Bundle, FORMAT};
 use plumbline_store::FileBlobs;
 use serde_json::{Value, json};
@@ -51,7 +53,7 @@ impl Audited {
         let dir = tempfile::tempdir().unwrap();
         let bundles = FileBlobs::open(dir.path()).unwrap();
         let kept = bundles.clone();
-        let rig = Rig::with(|app| app.bundles = Some(kept)).await;
+        let rig = Rig::with(|app| app.bundles = Some(Arc::new(kept))).await;
         rig.start().await;
         let lease = rig.lease().await;
         bundles.put(&lease.audit_id, &packed_bundle()).unwrap();

@@ -1,5 +1,7 @@
 //! What an account can look up: its audits, its balance, and the catalog.
 
+use std::sync::Arc;
+
 use std::{collections::HashSet, sync::atomic::Ordering};
 
 use plumbline_store::{AuditError, FileBlobs};
@@ -158,7 +160,7 @@ async fn a_deleted_report_is_gone_with_its_evidence() {
     let dir = tempfile::tempdir().unwrap();
     let bundles = FileBlobs::open(dir.path()).unwrap();
     let kept = bundles.clone();
-    let rig = Rig::with(|app| app.bundles = Some(kept)).await;
+    let rig = Rig::with(|app| app.bundles = Some(Arc::new(kept))).await;
     let tracking_id = rig.start().await;
     let lease = rig.lease().await;
     let data = format!("/v1/audit/data/{}", lease.audit_id);

@@ -1,5 +1,10 @@
 //! What an operator's Prometheus reads.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_server::{AuditFigures, BrowserCounts, Metrics};
+
 use crate::rig::{Rig, get, order, start};
 
 #[tokio::test]
@@ -32,5 +37,47 @@ async fn the_figures_count_requests_the_queue_and_the_store() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (_, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_browsers_fare() {
+    let metrics = Arc::new(Metrics::default());
+    let counted = metrics.clone();
+    let rig = Rig::with(|app| {
+        app.metrics = counted;
+        app.browsers = Some(Arc::new(|| BrowserCounts {
+            started: 7,
+            failed: 2,
+            dead: 1,
+        }));
+    })
+    .await;
+    for (outcome, contention) in [("measured", Some(0.02)), ("TIMEOUT", None)] {
+        metrics.audit_finished(&AuditFigures {
+            outcome: outcome.to_owned(),
+            phases: vec![("loading".to_owned(), Duration::from_millis(8500))],
+            contention,
+            visits: 3,
+        });
+    }
+    metrics.audit_faulted();
+    metrics.audit_handed_back();
+    let reply = rig.ask_for_text(&get("/metrics")).await;
+    for line in [
+        "plumbline_audits_finished_total{outcome=\"TIMEOUT\"} 1",
+        "plumbline_audits_finished_total{outcome=\"measured\"} 1",
+        "plumbline_visits_total 6",
+        "plumbline_audit_phase_seconds_sum{phase=\"loading\"} 17",
+        "plumbline_audit_phase_seconds_count{phase=\"loading\"} 2",
+        "plumbline_contention_share_count 1",
+        "plumbline_audit_faults_total 1",
+        "plumbline_audits_handed_back_total 1",
+        "plumbline_browsers_total{what=\"started\"} 7",
+        "plumbline_browsers_total{what=\"failed\"} 2",
+        "plumbline_browsers_total{what=\"dead\"} 1",
+    ] {
+        let text = reply.text();
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
 }

@@ -1,9 +1,12 @@
 //! The pages for people, as a browser asks for them.
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
 use plumbline_report::html::Phase;
+use plumbline_store::Blobs;
 use serde_json::{Value, json};
 
 use crate::rig::{Ask, NOW, Reply, Rig, failure, get, post};
@@ -119,6 +122,42 @@ async fn a_wrong_key_is_refused_with_a_page() {
         assert!(reply.text().contains("No such key"));
         assert_eq!(reply.header("set-cookie"), None);
     }
+}
+
+#[tokio::test]
+async fn wrong_keys_at_the_sign_in_count_with_those_at_the_api_and_a_proven_key_still_opens() {
+    let rig = Rig::with_pages_and(|app| app.limits.failed_keys_per_minute = 3).await;
+    let attempt = |key: &str| form("/sign-in", &format!("to=/history&key={key}"));
+    sign_in(&rig, &rig.key).await;
+    rig.check(
+        get("/v1/credits").key("wrong"),
+        401,
+        failure("Unauthorized"),
+    )
+    .await;
+    for _ in 0..2 {
+        assert_eq!(rig.browse(&attempt("wrong")).await.status, 401);
+    }
+    let unproven = rig.new_key(&rig.account_id, None).await;
+    for key in ["wrong", unproven.as_str()] {
+        let refused = rig.browse(&attempt(key)).await;
+        assert_eq!(refused.status, 429);
+        assert_is_page(&refused);
+        assert_eq!(refused.header("retry-after"), Some("60"));
+        assert_eq!(refused.header("set-cookie"), None);
+        assert!(refused.text().contains("Try again in 60 seconds"));
+        assert!(refused.text().contains("Access key"), "the form is there");
+    }
+    rig.check(
+        get("/v1/credits").key("wrong"),
+        429,
+        failure("Too Many Failed Keys"),
+    )
+    .await;
+    sign_in(&rig, &rig.key).await;
+    rig.clock
+        .fetch_add(20_000, std::sync::atomic::Ordering::SeqCst);
+    sign_in(&rig, &unproven).await;
 }
 
 #[tokio::test]
@@ -378,4 +417,59 @@ async fn pages_and_assets_are_packed_for_who_can_unpack_them() {
         None,
         "the API stays as it is"
     );
+}
+
+/// A place for blobs that does not answer.
+#[derive(Debug)]
+struct Unreachable;
+
+#[async_trait::async_trait]
+impl Blobs for Unreachable {
+    async fn put(&self, _: &str, _: Vec<u8>) -> io::Result<()> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+
+    async fn get(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+
+    async fn remove(&self, _: &str) -> io::Result<()> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+
+    async fn remove_older(&self, _: Duration, _: SystemTime) -> io::Result<u64> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+}
+
+#[tokio::test]
+async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_so() {
+    let rig = Rig::with_pages_and(|app| {
+        app.bundles = Some(Arc::new(Unreachable));
+        app.pages.as_mut().unwrap().exhibits = Arc::new(Unreachable);
+    })
+    .await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let id = completed(&rig).await;
+    let ask = |path: &str| get(path).header("Cookie", &cookie);
+    let report = rig.browse(&ask(&format!("/reports/{id}"))).await;
+    assert_eq!(report.status, 200);
+    assert!(report.text().contains("Performance: 91 of 100, good"));
+    assert!(report.text().contains("cannot be reached at the moment"));
+    assert!(!report.text().contains("hidden.internal"));
+
+    let keyed = |path: &str| get(path).key(&rig.key);
+    let whole = format!("/v1/audit/report/{id}");
+    assert_eq!(rig.ask(&keyed(&whole)).await.status, 200);
+    let unavailable = failure("Service Unavailable");
+    rig.check(
+        keyed(&format!("{whole}?format=har")),
+        503,
+        unavailable.clone(),
+    )
+    .await;
+    // Nothing is half deleted: it is refused until all of it can go.
+    let delete = Ask::new("DELETE", &format!("/v1/audit/data/{id}")).key(&rig.key);
+    rig.check(delete, 503, unavailable).await;
+    assert_eq!(rig.ask(&keyed(&whole)).await.status, 200);
 }

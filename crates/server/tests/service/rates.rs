@@ -202,7 +202,9 @@ async fn an_account_may_have_only_so_many_unfinished_audits() {
         .await;
     assert!(refused.header("retry-after").is_some());
     assert_eq!(rig.credits().await, 98);
+    // One that runs is as unfinished as one that waits.
     let lease = rig.lease().await;
+    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 429);
     rig.finish(&lease, json!({}), None).await;
     rig.start().await;
 }

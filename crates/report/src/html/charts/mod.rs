@@ -12,5 +12,5 @@ pub(super) use axis::Axis;
 pub(super) use curve::curve;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::ring;
-pub(super) use trend::{Point, trend};
-pub(super) use waterfall::{bar, overview};
+pub(super) use trend::{Point, Scale, trend};
+pub(super) use waterfall::bar;

@@ -9,30 +9,14 @@ use crate::html::figures::coordinate;
 pub(crate) fn bar(request: &RequestShown, axis: Axis) -> String {
     format!(
         r#"<svg class="bar" viewBox="0 0 {WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>"#,
-        pieces(request, axis, 0.0, 10.0)
+        pieces(request, axis)
     )
 }
 
-/// All requests in one picture, a thin line each, for two audits side by side.
-pub(crate) fn overview(requests: &[RequestShown], axis: Axis, said: &str) -> String {
-    const LINE: f64 = 4.0;
-    // A few requests are not drawn as blocks.
-    let height = LINE * requests.len().max(24) as f64;
-    let mut svg = format!(
-        r#"<svg class="overview" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none" role="img" aria-label="{said}">"#
-    );
-    for (row, request) in requests.iter().enumerate() {
-        svg.push_str(&pieces(request, axis, row as f64 * LINE, LINE - 1.0));
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
-fn pieces(request: &RequestShown, axis: Axis, top: f64, height: f64) -> String {
+fn pieces(request: &RequestShown, axis: Axis) -> String {
     let phases = &request.phases;
     let mut at_ms = request.start_ms.max(0.0);
     let mut out = String::new();
-    let (y, h) = (coordinate(top), coordinate(height));
     let mut piece = |class: &str, ms: f64, least: f64| {
         let x = axis.x(at_ms);
         let width = (axis.x(at_ms + ms) - x).max(least).min(WIDTH - x);
@@ -40,7 +24,7 @@ fn pieces(request: &RequestShown, axis: Axis, top: f64, height: f64) -> String {
         if width >= 0.05 {
             let _ = write!(
                 out,
-                r#"<rect class="{class}" x="{}" y="{y}" width="{}" height="{h}"/>"#,
+                r#"<rect class="{class}" x="{}" y="0" width="{}" height="10"/>"#,
                 coordinate(x),
                 coordinate(width),
             );

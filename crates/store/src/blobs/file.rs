@@ -1,10 +1,15 @@
-//! Large things kept beside the database: one file each, whole or not there at all.
+//! Blobs in a directory, one file each.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use tokio::task::spawn_blocking;
+
+use super::{Blobs, check_name};
 
 /// A directory of blobs. Names are ids of ours; anything else is refused.
 #[derive(Debug, Clone)]
@@ -68,11 +73,32 @@ impl FileBlobs {
     }
 
     fn path(&self, name: &str) -> io::Result<PathBuf> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if name.is_empty() || !name.chars().all(plain) {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput));
-        }
+        check_name(name)?;
         Ok(self.dir.join(name).with_extension("gz"))
+    }
+}
+
+/// Away from the threads that answer others.
+#[async_trait]
+impl Blobs for FileBlobs {
+    async fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
+        let (blobs, name) = (self.clone(), name.to_owned());
+        spawn_blocking(move || Self::put(&blobs, &name, &bytes)).await?
+    }
+
+    async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let (blobs, name) = (self.clone(), name.to_owned());
+        spawn_blocking(move || Self::get(&blobs, &name)).await?
+    }
+
+    async fn remove(&self, name: &str) -> io::Result<()> {
+        let (blobs, name) = (self.clone(), name.to_owned());
+        spawn_blocking(move || Self::remove(&blobs, &name).map(drop)).await?
+    }
+
+    async fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64> {
+        let blobs = self.clone();
+        spawn_blocking(move || Self::remove_older(&blobs, age, now)).await?
     }
 }
 

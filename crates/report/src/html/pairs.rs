@@ -1,0 +1,139 @@
+//! The requests of two audits on one time line, each beside its counterpart.
+
+use std::collections::HashMap;
+
+use plumbline_engine::exhibits::{Exhibits, RequestShown};
+
+use super::charts::{self, Axis};
+use super::figures::{bytes, ms};
+use super::load::{last_part, ticks};
+
+pub(super) struct PairsView {
+    pub(super) rows: Vec<PairView>,
+    pub(super) left_out: usize,
+    pub(super) ticks: Vec<(String, String)>,
+}
+
+pub(super) struct PairView {
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) host: Option<String>,
+    /// `new`, `gone` or nothing.
+    pub(super) tag: &'static str,
+    pub(super) sizes: String,
+    pub(super) times: String,
+    /// Before and after; nothing where there was none.
+    pub(super) bars: [Option<String>; 2],
+}
+
+/// More rows than this nobody reads.
+const MOST_ROWS: usize = 200;
+
+/// In order of their start, on whichever side that was earlier.
+pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsView {
+    let mut pairs = matched(&before.requests, &after.requests);
+    let start_ms = |pair: &Pair<'_>| {
+        let starts = pair.iter().flatten().map(|request| request.start_ms);
+        starts.fold(f64::INFINITY, f64::min)
+    };
+    pairs.sort_by(|a, b| start_ms(a).total_cmp(&start_ms(b)));
+    PairsView {
+        left_out: pairs.len().saturating_sub(MOST_ROWS),
+        rows: pairs
+            .iter()
+            .take(MOST_ROWS)
+            .filter_map(|pair| view(pair, axis))
+            .collect(),
+        ticks: ticks(axis),
+    }
+}
+
+type Pair<'a> = [Option<&'a RequestShown>; 2];
+
+/// By address; of several requests of one address the first with the first, and so on.
+fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pair<'a>> {
+    let mut open: HashMap<&str, Vec<&RequestShown>> = HashMap::new();
+    for request in after.iter().rev() {
+        open.entry(&request.url).or_default().push(request);
+    }
+    let mut pairs: Vec<Pair<'_>> = before
+        .iter()
+        .map(|request| {
+            let counterpart = open.get_mut(request.url.as_str()).and_then(Vec::pop);
+            [Some(request), counterpart]
+        })
+        .collect();
+    let alone = open.into_values().flatten();
+    pairs.extend(alone.map(|request| [None, Some(request)]));
+    pairs
+}
+
+fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
+    let request = pair[1].or(pair[0])?;
+    let took = |request: &RequestShown| {
+        let end_ms = request.end_ms?;
+        Some(ms(end_ms - request.start_ms))
+    };
+    let both = |text: &dyn Fn(&RequestShown) -> String| {
+        let said: Vec<String> = pair.iter().flatten().map(|request| text(request)).collect();
+        match &said[..] {
+            [before, after] if before != after => format!("{before} → {after}"),
+            [same, ..] => same.clone(),
+            [] => String::new(),
+        }
+    };
+    Some(PairView {
+        name: last_part(&request.url),
+        url: request.url.clone(),
+        host: request.third_party.then(|| request.host.clone()),
+        tag: match pair {
+            [None, Some(_)] => "new",
+            [Some(_), None] => "gone",
+            _ => "",
+        },
+        sizes: both(&|request| match request.cached {
+            true => "cache".to_owned(),
+            false => bytes(request.transfer_bytes),
+        }),
+        times: both(&|request| took(request).unwrap_or_else(|| "–".to_owned())),
+        bars: pair.map(|side| side.map(|request| charts::bar(request, axis))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str, start_ms: f64) -> RequestShown {
+        RequestShown {
+            url: url.to_owned(),
+            start_ms,
+            end_ms: Some(start_ms + 10.0),
+            ..RequestShown::default()
+        }
+    }
+
+    #[test]
+    fn requests_stand_beside_their_counterparts_in_order_of_their_start() {
+        let exhibits = |requests: Vec<RequestShown>| Exhibits {
+            requests,
+            ..Exhibits::default()
+        };
+        let before = exhibits(vec![
+            request("https://a.test/", 0.0),
+            request("https://a.test/x", 10.0),
+            request("https://a.test/old.css", 20.0),
+        ]);
+        let after = exhibits(vec![
+            request("https://a.test/", 0.0),
+            request("https://a.test/x", 5.0),
+            request("https://a.test/x", 8.0),
+        ]);
+        let view = pairs(&before, &after, Axis { end_ms: 100.0 });
+        let rows: Vec<_> = view.rows.iter().map(|r| (r.name.as_str(), r.tag)).collect();
+        let expected = [("a.test", ""), ("x", ""), ("x", "new"), ("old.css", "gone")];
+        assert_eq!(rows, expected);
+        assert_eq!(view.rows[0].times, "10\u{a0}ms");
+        assert!(view.rows[3].bars[1].is_none());
+    }
+}

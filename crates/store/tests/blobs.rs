@@ -1,0 +1,201 @@
+//! What every keeper of blobs must do, held by both: files, and a real server that speaks S3.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use plumbline_store::{Blobs, FileBlobs, S3Blobs, S3Place};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Two kinds of blobs side by side in one place: neither may see the other's.
+async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
+    // It comes back as it was put, the newest, whatever is in it.
+    let odd: Vec<u8> = (0..300_000_u32).map(|n| (n * 31 % 251) as u8).collect();
+    bundles.put("aud_1", b"old".to_vec()).await.unwrap();
+    bundles.put("aud_1", odd.clone()).await.unwrap();
+    bundles.put("aud_empty", Vec::new()).await.unwrap();
+    exhibits
+        .put("aud_1", b"another kind".to_vec())
+        .await
+        .unwrap();
+    assert_eq!(bundles.get("aud_1").await.unwrap(), Some(odd));
+    assert_eq!(bundles.get("aud_empty").await.unwrap(), Some(Vec::new()));
+    assert_eq!(bundles.get("aud_2").await.unwrap(), None);
+
+    // No name leads out.
+    for name in ["", "..", "../x", "a/b", "a\0b", "a.b", "a b", "é"] {
+        let refused = bundles.put(name, Vec::new()).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{name:?}");
+        assert!(bundles.get(name).await.is_err(), "{name:?}");
+        assert!(bundles.remove(name).await.is_err(), "{name:?}");
+    }
+
+    // What is removed is gone, and removing it again is no fault.
+    bundles.remove("aud_1").await.unwrap();
+    bundles.remove("aud_1").await.unwrap();
+    assert_eq!(bundles.get("aud_1").await.unwrap(), None);
+    let other = exhibits.get("aud_1").await.unwrap();
+    assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
+
+    // Only what is old goes, all of it.
+    for n in 0..25 {
+        let name = format!("aud_old-{n}");
+        bundles.put(&name, vec![b'x'; 10]).await.unwrap();
+    }
+    let now = SystemTime::now();
+    assert_eq!(bundles.remove_older(DAY, now).await.unwrap(), 0);
+    assert_eq!(bundles.remove_older(DAY, now + 2 * DAY).await.unwrap(), 26);
+    assert_eq!(bundles.get("aud_old-7").await.unwrap(), None);
+    assert!(exhibits.get("aud_1").await.unwrap().is_some());
+
+    // Many at once.
+    let puts = (0..16).map(|n| {
+        let bundles = bundles.clone();
+        tokio::spawn(async move {
+            let name = format!("aud_at-once-{n}");
+            bundles.put(&name, vec![n; 100_000]).await.unwrap();
+            assert_eq!(bundles.get(&name).await.unwrap(), Some(vec![n; 100_000]));
+        })
+    });
+    for put in puts.collect::<Vec<_>>() {
+        put.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn files_conform() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |kind: &str| Arc::new(FileBlobs::open(&dir.path().join(kind)).unwrap());
+    conforms(open("bundles"), open("exhibits")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_s3_conforms() {
+    let server = S3Server::start();
+    for prefix in ["", "of-ours/and-more"] {
+        let place = S3Place {
+            prefix: prefix.to_owned(),
+            ..server.place()
+        };
+        let open = |kind: &str| Arc::new(S3Blobs::open(&place, kind).unwrap());
+        conforms(open("bundles"), open("exhibits")).await;
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missing_blob() {
+    let server = S3Server::start();
+    let wrong = S3Place {
+        secret_access_key: Some("not-the-secret".to_owned()),
+        ..server.place()
+    };
+    let denied = S3Blobs::open(&wrong, "bundles").unwrap();
+    let error = denied.put("aud_1", Vec::new()).await.unwrap_err();
+    assert!(!error.to_string().contains("not-the-secret"), "{error}");
+    assert!(denied.get("aud_1").await.is_err());
+
+    let nowhere = S3Place {
+        // Nobody listens on the discard port here.
+        endpoint: Some("http://127.0.0.1:9".to_owned()),
+        ..server.place()
+    };
+    let gone = S3Blobs::open(&nowhere, "bundles").unwrap();
+    assert!(gone.get("aud_1").await.is_err());
+}
+
+/// s3rver over a temporary directory; ends with the test.
+struct S3Server {
+    port: u16,
+    process: Child,
+    _until: ChildStdin,
+    _dir: tempfile::TempDir,
+}
+
+impl S3Server {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process = Command::new("node")
+            .arg(Path::new(SCRIPTS).join("serve.mjs"))
+            .args([dir.path().join("kept"), PathBuf::from("audits")])
+            .arg(modules())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("node is installed");
+        let mut said = String::new();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        lines.read_line(&mut said).unwrap();
+        Self {
+            port: said.trim().parse().unwrap(),
+            _until: process.stdin.take().unwrap(),
+            process,
+            _dir: dir,
+        }
+    }
+
+    fn place(&self) -> S3Place {
+        S3Place {
+            bucket: "audits".to_owned(),
+            endpoint: Some(format!("http://127.0.0.1:{}", self.port)),
+            region: "us-east-1".to_owned(),
+            access_key_id: Some("S3RVER".to_owned()),
+            secret_access_key: Some("S3RVER".to_owned()),
+            ..S3Place::default()
+        }
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3");
+const INSTALL_WITHIN: Duration = Duration::from_secs(300);
+
+/// Where the packages are. Installed once per lock file, below the build directory;
+/// `PLUMBLINE_S3_MODULES` names a `node_modules` directory that has them already.
+fn modules() -> &'static Path {
+    static MODULES: OnceLock<PathBuf> = OnceLock::new();
+    MODULES.get_or_init(|| match std::env::var_os("PLUMBLINE_S3_MODULES") {
+        Some(ready_made) => PathBuf::from(ready_made),
+        None => install(),
+    })
+}
+
+fn install() -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("s3-server");
+    let lock = fs::read_to_string(Path::new(SCRIPTS).join("package-lock.json")).unwrap();
+    let stamp = dir.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return dir.join("node_modules");
+    }
+    fs::create_dir_all(&dir).unwrap();
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(Path::new(SCRIPTS).join(file), dir.join(file)).unwrap();
+    }
+    let mut npm = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .arg("--loglevel=error")
+        .current_dir(&dir)
+        .spawn()
+        .expect("npm is installed");
+    let deadline = Instant::now() + INSTALL_WITHIN;
+    let status = loop {
+        if let Some(status) = npm.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "npm ci takes too long");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(status.success(), "npm ci in {}", dir.display());
+    fs::write(stamp, lock).unwrap();
+    dir.join("node_modules")
+}
