@@ -15,6 +15,7 @@ use plumbline_store::{
 use tokio::task::spawn_blocking;
 
 use crate::clock::now;
+use crate::field_data::FieldData;
 use crate::retention::KeptBlobs;
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
@@ -31,6 +32,7 @@ pub struct StoreWork {
     phases: Phases,
     owner: String,
     metrics: Arc<Metrics>,
+    field: Arc<FieldData>,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
 }
@@ -41,6 +43,7 @@ impl StoreWork {
         blobs: KeptBlobs,
         phases: Phases,
         metrics: Arc<Metrics>,
+        field: Arc<FieldData>,
     ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
@@ -49,6 +52,7 @@ impl StoreWork {
             phases,
             owner: format!("{OWNER_PREFIX}{mark}"),
             metrics,
+            field,
             held: Mutex::default(),
         })
     }
@@ -109,6 +113,8 @@ impl Work for StoreWork {
                 },
             };
             self.held().insert(id_of(&job), lease);
+            let (url, device) = (&job.order.url, &job.order.device);
+            self.field.begin(&job.tracking_id, url, device);
             job
         }))
     }
@@ -129,7 +135,7 @@ impl Work for StoreWork {
             return Ok(Hold::Lost);
         };
         let Audited {
-            report,
+            mut report,
             bundle,
             exhibits,
         } = audited;
@@ -141,6 +147,7 @@ impl Work for StoreWork {
                 self.keep(blobs, lease.audit_id.clone(), bytes).await;
             }
         }
+        self.field.add_to(&mut report, &job.tracking_id);
         let figures = figures(&report);
         let finished = Finished {
             report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,

@@ -55,7 +55,11 @@ impl Rig {
 
     /// With the pages for people beside the API.
     pub async fn with_pages() -> Self {
-        Self::build(Patience::default(), true, |_| {}).await
+        Self::with_pages_and(|_| {}).await
+    }
+
+    pub async fn with_pages_and(change: impl FnOnce(&mut App)) -> Self {
+        Self::build(Patience::default(), true, change).await
     }
 
     async fn build(patience: Patience, pages: bool, change: impl FnOnce(&mut App)) -> Self {
