@@ -90,10 +90,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     } else {
         last
     };
-    let Some(run) = runs.get_mut(chosen) else {
-        return Err(Exit::failed("nothing was audited"));
-    };
-    field.add_to(&mut run.report, ONLY);
+    if let Some(run) = runs.get_mut(chosen) {
+        field.add_to(&mut run.report, ONLY);
+    }
     let Some(run) = runs.get(chosen) else {
         return Err(Exit::failed("nothing was audited"));
     };

@@ -7,17 +7,19 @@ use tokio::time::sleep;
 
 use super::*;
 
+type Sent = Result<HttpAnswer, TransportError>;
+
 /// Speaks the protocol as each test wants it. Remembers the questions.
 struct Double {
     asked: Mutex<Vec<(String, Value)>>,
-    answer: Box<dyn Fn(&Value) -> Result<HttpAnswer, TransportError> + Send + Sync>,
+    answer: Box<dyn Fn(&Value) -> Sent + Send + Sync>,
     /// An answer leaves only when there is a permit.
     permits: Semaphore,
 }
 
 #[async_trait]
 impl Transport for Double {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError> {
+    async fn post(&self, url: &Url, body: String) -> Sent {
         let body: Value = serde_json::from_str(&body).unwrap();
         self.asked
             .lock()
@@ -47,16 +49,11 @@ struct Rig {
 const NOON_MS: i64 = 1_794_744_000_000;
 const PLENTY: usize = 10_000;
 
-fn rig(
-    answer: impl Fn(&Value) -> Result<HttpAnswer, TransportError> + Send + Sync + 'static,
-) -> Rig {
+fn rig(answer: impl Fn(&Value) -> Sent + Send + Sync + 'static) -> Rig {
     rig_with(PLENTY, answer)
 }
 
-fn rig_with(
-    permits: usize,
-    answer: impl Fn(&Value) -> Result<HttpAnswer, TransportError> + Send + Sync + 'static,
-) -> Rig {
+fn rig_with(permits: usize, answer: impl Fn(&Value) -> Sent + Send + Sync + 'static) -> Rig {
     let double = Arc::new(Double {
         asked: Mutex::default(),
         answer: Box::new(answer),
@@ -99,7 +96,7 @@ impl Rig {
     }
 }
 
-fn answer(status: u16, body: &Value) -> Result<HttpAnswer, TransportError> {
+fn answer(status: u16, body: &Value) -> Sent {
     Ok(HttpAnswer {
         status,
         retry_after: None,
@@ -107,7 +104,7 @@ fn answer(status: u16, body: &Value) -> Result<HttpAnswer, TransportError> {
     })
 }
 
-fn found(body: &Value) -> Result<HttpAnswer, TransportError> {
+fn found(body: &Value) -> Sent {
     let mut key = body.clone();
     key.as_object_mut().unwrap().remove("formFactor");
     let metrics = json!({ "largest_contentful_paint": { "percentiles": { "p75": 2100 } } });
@@ -117,14 +114,14 @@ fn found(body: &Value) -> Result<HttpAnswer, TransportError> {
     )
 }
 
-fn missing() -> Result<HttpAnswer, TransportError> {
+fn missing() -> Sent {
     answer(
         404,
         &json!({ "error": { "code": 404, "message": "", "status": "NOT_FOUND" } }),
     )
 }
 
-fn only_origins(body: &Value) -> Result<HttpAnswer, TransportError> {
+fn only_origins(body: &Value) -> Sent {
     if body["origin"].is_string() {
         found(body)
     } else {
@@ -237,9 +234,8 @@ async fn one_who_never_answers_is_waited_for_until_the_deadline_and_not_longer()
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_is_tried_again_and_forgotten_when_it_passes() {
-    let rig = Arc::new(Mutex::new(0));
-    let times = Arc::clone(&rig);
-    let rig = self::rig(move |body| {
+    let times = Mutex::new(0);
+    let rig = rig(move |body| {
         let mut times = times.lock().unwrap();
         *times += 1;
         match *times {
