@@ -33,6 +33,39 @@ impl Device {
     pub fn user_agent(&self, chrome_major: &str) -> String {
         self.user_agent.replace("{CHROME_MAJOR}", chrome_major)
     }
+
+    /// What kind of device it is to people.
+    pub fn form_factor(&self) -> FormFactor {
+        match self.mode {
+            Mode::Desktop => FormFactor::Desktop,
+            Mode::Mobile if self.screen.width.min(self.screen.height) >= TABLET_SIDE_PX => {
+                FormFactor::Tablet
+            }
+            Mode::Mobile => FormFactor::Phone,
+        }
+    }
+}
+
+/// The shorter side from which a touch device is a tablet, in CSS pixels. Source: Android's
+/// "smallest width" qualifier for tablets, sw600dp.
+const TABLET_SIDE_PX: u32 = 600;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FormFactor {
+    Phone,
+    Tablet,
+    Desktop,
+}
+
+impl FormFactor {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Phone => "phone",
+            Self::Tablet => "tablet",
+            Self::Desktop => "desktop",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ mod network;
 use serde::Deserialize;
 
 pub use check::CatalogError;
-pub use device::{ClientHints, Device, Mode, Size};
+pub use device::{ClientHints, Device, FormFactor, Mode, Size};
 pub use location::Location;
 pub use network::Network;
 

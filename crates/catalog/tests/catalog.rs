@@ -1,7 +1,7 @@
 //! The built-in data, and what is refused of other data.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles, Mode};
+use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles, FormFactor, Mode};
 
 const DEVICES: &str = "mobile desktop macbookAir2020 highEndLaptop macbookPro133 macbookPro16 \
     msSurfaceBook315 msSurfaceBook3135 msSurface ipad102 samsungGalaxyTab7 iphone13ProMax iphone11 \
@@ -139,4 +139,23 @@ fn check_refused(devices: &str, expected: &str) {
     })
     .unwrap_err();
     assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn tablets_are_told_from_phones_by_their_shorter_side() {
+    let catalog = built_in();
+    let of = |form_factor: FormFactor| -> Vec<&str> {
+        let devices = catalog.devices().iter();
+        devices
+            .filter(|device| device.form_factor() == form_factor)
+            .map(|device| device.id.as_str())
+            .collect()
+    };
+    assert_eq!(
+        of(FormFactor::Tablet),
+        ["ipad102", "samsungGalaxyTab7", "ipadPro129"]
+    );
+    assert!(of(FormFactor::Desktop).contains(&"desktop"));
+    assert!(of(FormFactor::Phone).contains(&"mobile"));
+    assert_eq!(of(FormFactor::Phone).len(), 30);
 }

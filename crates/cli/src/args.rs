@@ -52,6 +52,8 @@ pub struct ServeArgs {
     pub browser: BrowserArgs,
     #[command(flatten)]
     pub targets: TargetArgs,
+    #[command(flatten)]
+    pub field: FieldArgs,
     /// The location at which this machine stands [default: us-tx]
     #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
     pub location: Option<String>,
@@ -143,6 +145,30 @@ pub struct TargetArgs {
 }
 
 #[derive(Debug, Clone, clap::Args)]
+pub struct FieldArgs {
+    /// Key to the Chrome UX Report API, for field data; without one nothing is asked. Other users see the flag:
+    /// prefer the environment or the file
+    #[arg(
+        long,
+        env = "PLUMBLINE_CRUX_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub crux_key: Option<String>,
+    /// Where that API is [default: https://chromeuxreport.googleapis.com]
+    #[arg(long, env = "PLUMBLINE_CRUX_URL", value_name = "URL")]
+    pub crux_url: Option<String>,
+    /// A host, address or network to ask about though it is not public, or --allow-target names it; repeatable
+    #[arg(
+        long,
+        env = "PLUMBLINE_CRUX_TARGET",
+        value_name = "HOST[:PORT]|CIDR",
+        value_delimiter = ','
+    )]
+    pub crux_target: Vec<String>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
 pub struct BrowserArgs {
     /// The Chromium to run [default: the first that is found]
     #[arg(long, env = "PLUMBLINE_CHROMIUM", value_name = "PATH")]
@@ -191,6 +217,8 @@ pub struct AuditArgs {
     pub browser: BrowserArgs,
     #[command(flatten)]
     pub targets: TargetArgs,
+    #[command(flatten)]
+    pub field: FieldArgs,
 }
 
 /// More would keep a machine busy for an hour and say no more.

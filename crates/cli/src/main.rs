@@ -6,6 +6,8 @@ mod budget;
 mod clock;
 mod command;
 mod exit;
+mod field_data;
+mod https_client;
 mod output;
 mod retention;
 mod settings;

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use plumbline_browser::LaunchOptions;
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
+use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::AllowTarget;
 use plumbline_server::{Limits, Patience};
 use serde::Deserialize;
+use url::Url;
 
-use crate::args::{BlobArgs, BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
+use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
 
@@ -36,6 +38,7 @@ pub struct ServeSettings {
     pub blobs: BlobArgs,
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
+    pub field: FieldSettings,
     pub slots: usize,
     pub limits: Limits,
     pub connections: usize,
@@ -52,6 +55,18 @@ pub struct TargetSettings {
     pub allow: Vec<AllowTarget>,
     pub stands_at: String,
     pub catalog: Catalog,
+}
+
+/// Whom to ask for field data, and about what.
+#[derive(Debug)]
+pub struct FieldSettings {
+    /// Without one nobody is asked.
+    pub key: Option<ApiKey>,
+    pub base: Url,
+    /// Asked about though not public.
+    pub named: Vec<AllowTarget>,
+    /// May be visited though not public, and is not asked about therefore.
+    pub allowed: Vec<AllowTarget>,
 }
 
 /// The configuration file: the flags' names, all optional.
@@ -82,6 +97,10 @@ struct File {
     keep_audits_per_account: Option<u64>,
     log_format: Option<LogFormat>,
     log: Option<String>,
+    crux_key: Option<String>,
+    crux_url: Option<String>,
+    #[serde(default)]
+    crux_target: Vec<String>,
 }
 
 impl ServeSettings {
@@ -104,6 +123,16 @@ impl ServeSettings {
             chromium: args.browser.chromium.or(file.chromium),
             no_sandbox: args.browser.no_sandbox || file.no_sandbox.unwrap_or(false),
         };
+        let field = FieldArgs {
+            crux_key: args.field.crux_key.or(file.crux_key),
+            crux_url: args.field.crux_url.or(file.crux_url),
+            crux_target: if args.field.crux_target.is_empty() {
+                file.crux_target
+            } else {
+                args.field.crux_target
+            },
+        };
+        let targets = TargetSettings::resolve(targets, args.location.or(file.location))?;
         Ok(Self {
             listen: args
                 .listen
@@ -118,7 +147,8 @@ impl ServeSettings {
                 s3_region: args.blobs.s3_region.or(file.s3_region),
             },
             launch: launch_options(browser),
-            targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
+            field: FieldSettings::resolve(&field, &targets)?,
+            targets,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
             limits: Limits {
                 starts_per_minute: args
@@ -180,12 +210,7 @@ impl ServeSettings {
 
 impl TargetSettings {
     pub fn resolve(args: TargetArgs, stands_at: Option<String>) -> Result<Self, Exit> {
-        let allow = args
-            .allow_target
-            .iter()
-            .map(|text| AllowTarget::from_str(text.trim()))
-            .collect::<Result<_, _>>()
-            .map_err(|error| Exit::usage(format!("--allow-target: {error}")))?;
+        let allow = read_targets(&args.allow_target, "--allow-target")?;
         let catalog = load_catalog(args.catalog.as_deref())?;
         let stands_at = stands_at.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
         if catalog.location(&stands_at).is_none() {
@@ -201,6 +226,31 @@ impl TargetSettings {
             catalog,
         })
     }
+}
+
+impl FieldSettings {
+    pub fn resolve(args: &FieldArgs, targets: &TargetSettings) -> Result<Self, Exit> {
+        // An empty variable is one that was not set.
+        let key = args.crux_key.as_deref().filter(|key| !key.is_empty());
+        let key = key.map(ApiKey::new).transpose();
+        let base = args.crux_url.as_deref().unwrap_or(DEFAULT_BASE);
+        let base = Url::parse(base)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| Exit::usage(format!("--crux-url: `{base}` is no web address")))?;
+        Ok(Self {
+            key: key.map_err(|error| Exit::usage(format!("--crux-key: {error}")))?,
+            base,
+            named: read_targets(&args.crux_target, "--crux-target")?,
+            allowed: targets.allow.clone(),
+        })
+    }
+}
+
+fn read_targets(texts: &[String], flag: &str) -> Result<Vec<AllowTarget>, Exit> {
+    let read = |text: &String| AllowTarget::from_str(text.trim());
+    let read: Result<_, _> = texts.iter().map(read).collect();
+    read.map_err(|error| Exit::usage(format!("{flag}: {error}")))
 }
 
 pub fn launch_options(args: BrowserArgs) -> LaunchOptions {

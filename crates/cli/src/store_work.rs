@@ -15,6 +15,7 @@ use plumbline_store::{
 
 use crate::blobs::KeptBlobs;
 use crate::clock::now;
+use crate::field_data::FieldData;
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
 /// so a lease signed like this by anybody else belongs to a process that is dead.
@@ -30,6 +31,7 @@ pub struct StoreWork {
     phases: Phases,
     owner: String,
     metrics: Arc<Metrics>,
+    field: Arc<FieldData>,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
 }
@@ -40,6 +42,7 @@ impl StoreWork {
         blobs: KeptBlobs,
         phases: Phases,
         metrics: Arc<Metrics>,
+        field: Arc<FieldData>,
     ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
@@ -48,6 +51,7 @@ impl StoreWork {
             phases,
             owner: format!("{OWNER_PREFIX}{mark}"),
             metrics,
+            field,
             held: Mutex::default(),
         })
     }
@@ -104,6 +108,8 @@ impl Work for StoreWork {
                 },
             };
             self.held().insert(id_of(&job), lease);
+            let (url, device) = (&job.order.url, &job.order.device);
+            self.field.begin(&job.tracking_id, url, device);
             job
         }))
     }
@@ -124,7 +130,7 @@ impl Work for StoreWork {
             return Ok(Hold::Lost);
         };
         let Audited {
-            report,
+            mut report,
             bundle,
             exhibits,
         } = audited;
@@ -136,6 +142,7 @@ impl Work for StoreWork {
                 self.keep(&**blobs, &lease.audit_id, bytes).await;
             }
         }
+        self.field.add_to(&mut report, &job.tracking_id);
         let figures = figures(&report);
         let finished = Finished {
             report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,

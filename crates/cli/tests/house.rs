@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The arrows of ARCHITECTURE.md.
-const MAY_KNOW: [(&str, &[&str]); 14] = [
+const MAY_KNOW: [(&str, &[&str]); 15] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
@@ -15,6 +15,7 @@ const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("source", &[]),
     ("store", &[]),
     ("engine", &["bundle", "catalog", "entities", "trace"]),
+    ("field", &["catalog", "engine"]),
     ("link", &["catalog"]),
     ("browser", &["axe", "bundle", "catalog", "source"]),
     ("report", &["bundle", "catalog", "engine", "trace"]),
@@ -23,8 +24,8 @@ const MAY_KNOW: [(&str, &[&str]); 14] = [
     (
         "cli",
         &[
-            "agent", "browser", "bundle", "catalog", "engine", "link", "report", "server", "store",
-            "trace",
+            "agent", "browser", "bundle", "catalog", "engine", "field", "link", "report", "server",
+            "store", "trace",
         ],
     ),
 ];

@@ -140,6 +140,8 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
         browser: None,
         timings: Vec::new(),
         runs: None,
+        field_data: None,
+        field_data_reason: None,
     }
 }
 

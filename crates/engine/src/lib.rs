@@ -6,6 +6,7 @@ pub mod checks;
 mod evaluate;
 pub mod exhibits;
 pub mod facts;
+pub mod field;
 pub mod metrics;
 pub mod registry;
 pub mod report;

@@ -5,6 +5,7 @@ use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::category::CategoryResult;
+use crate::field::{FieldData, FieldReason};
 use crate::runs::Runs;
 
 /// The format that this version writes. Readers accept every older one.
@@ -34,6 +35,12 @@ pub struct Report {
     /// Where the page was audited several times: the figures of every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
+    /// What visitors met in the field. Added after judging, never a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_data: Option<FieldData>,
+    /// Why there is none; none as well where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_data_reason: Option<FieldReason>,
 }
 
 /// What the page was loaded under. Names are kept beside ids: a report outlives its catalog.

@@ -1,6 +1,7 @@
 //! The report as the contract of the API shows it: rounded, named, with every member present.
 
 use plumbline_bundle::Failure;
+use plumbline_engine::field::{FieldData, FieldKind, FieldReason};
 use plumbline_engine::report::{Conditions, Metric, Metrics, Report, Scores};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,8 +22,18 @@ pub fn audit_data(
         "location": report.conditions.location.name,
         "createdAt": iso8601_ms(created_at_ms),
         "labData": figures(&report.scores, report.metrics.as_ref()),
-        "fieldData": null,
+        "fieldData": report.field_data.as_ref().map(field_figures),
     });
+    if let Some(field) = &report.field_data {
+        data["fieldDataSource"] = json!({
+            "record": field.record,
+            "subject": field.subject,
+            "formFactor": field.form_factor,
+            "collectionPeriod": field.collection_period,
+        });
+    } else if let Some(reason) = report.field_data_reason {
+        data["fieldDataReason"] = json!(reason);
+    }
     if let Some(error) = &report.error {
         data["error"] = json!({ "code": error.code, "message": error.message });
     }
@@ -32,11 +43,33 @@ pub fn audit_data(
 /// What of a report the contract shows. The rest, most of it, is stepped over unread: of a report of
 /// 200 kB, parsing all would take most of the time of an answer.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Shown {
     conditions: Conditions,
     scores: Scores,
     metrics: Option<Metrics>,
     error: Option<Failure>,
+    field_data: Option<FieldData>,
+    field_data_reason: Option<FieldReason>,
+}
+
+/// Milliseconds as whole numbers, layout shift with up to four decimals, null where the dataset has none.
+fn field_figures(field: &FieldData) -> Value {
+    let p75 = |kind| field.metrics.get(kind).map(|metric| metric.p75);
+    let whole = |kind| p75(kind).map(|value| value.round() as i64);
+    json!({
+        "fcp": whole(FieldKind::Fcp),
+        "lcp": whole(FieldKind::Lcp),
+        "fid": whole(FieldKind::Fid),
+        "cls": p75(FieldKind::Cls).map(four_decimals),
+        "inp": whole(FieldKind::Inp),
+        "ttfb": whole(FieldKind::Ttfb),
+        "percentile": field.percentile,
+    })
+}
+
+fn four_decimals(value: f64) -> f64 {
+    (value * 10_000.0).round() / 10_000.0
 }
 
 /// Scores and milliseconds as whole numbers, layout shift with up to four decimals, null where
@@ -56,7 +89,7 @@ fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
         "fcp": whole(metrics.and_then(|m| m.fcp.as_ref())),
         "lcp": whole(metrics.and_then(|m| m.lcp.as_ref())),
         "tbt": whole(metrics.and_then(|m| m.tbt.as_ref())),
-        "cls": metrics.and_then(|m| m.cls).map(|cls| (cls.value * 10_000.0).round() / 10_000.0),
+        "cls": metrics.and_then(|m| m.cls).map(|cls| four_decimals(cls.value)),
         "si": whole(metrics.and_then(|m| m.si.as_ref())),
         "tti": whole(metrics.and_then(|m| m.tti.as_ref())),
     })

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use plumbline_engine::field::{FieldKind, RecordOf};
 use plumbline_engine::report::{LocationMode, Metric, Report};
 
 /// The whole report as lines of text.
@@ -59,12 +60,44 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
             .map_or("–".to_owned(), |m| format!("{:.3}", m.value));
         writeln!(out, "  {:<26}{shift:>7}", "Cumulative Layout Shift")?;
     }
+    write_field(out, report)?;
     let notes: Vec<String> = notes(report).collect();
     if !notes.is_empty() {
         writeln!(out)?;
     }
     for note in notes {
         writeln!(out, "  Note: {}", plain(&note))?;
+    }
+    Ok(())
+}
+
+/// What visitors met, where it is known. Why it is not is said in the other forms.
+fn write_field(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(field) = &report.field_data else {
+        return Ok(());
+    };
+    let whose = match field.record {
+        RecordOf::Url => "the page",
+        RecordOf::Origin => "its origin",
+    };
+    let device = field.form_factor.as_str();
+    writeln!(
+        out,
+        "\n  In the field, 75th percentile of {whose}, {device}:"
+    )?;
+    for (name, kind) in [
+        ("First Contentful Paint", FieldKind::Fcp),
+        ("Largest Contentful Paint", FieldKind::Lcp),
+        ("Interaction to Next Paint", FieldKind::Inp),
+        ("Time to First Byte", FieldKind::Ttfb),
+        ("First Input Delay", FieldKind::Fid),
+    ] {
+        if let Some(metric) = field.metrics.get(kind) {
+            writeln!(out, "  {name:<26}{:>7.0} ms", metric.p75)?;
+        }
+    }
+    if let Some(cls) = field.metrics.cls {
+        writeln!(out, "  {:<26}{:>7.2}", "Cumulative Layout Shift", cls.p75)?;
     }
     Ok(())
 }

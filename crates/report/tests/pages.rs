@@ -2,15 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
-use plumbline_catalog::Mode;
+use plumbline_catalog::{FormFactor, Mode};
 use plumbline_engine::exhibits::{self, Exhibits, Phases, RequestShown};
+use plumbline_engine::field::{
+    FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period, RecordOf,
+    Shares,
+};
 use plumbline_engine::not_measured;
 use plumbline_engine::report::{
     AsTraced, Conditions, CpuUsed, DeviceUsed, LocationMode, LocationUsed, Metric, Metrics,
     NetworkUsed, Report, Scores,
 };
 use plumbline_report::html::{
-    self, Chrome, Compared, Past, Problem, Progress, ReportPage, Sharing, StartPage,
+    self, Chrome, Compared, FieldPast, Past, Problem, Progress, ReportPage, Sharing, StartPage,
 };
 use serde_json::json;
 
@@ -37,6 +41,49 @@ fn conditions(name: &str) -> Conditions {
             added_rtt_ms: 0.0,
         },
         cpu: CpuUsed::default(),
+    }
+}
+
+fn field_data(said: &str) -> FieldData {
+    let metric = Some(FieldMetric {
+        p75: 2400.0,
+        shares: Some(Shares {
+            good: 0.8,
+            needs_improvement: 0.15,
+            poor: 0.05,
+        }),
+    });
+    FieldData {
+        record: RecordOf::Url,
+        subject: said.to_owned(),
+        form_factor: FormFactor::Phone,
+        percentile: 75,
+        collection_period: Some(period(said)),
+        metrics: FieldMetrics {
+            lcp: metric,
+            inp: metric,
+            ..FieldMetrics::default()
+        },
+    }
+}
+
+fn period(said: &str) -> Period {
+    Period {
+        first_date: said.to_owned(),
+        last_date: said.to_owned(),
+    }
+}
+
+fn field_past(said: &str) -> FieldPast {
+    FieldPast {
+        form_factor: FormFactor::Tablet,
+        history: Ok(FieldHistory {
+            record: RecordOf::Origin,
+            subject: said.to_owned(),
+            form_factor: FormFactor::Tablet,
+            periods: vec![period(said)],
+            p75s: vec![(FieldKind::Cls, vec![Some(0.2)])],
+        }),
     }
 }
 
@@ -78,6 +125,7 @@ fn report(said: &str) -> Report {
             tti: None,
             as_traced: AsTraced::default(),
         }),
+        field_data: Some(field_data(said)),
         categories: serde_json::from_value(categories).unwrap(),
         warnings: vec![said.to_owned()],
         document: Some(MainDocument {
@@ -191,7 +239,9 @@ fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
         report: Some(text.clone()),
     };
     let twice = [past.clone(), past.clone()];
-    is_text_only(&html::history_page(&Chrome::signed_in(EVIL), EVIL, &twice).unwrap());
+    is_text_only(
+        &html::history_page(&Chrome::signed_in(EVIL), EVIL, &twice, &[field_past(EVIL)]).unwrap(),
+    );
     is_text_only(
         &html::progress_page(&Progress {
             chrome: Chrome::signed_in(EVIL),
@@ -248,6 +298,25 @@ fn a_report_whose_exhibits_are_gone_says_so_and_still_reads() {
     assert!(page.contains("is no longer kept"));
     assert!(page.contains("What to fix first"));
     assert!(!page.contains("class=\"waterfall\""));
+}
+
+#[test]
+fn a_report_without_field_data_says_why() {
+    for reason in FieldReason::ALL {
+        let report = Report {
+            field_data: None,
+            field_data_reason: Some(reason),
+            ..report("something")
+        };
+        let page = page(&report, None);
+        assert!(page.contains("No field data. "), "{reason:?}");
+        assert!(!page.contains("class=\"distribution\""));
+    }
+    let old = Report {
+        field_data: None,
+        ..report("something")
+    };
+    assert!(page(&old, None).contains("not asked for when this report was made"));
 }
 
 #[test]

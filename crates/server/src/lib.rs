@@ -12,6 +12,7 @@ mod api;
 mod auth;
 mod door;
 mod errors;
+mod field;
 mod leftover;
 mod metrics;
 mod notes;
@@ -36,6 +37,7 @@ use plumbline_catalog::Catalog;
 use plumbline_store::{Blobs, Store, Timestamp};
 use tokio::sync::watch;
 
+pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
 pub use router::router;
@@ -56,6 +58,8 @@ pub struct App {
     pub pages: Option<Pages>,
     pub metrics: Arc<Metrics>,
     pub browsers: Option<CountBrowsers>,
+    /// What visitors met, for the history of an address.
+    pub field: Option<Arc<dyn FieldSource>>,
     /// Turns true when the service is to end: whoever waits on purpose is answered then.
     pub stopping: watch::Receiver<bool>,
 }
@@ -83,6 +87,7 @@ impl App {
             pages: None,
             metrics: Arc::default(),
             browsers: None,
+            field: None,
             stopping: watch::channel(false).1,
         }
     }

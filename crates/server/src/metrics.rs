@@ -62,6 +62,7 @@ pub(crate) struct Now {
     pub(crate) deliveries: DeliveryDepth,
     pub(crate) latency: StoreLatency,
     pub(crate) browsers: Option<BrowserCounts>,
+    pub(crate) field: Vec<(&'static str, u64)>,
     pub(crate) at: Timestamp,
 }
 
@@ -142,6 +143,12 @@ impl Metrics {
         for (outcome, count) in &counts.webhooks {
             let label = format!("outcome=\"{outcome}\"");
             text.line("plumbline_webhook_attempts_total", &label, *count as f64);
+        }
+        let help = "Questions for field data, by what became of them.";
+        text.head("plumbline_field_questions_total", "counter", help);
+        for (outcome, count) in &now.field {
+            let label = format!("outcome=\"{}\"", outcome.to_ascii_lowercase());
+            text.line("plumbline_field_questions_total", &label, *count as f64);
         }
         text.head(
             "plumbline_store_seconds",

@@ -19,8 +19,10 @@ use crate::args::AuditArgs;
 use crate::budget;
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::field_data::FieldData;
+use crate::https_client::HttpsClient;
 use crate::output::Outputs;
-use crate::settings::{TargetSettings, calibration_file, launch_options};
+use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
 use crate::standard_output as out;
 
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
@@ -28,11 +30,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let by_default: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, by_default)?;
     let named_targets = !args.targets.allow_target.is_empty();
+    let targets = TargetSettings::resolve(args.targets, args.stands_at)?;
+    let field = FieldSettings::resolve(&args.field, &targets)?;
     let TargetSettings {
         mut allow,
         stands_at,
         catalog,
-    } = TargetSettings::resolve(args.targets, args.stands_at)?;
+    } = targets;
     let order = Order {
         url: args.url,
         device: args.device,
@@ -45,11 +49,14 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         allow.extend(target_of(&url));
     }
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
+    let catalog = Arc::new(catalog);
+    let field = FieldData::new(field, Arc::clone(&catalog), HttpsClient::new);
+    field.begin(ONLY, &order.url, &order.device);
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),
         // One visit, as a rule: a spare would start beside it and never be used.
         browsers: Pool::start(launcher, 0),
-        catalog: Arc::new(catalog),
+        catalog,
         guard: Arc::new(Guard::new(allow)),
         stands_at,
     };
@@ -83,6 +90,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     } else {
         last
     };
+    if let Some(run) = runs.get_mut(chosen) {
+        field.add_to(&mut run.report, ONLY);
+    }
     let Some(run) = runs.get(chosen) else {
         return Err(Exit::failed("nothing was audited"));
     };
@@ -106,6 +116,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     };
     budget::hold(&budget, &results, &outputs)
 }
+
+/// What the one audit of this process is called where others have tracking ids.
+const ONLY: &str = "audit";
 
 /// One audit of several. The evidence stays packed until it is needed.
 struct Run {

@@ -21,6 +21,8 @@ use crate::args::{LogFormat, ServeArgs};
 use crate::blobs::KeptBlobs;
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::field_data::FieldData;
+use crate::https_client::HttpsClient;
 use crate::retention::forget_by_itself;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
@@ -46,6 +48,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         catalog,
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
+    let https = HttpsClient::new();
+    let field = FieldData::new(settings.field, Arc::clone(&catalog), || https.clone());
+    let field = Arc::new(field);
 
     let blobs = KeptBlobs::open(&settings.blobs, &settings.data)?;
     blobs.check().await?;
@@ -82,6 +87,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 blobs.clone(),
                 phases,
                 Arc::clone(&metrics),
+                Arc::clone(&field),
             )
             .map_err(Exit::failed)?;
             Some(tokio::spawn(plumbline_agent::run(
@@ -106,7 +112,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     if let Some(credits) = settings.create_key {
         print_key_to_try(&store, credits, &address.to_string()).await?;
     }
-    let webhook_client = WebhookClient::new(Arc::clone(&guard));
+    let webhook_client = WebhookClient::new(Arc::clone(&guard), https);
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
         limits: settings.limits,
@@ -114,6 +120,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         pages: Some(pages),
         metrics,
         browsers,
+        field: Some(field),
         stopping: stopped.clone(),
         ..App::new(Arc::clone(&store), catalog, may_visit)
     };

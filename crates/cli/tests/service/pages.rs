@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 
 const PAGE: &str = "<!doctype html><html lang=en><title>A page</title>\
@@ -14,11 +15,21 @@ const RICH: &str = "<!doctype html><html><title>Several requests</title>\
 
 /// Serves until the test process ends.
 pub fn serve() -> SocketAddr {
+    serve_after(|| {})
+}
+
+/// The same, answering only when `ready` returns.
+pub fn serve_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
+    let ready = Arc::new(ready);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(stream));
+            let ready = Arc::clone(&ready);
+            thread::spawn(move || {
+                ready();
+                answer(stream)
+            });
         }
     });
     address

@@ -100,7 +100,7 @@ impl Guard {
     }
 
     /// Whether the operator, not the address, is why a connection may be made.
-    pub(crate) fn allows(&self, host: &str, addr: SocketAddr) -> bool {
+    pub fn allows(&self, host: &str, addr: SocketAddr) -> bool {
         let ip = address::canonical(addr.ip());
         self.allows_name(&name::normalise(host), addr.port())
             || self.allows_address(ip, addr.port())

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::HtmlError;
 use super::charts::{self, Point, Scale};
 use super::chrome::Chrome;
+use super::field::{FieldPast, FieldSeries, field_series};
 use super::figures::{Grade, date, day, in_short};
 use super::summary::{METRICS, limit_text, metric, value_text};
 
@@ -101,6 +102,7 @@ struct HistoryTemplate<'a> {
     /// Which of them stands for before: the next older under the newest's conditions.
     before: usize,
     series: Vec<Series>,
+    field: Vec<FieldSeries>,
 }
 
 struct Choice {
@@ -130,8 +132,25 @@ struct Trend {
 /// A trend of one point is none.
 const LEAST_POINTS: usize = 2;
 
-/// `past` is of one address, the newest first.
-pub fn history_page(chrome: &Chrome, url: &str, past: &[Past]) -> Result<String, HtmlError> {
+/// The devices of these audits, each once, in their order.
+pub fn devices_of(past: &[Past]) -> Vec<String> {
+    let mut devices = Vec::new();
+    for glance in past.iter().filter_map(glance) {
+        let device = glance.conditions.device.id;
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    devices
+}
+
+/// `past` is of one address, the newest first; `field` is what its visitors met, by kind of device.
+pub fn history_page(
+    chrome: &Chrome,
+    url: &str,
+    past: &[Past],
+    field: &[FieldPast],
+) -> Result<String, HtmlError> {
     let mut by_conditions: Vec<(String, Vec<Run>)> = Vec::new();
     for audit in past.iter().rev() {
         let Some(glance) = glance(audit).filter(|glance| glance.metrics.is_some()) else {
@@ -167,6 +186,7 @@ pub fn history_page(chrome: &Chrome, url: &str, past: &[Past]) -> Result<String,
         comparable,
         before,
         series: series.collect(),
+        field: field_series(field),
     };
     Ok(template.render()?)
 }

@@ -7,6 +7,7 @@ use plumbline_engine::report::Report;
 
 use super::checks::{CategoryView, Found, category_view};
 use super::chrome::Chrome;
+use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::fixes::{Fix, fixes};
 use super::load::{self, FilmView, ShareView, Shot, Still, WaterfallView};
@@ -58,6 +59,7 @@ struct ReportTemplate<'a> {
     headline: String,
     rings: Vec<Ring>,
     metrics: Vec<MetricCard>,
+    field: FieldView,
     still: Option<Still>,
     outline: Option<String>,
     shot: Option<Shot>,
@@ -148,6 +150,7 @@ fn template<'a>(
             .metrics
             .as_ref()
             .map_or_else(Vec::new, |metrics| cards(metrics, conditions.device.mode)),
+        field: field_view(report),
         fixes: fixes(report, shot.as_ref()),
         categories: report
             .categories

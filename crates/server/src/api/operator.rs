@@ -15,6 +15,10 @@ pub(crate) async fn metrics(State(service): State<Shared>) -> Result<Response, F
         deliveries: app.store.delivery_depth().await?,
         latency: app.store.latency(),
         browsers: app.browsers.as_ref().map(|count| count()),
+        field: app
+            .field
+            .as_ref()
+            .map_or_else(Vec::new, |field| field.counts()),
         at: (app.clock)(),
     };
     let kind = "text/plain; version=0.0.4; charset=utf-8";

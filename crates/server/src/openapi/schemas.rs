@@ -1,6 +1,7 @@
 //! What bodies look like, as JSON Schema (draft 2020-12, which OpenAPI 3.1 takes over).
 
 use plumbline_catalog::Catalog;
+use plumbline_report::html::FieldReason;
 use serde_json::{Value, json};
 
 use crate::{Limits, api::order::RUNS_AT_MOST};
@@ -101,8 +102,29 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("location", json!({ "type": "string" })),
             ("createdAt", reference("Moment")),
             ("labData", reference("LabData")),
-            ("fieldData", json!({ "type": ["object", "null"] })),
-        ], &[("error", reference("AuditError"))]),
+            ("fieldData", json!({ "anyOf": [reference("FieldData"), { "type": "null" }] })),
+        ], &[
+            ("fieldDataSource", reference("FieldDataSource")),
+            ("fieldDataReason", reference("FieldDataReason")),
+            ("error", reference("AuditError")),
+        ]),
+        "FieldData": explained(object(&[
+            ("fcp", milliseconds()), ("lcp", milliseconds()), ("fid", milliseconds()),
+            ("cls", json!({ "type": ["number", "null"], "minimum": 0 })),
+            ("inp", milliseconds()), ("ttfb", milliseconds()),
+            ("percentile", json!({ "const": 75 })),
+        ], &[]), "What visitors met, from the Chrome UX Report; null where it has none."),
+        "FieldDataSource": explained(object(&[
+            ("record", json!({ "type": "string", "enum": ["url", "origin"] })),
+            ("subject", json!({ "type": "string" })),
+            ("formFactor", json!({ "type": "string", "enum": ["phone", "tablet", "desktop"] })),
+            ("collectionPeriod", json!({ "type": ["object", "null"] })),
+        ], &[]), "Whose figures `fieldData` are: the page's, or all of its origin's."),
+        "FieldDataReason": {
+            "type": "string",
+            "description": "Why `fieldData` is null; absent where nobody asked for it.",
+            "enum": FieldReason::ALL.map(FieldReason::as_str),
+        },
         "LabData": object(&[
             ("performance", score()), ("accessibility", score()), ("seo", score()),
             ("bestPractices", score()), ("pwa", score()),
@@ -117,7 +139,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("report", json!({
                 "type": "object",
                 "description": "Everything that was measured and judged. `format` is its version; \
-                                with several runs, `runs` has every run's figures and their spread.",
+                                with several runs, `runs` has every run's figures and their spread. \
+                                `fieldData` is what visitors met, or `fieldDataReason` says why it is absent.",
             })),
         ], &[]),
         "Batch": object(&[
@@ -156,6 +179,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
 
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn explained(mut schema: Value, description: &str) -> Value {
+    schema["description"] = json!(description);
+    schema
 }
 
 /// With all of the first, some of the second, and nothing else.

@@ -1,11 +1,14 @@
 //! An address over time, and two audits side by side.
 
+use std::sync::Arc;
+
 use axum::{
     extract::State,
     http::request::Parts,
     response::{Html, IntoResponse, Response},
 };
-use plumbline_report::html::{self, Compared};
+use plumbline_catalog::FormFactor;
+use plumbline_report::html::{self, Compared, FieldPast, Past};
 use plumbline_store::StoredReport;
 
 use super::form::query;
@@ -37,8 +40,40 @@ pub(crate) async fn history(
         return Err(Failure::NotFound);
     }
     let past: Vec<_> = audits.into_iter().map(past).collect();
-    let page = html::history_page(&visitor.chrome(), &url, &past);
+    let field = field_past(&service, &url, &past).await?;
+    let page = html::history_page(&visitor.chrome(), &url, &past, &field);
     Ok(Html(page.map_err(Failure::internal)?).into_response())
+}
+
+/// What visitors met, for every kind of device that the address was audited on; asked for at once.
+async fn field_past(service: &Shared, url: &str, past: &[Past]) -> Result<Vec<FieldPast>, Failure> {
+    let Some(source) = &service.app.field else {
+        return Ok(Vec::new());
+    };
+    let mut form_factors: Vec<FormFactor> = Vec::new();
+    for device in html::devices_of(past) {
+        let device = service.app.catalog.device(&device);
+        if let Some(form_factor) = device.map(|device| device.form_factor())
+            && !form_factors.contains(&form_factor)
+        {
+            form_factors.push(form_factor);
+        }
+    }
+    let asked = form_factors.into_iter().map(|form_factor| {
+        let (source, url) = (Arc::clone(source), url.to_owned());
+        tokio::spawn(async move {
+            let history = source.history(&url, form_factor).await;
+            FieldPast {
+                form_factor,
+                history,
+            }
+        })
+    });
+    let mut field = Vec::new();
+    for asked in asked.collect::<Vec<_>>() {
+        field.push(asked.await.map_err(Failure::internal)?);
+    }
+    Ok(field)
 }
 
 /// `GET /compare?before=&after=`, by audit ids.

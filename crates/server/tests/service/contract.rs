@@ -68,7 +68,7 @@ const NETWORKS: [&str; 14] = [
     "mobileRegular4g",
 ];
 
-fn report(error: Value) -> Value {
+pub fn report(error: Value) -> Value {
     let metric = |value: f64| json!({ "value": value, "score": 0.5 });
     let is_measured = error.is_null();
     json!({

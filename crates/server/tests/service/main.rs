@@ -11,6 +11,7 @@ mod contract;
 mod described;
 mod exports;
 mod faults;
+mod field;
 mod idempotency;
 mod keys;
 mod lists;

@@ -19,7 +19,7 @@ fn form(path: &str, body: &str) -> Ask {
 }
 
 /// The cookie of a fresh session with this key.
-async fn sign_in(rig: &Rig, key: &str) -> String {
+pub async fn sign_in(rig: &Rig, key: &str) -> String {
     let reply = rig.browse(&form("/sign-in", &format!("key={key}"))).await;
     assert_eq!(reply.status, 303, "{}", reply.text());
     let cookie = reply.header("set-cookie").unwrap();

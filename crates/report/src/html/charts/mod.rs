@@ -3,6 +3,7 @@
 
 mod axis;
 mod curve;
+mod field;
 mod main_thread;
 mod ring;
 mod trend;
@@ -10,6 +11,7 @@ mod waterfall;
 
 pub(super) use axis::Axis;
 pub(super) use curve::curve;
+pub(super) use field::{distribution, periods as field_periods};
 pub(super) use main_thread::main_thread;
 pub(super) use ring::ring;
 pub(super) use trend::{Point, Scale, trend};

@@ -1,0 +1,234 @@
+//! Field data, from a server that speaks the API's protocol well, badly and not at all.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::crux::{Crux, KEY, Reply, found, missing, said};
+use crate::pages;
+use crate::server::{Server, completed, create_key, plumbline};
+
+fn audit(url: &str, more: &[String]) -> Output {
+    plumbline()
+        .args(["audit", url, "--network", "wifiFast", "--json"])
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// Starts an audit and returns the contract's report and the whole one.
+fn audited(client: &Client, url: &str) -> (Value, Value) {
+    let started = client.start(url);
+    let status = completed(client, started.json["trackingId"].as_str().unwrap());
+    let id = status["auditId"].as_str().unwrap();
+    let mut data = client.get(&format!("/v1/audit/data/{id}")).json;
+    let mut whole = client.get(&format!("/v1/audit/report/{id}")).json;
+    (data["data"].take(), whole["data"]["report"].take())
+}
+
+fn only_origins(path: &str, question: &Value) -> Reply {
+    match question["origin"].is_string() {
+        true => found(path, question),
+        false => missing(),
+    }
+}
+
+#[test]
+fn an_audit_carries_what_visitors_met_and_whose_record_it_is() {
+    let crux = Crux::start(only_origins);
+    let site = pages::serve_after(crux.after_answers(2));
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 3);
+    let flags = crux.flags();
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["--allow-target", "127.0.0.1"]);
+    let server = Server::start(data.path(), &flags);
+    let client = Client {
+        address: server.address,
+        key,
+    };
+    let url = format!("http://{site}/?token=secret");
+    let (data, whole) = audited(&client, &url);
+    assert_eq!(
+        data["fieldData"],
+        json!({ "fcp": 1801, "lcp": 2504, "fid": null, "cls": 0.05, "inp": 190, "ttfb": 812,
+                "percentile": 75 }),
+        "{data}"
+    );
+    assert_eq!(data["fieldDataSource"]["record"], "origin");
+    assert_eq!(data["fieldDataSource"]["formFactor"], "desktop");
+    let period = json!({ "firstDate": "2026-10-11", "lastDate": "2026-11-11" });
+    assert_eq!(data["fieldDataSource"]["collectionPeriod"], period);
+    assert_eq!(data.get("fieldDataReason"), None);
+    assert_eq!(whole["fieldData"]["metrics"]["lcp"]["shares"]["good"], 0.7);
+    let path = format!("/v1/records:queryRecord?key={KEY}");
+    let asked = |subject: &str, of: String| {
+        (
+            path.clone(),
+            json!({ subject: of, "formFactor": "DESKTOP" }),
+        )
+    };
+    let expected = [
+        asked("url", format!("http://{site}/")),
+        asked("origin", format!("http://{site}")),
+    ];
+    assert_eq!(crux.asked(), expected);
+
+    let (again, _) = audited(&client, &url);
+    assert_eq!(again["fieldData"], data["fieldData"]);
+    assert_eq!(crux.asked().len(), 2, "what is known is not asked again");
+    let figures = client.get_text("/metrics");
+    for line in [
+        "plumbline_field_questions_total{outcome=\"cached\"} 2",
+        "plumbline_field_questions_total{outcome=\"found\"} 1",
+        "plumbline_field_questions_total{outcome=\"not_in_dataset\"} 1",
+    ] {
+        assert!(figures.lines().any(|found| found == line), "{figures}");
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
+    let crux = Crux::start(|_, _| Reply::Silence);
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 1);
+    let flags = crux.flags();
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["--allow-target", "127.0.0.1"]);
+    let server = Server::start(data.path(), &flags);
+    let client = Client {
+        address: server.address,
+        key,
+    };
+    // The page is there only once the question was asked, and the answer only once the audit is over.
+    let site = pages::serve_after(crux.after_questions(1));
+    let (data, whole) = audited(&client, &format!("http://{site}/"));
+    assert_eq!(crux.answers(), 0, "it is still silent");
+    assert!(data["labData"]["fcp"].is_number(), "{data}");
+    assert_eq!(data["fieldData"], Value::Null);
+    assert_eq!(data["fieldDataReason"], "TIMED_OUT");
+    assert_eq!(whole["fieldDataReason"], "TIMED_OUT");
+    crux.release();
+}
+
+#[test]
+fn an_audit_is_none_the_worse_for_a_dataset_in_trouble() {
+    let huge = || format!("{{\"record\":\"{}\"}}", "x".repeat(3_000_000));
+    let answer = |status, headers, body| Reply::Answer {
+        status,
+        headers,
+        body,
+    };
+    type Trouble = Box<dyn Fn(&str, &Value) -> Reply + Send + Sync>;
+    let troubles: [(Trouble, &str); 7] = [
+        (
+            Box::new(move |_, _| answer(429, "Retry-After: 3600\r\n", String::new())),
+            "QUOTA",
+        ),
+        (
+            Box::new(|_, _| said(500, &json!({ "error": { "code": 500 } }))),
+            "UNAVAILABLE",
+        ),
+        (
+            Box::new(move |_, _| answer(200, "", "{\"record\": {\"key\":".to_owned())),
+            "BAD_ANSWER",
+        ),
+        (Box::new(move |_, _| answer(200, "", huge())), "BAD_ANSWER"),
+        (
+            Box::new(|_, _| said(200, &json!({ "metrics": "<html>" }))),
+            "BAD_ANSWER",
+        ),
+        (
+            Box::new(|_, _| {
+                let details = json!([{ "reason": "API_KEY_INVALID" }]);
+                said(
+                    400,
+                    &json!({ "error": { "status": "INVALID_ARGUMENT", "details": details } }),
+                )
+            }),
+            "KEY_REFUSED",
+        ),
+        (Box::new(|_, _| missing()), "NOT_IN_DATASET"),
+    ];
+    for (trouble, reason) in troubles {
+        let crux = Crux::start(trouble);
+        let answers = if reason == "NOT_IN_DATASET" { 2 } else { 1 };
+        let site = pages::serve_after(crux.after_answers(answers));
+        let output = audit(&format!("http://{site}/"), &crux.flags());
+        assert_eq!(output.status.code(), Some(0), "{reason}: {output:?}");
+        let report = report(&output);
+        assert!(report["metrics"]["fcp"]["value"].is_number(), "{reason}");
+        assert_eq!(report["fieldDataReason"], reason);
+        assert_eq!(report.get("fieldData"), None);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains(KEY), "{said}");
+    }
+}
+
+#[test]
+fn judging_again_neither_asks_nor_makes_field_data_up() {
+    let crux = Crux::start(found);
+    let site = pages::serve_after(crux.after_answers(1));
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("bundle.gz").display().to_string();
+    let mut flags = crux.flags();
+    flags.extend(["--bundle".to_owned(), bundle.clone()]);
+    let audited = report(&audit(&format!("http://{site}/"), &flags));
+    assert_eq!(audited["fieldData"]["record"], "url", "{audited}");
+    assert_eq!(audited["fieldData"]["formFactor"], "phone");
+    let judge = || {
+        let output = plumbline().args(["judge", &bundle]).output().unwrap();
+        output.stdout
+    };
+    let judged: Value = serde_json::from_slice(&judge()).unwrap();
+    assert_eq!(judge(), judge());
+    assert_eq!(judged.get("fieldData"), None);
+    assert_eq!(judged.get("fieldDataReason"), None);
+    assert_eq!(judged["scores"], audited["scores"]);
+    assert_eq!(crux.asked().len(), 1);
+}
+
+#[test]
+fn nothing_is_sent_without_a_key_nor_about_what_is_not_public() {
+    let crux = Crux::start(found);
+    let url = format!("http://{}/", pages::nobody());
+    let base = format!("http://{}", crux.address);
+    for (flags, reason) in [
+        (vec!["--crux-target", "127.0.0.1"], "NO_KEY"),
+        (vec!["--crux-key", KEY], "NOT_PUBLIC"),
+        (
+            vec!["--crux-key", KEY, "--allow-target", "127.0.0.1"],
+            "NOT_PUBLIC",
+        ),
+    ] {
+        let flags = ["--crux-url", &base].into_iter().chain(flags);
+        let flags: Vec<String> = flags.map(str::to_owned).collect();
+        let report = report(&audit(&url, &flags));
+        assert_eq!(report["error"]["code"], "CONNECTION_FAILED");
+        assert_eq!(report["fieldDataReason"], reason);
+    }
+    assert_eq!(crux.asked(), []);
+}
+
+#[test]
+fn a_wrong_setting_is_named_and_a_key_is_not_shown() {
+    for (flags, expected) in [
+        (["--crux-key", "two words"], "--crux-key: a key is one word"),
+        (["--crux-url", "nowhere"], "--crux-url: `nowhere`"),
+        (["--crux-url", "ftp://a/"], "--crux-url: `ftp://a/`"),
+        (["--crux-target", "a b"], "--crux-target:"),
+    ] {
+        let flags: Vec<String> = flags.map(str::to_owned).to_vec();
+        let output = audit("http://example.com/", &flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains("two words"), "{said}");
+    }
+}

@@ -1,0 +1,326 @@
+//! What visitors met, beside what was measured.
+
+use jiff::civil::Date;
+use plumbline_catalog::FormFactor;
+use plumbline_engine::field::{
+    FieldData, FieldHistory, FieldKind, FieldReason, Period, RecordOf, Shares,
+};
+use plumbline_engine::report::{Metric, Report};
+
+use super::charts::{self, Point};
+use super::figures::{Grade, ms, tick};
+
+/// Field data of an address over time, or why there is none.
+pub struct FieldPast {
+    pub form_factor: FormFactor,
+    pub history: Result<FieldHistory, FieldReason>,
+}
+
+/// A report's field data as a page shows it.
+pub(super) enum FieldView {
+    Found(Box<FoundView>),
+    /// A sentence.
+    None(String),
+}
+
+pub(super) struct FoundView {
+    pub(super) of: String,
+    pub(super) subject: String,
+    pub(super) metrics: Vec<MetricView>,
+}
+
+pub(super) struct MetricView {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) class: &'static str,
+    pub(super) word: &'static str,
+    /// The same metric in this audit, where there is one.
+    pub(super) lab: Option<String>,
+    pub(super) bar: Option<String>,
+    /// Class and text of each part.
+    pub(super) parts: Vec<(&'static str, String)>,
+}
+
+pub(super) fn field_view(report: &Report) -> FieldView {
+    match (&report.field_data, report.field_data_reason) {
+        (Some(data), _) => FieldView::Found(Box::new(found(data, report))),
+        (None, Some(reason)) => FieldView::None(sentence(reason).to_owned()),
+        (None, None) => FieldView::None("It was not asked for when this report was made.".into()),
+    }
+}
+
+fn found(data: &FieldData, report: &Report) -> FoundView {
+    let mut of = vec![match data.record {
+        RecordOf::Url => "This page".to_owned(),
+        RecordOf::Origin => {
+            "All pages of this origin: the page alone is not in the dataset".to_owned()
+        }
+    }];
+    of.push(people(data.form_factor).to_owned());
+    of.extend(data.collection_period.as_ref().map(days));
+    let metrics = report.metrics.as_ref();
+    FoundView {
+        of: of.join(" · "),
+        subject: data.subject.clone(),
+        metrics: ORDER
+            .into_iter()
+            .filter_map(|(kind, name)| {
+                let metric = data.metrics.get(kind)?;
+                let grade = grade(kind, metric.p75);
+                let lab: Option<Metric> = match kind {
+                    FieldKind::Fcp => metrics.and_then(|m| m.fcp),
+                    FieldKind::Lcp => metrics.and_then(|m| m.lcp),
+                    FieldKind::Cls => metrics.and_then(|m| m.cls),
+                    FieldKind::Fid | FieldKind::Inp | FieldKind::Ttfb => None,
+                };
+                Some(MetricView {
+                    name,
+                    value: value_text(kind, metric.p75),
+                    class: grade.class(),
+                    word: grade.word(),
+                    lab: lab.map(|lab| value_text(kind, lab.value)),
+                    bar: metric.shares.map(|shares| bar(name, shares)),
+                    parts: metric.shares.map(parts).unwrap_or_default(),
+                })
+            })
+            .collect(),
+    }
+}
+
+/// The three Core Web Vitals first.
+const ORDER: [(FieldKind, &str); 6] = [
+    (FieldKind::Lcp, "Largest Contentful Paint"),
+    (FieldKind::Inp, "Interaction to Next Paint"),
+    (FieldKind::Cls, "Cumulative Layout Shift"),
+    (FieldKind::Fcp, "First Contentful Paint"),
+    (FieldKind::Ttfb, "Time to First Byte"),
+    (FieldKind::Fid, "First Input Delay"),
+];
+
+fn bar(name: &str, shares: Shares) -> String {
+    let parts = parts(shares);
+    let parts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
+    charts::distribution(shares, &format!("{name}, visits: {}", parts.join(", ")))
+}
+
+/// Good, middling and poor, in whole percents that add up to 100.
+fn parts(shares: Shares) -> Vec<(&'static str, String)> {
+    let all = shares.good + shares.needs_improvement + shares.poor;
+    let all = if all > 0.0 { all } else { 1.0 };
+    let percent = |share: f64| (share / all * 100.0).round() as i64;
+    let (good, poor) = (percent(shares.good), percent(shares.poor));
+    let middling = (100 - good - poor).max(0);
+    [
+        (Grade::Good, good),
+        (Grade::Middling, middling),
+        (Grade::Poor, poor),
+    ]
+    .into_iter()
+    .map(|(grade, percent)| {
+        let word = match grade {
+            Grade::Middling => "middling",
+            other => other.word(),
+        };
+        (grade.class(), format!("{percent}\u{a0}% {word}"))
+    })
+    .collect()
+}
+
+fn grade(kind: FieldKind, value: f64) -> Grade {
+    let [good, poor] = kind.limits();
+    if value <= good {
+        Grade::Good
+    } else if value <= poor {
+        Grade::Middling
+    } else {
+        Grade::Poor
+    }
+}
+
+fn value_text(kind: FieldKind, value: f64) -> String {
+    match kind {
+        FieldKind::Cls => format!("{value:.2}"),
+        _ => ms(value),
+    }
+}
+
+fn limit_text(kind: FieldKind) -> String {
+    let [good, _] = kind.limits();
+    match kind {
+        FieldKind::Cls => format!("{good}"),
+        _ if good < 1000.0 => ms(good),
+        _ => tick(good),
+    }
+}
+
+fn people(form_factor: FormFactor) -> &'static str {
+    match form_factor {
+        FormFactor::Phone => "visitors on phones",
+        FormFactor::Tablet => "visitors on tablets",
+        FormFactor::Desktop => "visitors on desktops",
+    }
+}
+
+/// `15 Oct to 11 Nov 2026`.
+fn days(period: &Period) -> String {
+    let date = |text: &str, form: &str| {
+        let date: Result<Date, _> = text.parse();
+        // Stands in a chart, too, where nothing is escaped: what is no date is not shown.
+        date.map_or_else(|_| "?".to_owned(), |date| date.strftime(form).to_string())
+    };
+    let (first, last) = (&period.first_date, &period.last_date);
+    let same_year = first.get(..4) == last.get(..4);
+    format!(
+        "{} to {}",
+        date(first, if same_year { "%-d %b" } else { "%-d %b %Y" }),
+        date(last, "%-d %b %Y")
+    )
+}
+
+/// Why there is none, for people.
+pub(super) fn sentence(reason: FieldReason) -> &'static str {
+    match reason {
+        FieldReason::NoKey => {
+            "This service has no key to the Chrome UX Report. Who runs it can give it one with --crux-key."
+        }
+        FieldReason::NotPublic => "This address is not a public one, so nobody was asked about it.",
+        FieldReason::NotInDataset => {
+            "The Chrome UX Report has too few visits to this page, and to its origin, from this kind of device."
+        }
+        FieldReason::TimedOut => {
+            "The Chrome UX Report had not answered when the visit ended. The next audit will have what came later."
+        }
+        FieldReason::Quota => {
+            "More was asked of the Chrome UX Report than it answers in a minute. Try again later."
+        }
+        FieldReason::KeyRefused => {
+            "The Chrome UX Report does not accept this service's key. Tell who runs it."
+        }
+        FieldReason::Rejected => "The Chrome UX Report does not take questions about this address.",
+        FieldReason::BadAnswer => {
+            "The Chrome UX Report answered with something that could not be read."
+        }
+        FieldReason::Unavailable => "The Chrome UX Report could not be reached. Try again later.",
+    }
+}
+
+/// One kind of device over time.
+pub(super) struct FieldSeries {
+    pub(super) title: String,
+    /// Why there are no trends.
+    pub(super) none: Option<&'static str>,
+    pub(super) trends: Vec<FieldTrend>,
+}
+
+pub(super) struct FieldTrend {
+    pub(super) name: &'static str,
+    pub(super) newest: String,
+    pub(super) class: &'static str,
+    pub(super) limit: String,
+    pub(super) svg: String,
+}
+
+pub(super) fn field_series(past: &[FieldPast]) -> Vec<FieldSeries> {
+    past.iter().map(series).collect()
+}
+
+fn series(past: &FieldPast) -> FieldSeries {
+    let people = people(past.form_factor);
+    match &past.history {
+        Err(reason) => FieldSeries {
+            title: format!("In the field · {people}"),
+            none: Some(sentence(*reason)),
+            trends: Vec::new(),
+        },
+        Ok(history) => FieldSeries {
+            title: match history.record {
+                RecordOf::Url => format!("In the field · {people}"),
+                RecordOf::Origin => format!("In the field · {people} · all pages of the origin"),
+            },
+            none: None,
+            trends: ORDER
+                .into_iter()
+                .filter_map(|(kind, name)| trend(history, kind, name))
+                .collect(),
+        },
+    }
+}
+
+fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<FieldTrend> {
+    let (_, values) = history.p75s.iter().find(|(other, _)| *other == kind)?;
+    let newest = values.iter().rev().find_map(|value| *value)?;
+    let points: Vec<Option<Point>> = values
+        .iter()
+        .zip(&history.periods)
+        .map(|(value, period)| {
+            let value = (*value)?;
+            let day = days(period);
+            Some(Point {
+                value,
+                class: grade(kind, value).class(),
+                title: format!("{day}: {}", value_text(kind, value)),
+                day,
+            })
+        })
+        .collect();
+    let limit = limit_text(kind);
+    let said = format!(
+        "{name} of three quarters of visits over {} periods: newest {}, good up to {limit}",
+        points.iter().flatten().count(),
+        value_text(kind, newest)
+    );
+    Some(FieldTrend {
+        name,
+        newest: value_text(kind, newest),
+        class: grade(kind, newest).class(),
+        svg: charts::field_periods(&points, kind.limits()[0], &said),
+        limit,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_a_hundred() {
+        let text = |good: f64, needs_improvement: f64, poor: f64| -> Vec<String> {
+            let shares = Shares {
+                good,
+                needs_improvement,
+                poor,
+            };
+            parts(shares).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(
+            text(0.335, 0.33, 0.335),
+            ["34\u{a0}% good", "32\u{a0}% middling", "34\u{a0}% poor"]
+        );
+        assert_eq!(text(1.0, 0.0, 0.0)[0], "100\u{a0}% good");
+        assert_eq!(text(0.0, 0.0, 0.0)[0], "0\u{a0}% good");
+    }
+
+    #[test]
+    fn a_value_at_a_limit_is_on_its_good_side() {
+        assert_eq!(grade(FieldKind::Lcp, 2500.0), Grade::Good);
+        assert_eq!(grade(FieldKind::Lcp, 2501.0), Grade::Middling);
+        assert_eq!(grade(FieldKind::Cls, 0.26), Grade::Poor);
+    }
+
+    #[test]
+    fn a_period_is_short() {
+        let period = |first: &str, last: &str| Period {
+            first_date: first.to_owned(),
+            last_date: last.to_owned(),
+        };
+        assert_eq!(
+            days(&period("2026-10-15", "2026-11-11")),
+            "15 Oct to 11 Nov 2026"
+        );
+        assert_eq!(
+            days(&period("2026-12-15", "2027-01-11")),
+            "15 Dec 2026 to 11 Jan 2027"
+        );
+        assert_eq!(days(&period("<b>", "y")), "? to ?");
+    }
+}
