@@ -29,8 +29,12 @@ impl Key {
 
     /// Splits what a client sent; `None` when it cannot be a key at all.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_as(PREFIX, text)
+    }
+
+    pub(crate) fn parse_as(prefix: &str, text: &str) -> Option<Self> {
         let (id, secret) = text
-            .strip_prefix(PREFIX)?
+            .strip_prefix(prefix)?
             .strip_prefix('_')?
             .split_once('_')?;
         let well_formed = |part: &str, length| {
@@ -52,7 +56,11 @@ impl Key {
 
     /// The whole key: for showing it once, to who created it.
     pub fn reveal(&self) -> String {
-        format!("{PREFIX}_{}_{}", self.id, self.secret)
+        self.reveal_as(PREFIX)
+    }
+
+    pub(crate) fn reveal_as(&self, prefix: &str) -> String {
+        format!("{prefix}_{}_{}", self.id, self.secret)
     }
 }
 

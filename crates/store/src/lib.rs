@@ -1,8 +1,9 @@
-//! What is kept: accounts, keys, credits, audits, leases, reports, webhooks to be delivered.
+//! What is kept: accounts, keys, credits, audits, leases, reports, agents, webhooks to be delivered.
 //!
 //! One trait, [`Store`], and one conformance suite that every backend passes. Reports are opaque
 //! JSON text here: what is in them is the business of those who write and read them.
 
+mod agents;
 mod blobs;
 mod delivery;
 mod key;
@@ -15,6 +16,7 @@ mod store;
 mod submission;
 mod types;
 
+pub use agents::{AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing};
 pub use blobs::FileBlobs;
 pub use delivery::{Delivery, DeliveryDepth, Settled};
 pub use key::{Key, KeyDigest, random_text};

@@ -13,6 +13,8 @@ use crate::{
 pub enum StoreError {
     #[error("no such {0}")]
     NotFound(&'static str),
+    #[error("this {0} is in use already")]
+    InUse(&'static str),
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     NewerSchema { found: i64, known: i64 },
     #[error("the store failed: {0}")]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plumbline_store::{LedgerEntry, PageStore, SqliteStore, Store};
+use plumbline_store::{AgentStore, LedgerEntry, PageStore, SqliteStore, Store};
 use tempfile::TempDir;
 
 struct Sqlite {
@@ -37,6 +37,11 @@ impl suite::Backend for Sqlite {
     }
 
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
+        (store.clone(), store)
+    }
+
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
         let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
         (store.clone(), store)
     }
@@ -152,6 +157,15 @@ macro_rules! every_sentence_of_the_suite {
                 a_shared_report_is_read_by_its_token_until_it_is_switched_off
                 recent_audits_are_the_accounts_own_newest_first
                 an_order_is_told_to_its_account_only
+            }
+            agents {
+                an_agent_is_found_by_its_token_until_and_after_it_is_revoked
+                a_name_is_one_agents_until_it_is_revoked
+                an_agent_is_drained_until_it_may_work_again
+                who_was_seen_last_is_known_and_forgotten_after_a_day
+                a_place_is_stood_at_while_somebody_may_work_there
+                an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over
+                what_runs_is_known_by_its_owner
             }
             model {
                 any_sequence_of_operations_agrees_with_the_model

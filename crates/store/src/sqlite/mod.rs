@@ -1,6 +1,7 @@
 //! The store in one SQLite file, shared between processes on one machine.
 
 mod accounts;
+mod agents;
 mod audits;
 mod deliveries;
 mod lists;

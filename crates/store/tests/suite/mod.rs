@@ -1,5 +1,6 @@
 //! The conformance suite: each function is a sentence about any [`Store`].
 
+pub mod agents;
 pub mod credits;
 pub mod keeping;
 pub mod keys;
@@ -17,8 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    Acceptance, Account, AuditError, AuditOptions, AuditOrder, Finished, Lease, LedgerEntry,
-    LedgerReason, NewAudit, PageStore, Store, Timestamp,
+    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, Finished, Lease,
+    LedgerEntry, LedgerReason, NewAudit, PageStore, Store, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -29,6 +30,9 @@ pub trait Backend: Send + Sync {
 
     /// The same data, with the pages' view of it.
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>);
+
+    /// The same data, with the agents' view of it.
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>);
 
     /// Every change of the account's balance, oldest first.
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;
