@@ -10,7 +10,8 @@ use plumbline_bundle::Phase;
 use plumbline_engine::report::Report;
 use plumbline_server::{AuditFigures, Metrics, Phases};
 use plumbline_store::{
-    AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
+    AuditError, FileBlobs, Finished, HandBack, Hold as Kept, Lease, Seat, Store, StoreError,
+    random_text,
 };
 use tokio::task::spawn_blocking;
 
@@ -29,7 +30,7 @@ pub struct StoreWork {
     store: Arc<dyn Store>,
     blobs: KeptBlobs,
     phases: Phases,
-    owner: String,
+    seat: Seat,
     metrics: Arc<Metrics>,
     /// Leases behind the jobs that are out, by tracking id and attempt.
     held: Mutex<HashMap<(String, u32), Lease>>,
@@ -47,7 +48,7 @@ impl StoreWork {
             store,
             blobs,
             phases,
-            owner: format!("{OWNER_PREFIX}{mark}"),
+            seat: Seat::anywhere(format!("{OWNER_PREFIX}{mark}")),
             metrics,
             held: Mutex::default(),
         })
@@ -92,7 +93,7 @@ impl Work for StoreWork {
     async fn next(&self, at_most: Duration) -> Result<Option<Job>, WorkError> {
         let mut lease = self.try_lease().await?;
         if lease.is_none() {
-            self.store.work_arrives(at_most).await;
+            self.store.work_arrives(&self.seat, at_most).await;
             lease = self.try_lease().await?;
         }
         Ok(lease.map(|lease| {
@@ -173,7 +174,7 @@ impl Work for StoreWork {
 impl StoreWork {
     async fn try_lease(&self) -> Result<Option<Lease>, WorkError> {
         self.store
-            .lease(&self.owner, now(), LEASE)
+            .lease(&self.seat, now(), LEASE)
             .await
             .map_err(|error| WorkError(error.to_string()))
     }

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
     DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
-    Place, QueueDepth, QueuedAudit, Retention, Settled, StoreLatency, StoredReport, Submission,
-    Timestamp,
+    Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, StoreLatency, StoredReport,
+    Submission, Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -115,21 +115,22 @@ pub trait Store: Send + Sync + 'static {
     /// (`expires_at <= now`). An expired lease counts as a fault of its last attempt. Every lease is
     /// a new attempt, and only the newest attempt can still change the audit.
     ///
-    /// Check [`Lease::exhausted`] before any work.
+    /// Only audits of the seat's locations are taken. Check [`Lease::exhausted`] before any work.
     async fn lease(
         &self,
-        owner: &str,
+        seat: &Seat,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Returns when an audit may be waiting, or after `at_most`: callers then try to lease again.
+    /// Returns when an audit may be waiting for the seat, or after `at_most`: callers then try to
+    /// lease again.
     ///
     /// An audit accepted, handed back or recovered through this store wakes every waiter. One that
     /// came between a caller's empty-handed `lease` and this call is not missed: it returns at once
-    /// while any audit waits. What happens in other processes after that, and leases that expire,
+    /// while any audit waits that the seat may take. What happens in other processes after that, and leases that expire,
     /// are found by asking again after `at_most`.
-    async fn work_arrives(&self, at_most: Duration);
+    async fn work_arrives(&self, seat: &Seat, at_most: Duration);
 
     /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over.
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;

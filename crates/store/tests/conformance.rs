@@ -88,6 +88,7 @@ macro_rules! every_sentence_of_the_suite {
             queue {
                 a_thousand_audits_and_sixteen_leasers_lease_each_once
                 the_oldest_waiting_audit_is_leased_first
+                a_seat_takes_only_audits_of_its_locations
                 an_expired_lease_is_taken_over_and_counts_a_fault
                 a_late_result_is_refused
                 a_held_lease_survives_its_expiry_while_nobody_takes_over
@@ -106,6 +107,7 @@ macro_rules! every_sentence_of_the_suite {
                 a_waiter_wakes_when_an_audit_is_accepted
                 a_waiter_wakes_when_an_audit_is_handed_back_or_recovered
                 what_arrived_before_waiting_is_not_missed
+                a_waiter_sleeps_while_nothing_waits_that_it_may_take
                 a_waiter_gives_up_after_its_time
                 no_wake_up_is_lost_between_many_leasers
                 an_acceptance_nobody_waits_for_still_wakes

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, SqliteStore, Store,
-    StoreError, Timestamp,
+    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, Seat, SqliteStore,
+    Store, StoreError, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -267,7 +267,7 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
     let ledger = store.ledger("a").await.unwrap();
     assert_eq!(ledger.iter().map(|entry| entry.amount).sum::<i64>(), 7);
     let waiting = store
-        .lease("agent/1", NOW, Duration::from_secs(1))
+        .lease(&Seat::anywhere("agent/1"), NOW, Duration::from_secs(1))
         .await
         .unwrap();
     assert_eq!(waiting.unwrap().tracking_id, "t2");
@@ -303,7 +303,7 @@ async fn the_newest_position_is_never_given_again() {
         .await
         .unwrap();
     let lease = store
-        .lease("agent/1", NOW, Duration::from_secs(1))
+        .lease(&Seat::anywhere("agent/1"), NOW, Duration::from_secs(1))
         .await
         .unwrap()
         .unwrap();

@@ -12,7 +12,7 @@ use std::{
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{App, Pages, Patience, Phases, router, serve_with};
 use plumbline_store::{
-    AuditError, FileBlobs, Finished, Hold, Key, Lease, SqliteStore, Store, Timestamp,
+    AuditError, FileBlobs, Finished, Hold, Key, Lease, Seat, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -202,7 +202,7 @@ impl Rig {
 
     pub async fn lease(&self) -> Lease {
         self.store
-            .lease("tests", NOW, Duration::from_secs(60))
+            .lease(&Seat::anywhere("tests"), NOW, Duration::from_secs(60))
             .await
             .unwrap()
             .unwrap()

@@ -24,7 +24,7 @@ use self::writer::{Wakes, Writer};
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState, AuditStatus, Batch,
     Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease,
-    LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Settled, Store, StoreError,
+    LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store, StoreError,
     StoreLatency, StoredReport, Submission, Timestamp, random_text,
 };
 
@@ -227,26 +227,28 @@ impl Store for SqliteStore {
 
     async fn lease(
         &self,
-        owner: &str,
+        seat: &Seat,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let owner = owner.to_owned();
+        let seat = seat.clone();
         self.writer
             .write(Wakes::Nobody, move |connection| {
-                queue::lease(connection, &owner, now, now.plus(lasting))
+                queue::lease(connection, &seat, now, now.plus(lasting))
             })
             .await
     }
 
-    async fn work_arrives(&self, at_most: Duration) {
+    async fn work_arrives(&self, seat: &Seat, at_most: Duration) {
+        let seat = seat.clone();
         let arrives = async {
             let mut arrival = std::pin::pin!(self.writer.bells().arrivals.notified());
             // First listen, then look: what is committed before the look is seen by it, what is
             // committed after it is heard. The other way round, an audit accepted in between would
             // wake nobody.
             arrival.as_mut().enable();
-            if !matches!(self.readers.quick(queue::has_waiting).await, Ok(true)) {
+            let look = move |connection: &_| queue::has_waiting(connection, &seat);
+            if !matches!(self.readers.quick(look).await, Ok(true)) {
                 arrival.await;
             }
         };

@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{accounts, audits, deliveries};
 use crate::{
-    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, StoreError, Timestamp,
+    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, Seat, StoreError,
+    Timestamp,
 };
 
 // `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
@@ -12,24 +13,30 @@ use crate::{
 
 pub(super) fn lease(
     connection: &Connection,
-    owner: &str,
+    seat: &Seat,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
-    let waiting: Option<i64> = connection
-        .prepare_cached(
-            "SELECT position FROM audits INDEXED BY audits_waiting
-             WHERE state = 'waiting' ORDER BY position LIMIT 1",
-        )?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let expired: Option<i64> = connection
-        .prepare_cached(
-            "SELECT min(position) FROM audits INDEXED BY audits_running
-             WHERE state = 'running' AND lease_expires_at <= ?",
-        )?
-        .query_row([now.0], |row| row.get(0))?;
-    let Some(position) = waiting.into_iter().chain(expired).min() else {
+    let mut free = None;
+    for place in seat.places() {
+        let waiting: Option<i64> = connection
+            .prepare_cached(
+                "SELECT position FROM audits INDEXED BY audits_waiting
+                 WHERE state = 'waiting' AND (?1 IS NULL OR location = ?1)
+                 ORDER BY position LIMIT 1",
+            )?
+            .query_row([place], |row| row.get(0))
+            .optional()?;
+        let expired: Option<i64> = connection
+            .prepare_cached(
+                "SELECT min(position) FROM audits INDEXED BY audits_running
+                 WHERE state = 'running' AND lease_expires_at <= ?2
+                   AND (?1 IS NULL OR location = ?1)",
+            )?
+            .query_row(params![place, now.0], |row| row.get(0))?;
+        free = free.into_iter().chain(waiting).chain(expired).min();
+    }
+    let Some(position) = free else {
         return Ok(None);
     };
     let lease = connection
@@ -40,12 +47,12 @@ pub(super) fn lease(
              RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
                        runs",
         )?
-        .query_row(params![owner, expires_at.0, position], |row| {
+        .query_row(params![seat.owner, expires_at.0, position], |row| {
             Ok(Lease {
                 tracking_id: row.get(0)?,
                 audit_id: row.get(1)?,
                 attempt: row.get(2)?,
-                owner: owner.to_owned(),
+                owner: seat.owner.clone(),
                 expires_at,
                 order: audits::order(row, 4)?,
                 runs: row.get(8)?,
@@ -56,12 +63,19 @@ pub(super) fn lease(
 }
 
 /// For [`crate::Store::work_arrives`].
-pub(super) fn has_waiting(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM audits INDEXED BY audits_waiting WHERE state = 'waiting')",
-        )?
-        .query_row([], |row| row.get(0))
+pub(super) fn has_waiting(connection: &Connection, seat: &Seat) -> Result<bool, rusqlite::Error> {
+    for place in seat.places() {
+        let found = connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM audits INDEXED BY audits_waiting
+                                WHERE state = 'waiting' AND (?1 IS NULL OR location = ?1))",
+            )?
+            .query_row([place], |row| row.get(0))?;
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) fn heartbeat(

@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_store::{
     Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, Finished, Lease,
-    LedgerEntry, LedgerReason, NewAudit, PageStore, Store, Timestamp,
+    LedgerEntry, LedgerReason, NewAudit, PageStore, Seat, Store, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -97,7 +97,17 @@ pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
 }
 
 pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
-    store.lease("agent/1", now, LEASE).await.unwrap()
+    store
+        .lease(&Seat::anywhere("agent/1"), now, LEASE)
+        .await
+        .unwrap()
+}
+
+pub fn seat_at(locations: &[&str]) -> Seat {
+    Seat {
+        owner: "agent/there".to_owned(),
+        locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
+    }
 }
 
 /// The balance, after checking that it is the sum of the ledger and that no audit was charged or

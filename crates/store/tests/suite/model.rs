@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Store, Timestamp};
+use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Seat, Store, Timestamp};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -125,7 +125,11 @@ async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
     assert_eq!(balance(backend, store, &account).await, model.credits);
     // The next sequence finds an empty queue.
     let much_later = model.now.plus(LEASE * 1000);
-    while let Some(lease) = store.lease("end", much_later, LEASE).await.unwrap() {
+    while let Some(lease) = store
+        .lease(&Seat::anywhere("end"), much_later, LEASE)
+        .await
+        .unwrap()
+    {
         store.finish(&lease, measured()).await.unwrap();
     }
 }
@@ -162,7 +166,10 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             }
         }
         Step::Lease => {
-            let leased = store.lease("model", model.now, LEASE).await.unwrap();
+            let leased = store
+                .lease(&Seat::anywhere("model"), model.now, LEASE)
+                .await
+                .unwrap();
             let expected = model.lease();
             let got = leased
                 .as_ref()
