@@ -20,6 +20,8 @@ pub struct Args {
 pub enum Command {
     /// Serve the API, with a store and an agent inside
     Serve(ServeArgs),
+    /// Do a server's audits here: take them over HTTPS, visit, and hand in the reports
+    Agent(AgentArgs),
     /// Audit one page and print the result; needs no server
     Audit(AuditArgs),
     /// Judge the kept evidence of an audit again, and print the report as JSON
@@ -53,9 +55,16 @@ pub struct ServeArgs {
     /// The location at which this machine stands [default: us-tx]
     #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
     pub location: Option<String>,
+    /// Whether others may simulate a location while no agent stands there; else its audits wait for
+    /// one [default: true]
+    #[arg(long, env = "PLUMBLINE_SIMULATE_LOCATIONS", value_name = "BOOL")]
+    pub simulate_locations: Option<bool>,
+    /// How long an agent may be silent before its audit is given to another [default: 30]
+    #[arg(long, env = "PLUMBLINE_LEASE_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub lease_seconds: Option<u32>,
     /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
-    pub slots: Option<usize>,
+    pub slots: Option<u32>,
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
     #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
     pub starts_per_minute: Option<u32>,
@@ -98,6 +107,46 @@ pub struct ServeArgs {
     /// TOML file with the same names as the flags; flags and environment win over it
     #[arg(long, env = "PLUMBLINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AgentArgs {
+    /// The server to work for, as https://HOST[:PORT][/PATH]
+    #[arg(long, env = "PLUMBLINE_SERVER", value_name = "URL")]
+    pub server: String,
+    /// What `plumbline admin agents add` printed; better in the environment, which nobody lists
+    #[arg(
+        long,
+        env = "PLUMBLINE_AGENT_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub token: String,
+    /// The location at which this machine stands
+    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    pub location: String,
+    /// How many audits run at a time [default: half of the cores, at least 1]
+    #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub slots: Option<u32>,
+    /// Believe only the authorities in this file (PEM) [default: those that this machine trusts]
+    #[arg(long, env = "PLUMBLINE_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Let the token and all evidence travel unencrypted to a server on another machine
+    #[arg(long, env = "PLUMBLINE_PLAIN_HTTP")]
+    pub plain_http: bool,
+    /// When stopped, how long running audits may go on before they are handed back [default: 10]
+    #[arg(long, env = "PLUMBLINE_DRAIN_SECONDS", value_name = "SECONDS")]
+    pub drain_seconds: Option<u64>,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+    #[command(flatten)]
+    pub targets: TargetArgs,
+    /// How log lines are written to standard error [default: pretty]
+    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// What is logged, as `level` or `crate=level,…` [default: info]
+    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -298,12 +347,43 @@ pub enum AdminCommand {
     /// Change what an account may spend
     #[command(subcommand)]
     Credits(CreditsCommand),
+    /// Show which agents live and what they do; add, drain and revoke them
+    Agents(AdminAgentsArgs),
     /// Show what waits and runs, oldest first, and webhooks on their way
     Queue(DataArgs),
     /// Print the secret that an account's webhooks are signed with
     WebhookSecret(AdminSecretArgs),
     /// Forget finished audits now, with their reports and evidence
     Retention(AdminRetentionArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AdminAgentsArgs {
+    #[command(subcommand)]
+    pub command: Option<AgentsCommand>,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// Let an agent work for this server, and print its token, once, alone on the last line
+    Add(AgentNameArgs),
+    /// Give an agent no new work: it finishes what it has, and leaves
+    Drain(AgentNameArgs),
+    /// Give a drained agent work again
+    Resume(AgentNameArgs),
+    /// End a token's validity at once: what its agent still runs is given to others
+    Revoke(AgentNameArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AgentNameArgs {
+    /// Letters, digits, `-`, `_` and `.`
+    pub name: String,
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ mod args;
 mod budget;
 mod clock;
 mod command;
+mod embedded;
 mod exit;
 mod output;
 mod retention;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Exit {
     let result = match command {
         Command::Serve(args) => command::serve::run(args).await,
+        Command::Agent(args) => command::agent::run(args).await,
         Command::Audit(args) => command::audit::run(args).await,
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),

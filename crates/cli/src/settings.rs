@@ -10,7 +10,7 @@ use std::time::Duration;
 use plumbline_browser::LaunchOptions;
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_link::AllowTarget;
-use plumbline_server::{Limits, Patience};
+use plumbline_server::{DEFAULT_LEASE, Limits, Patience};
 use serde::Deserialize;
 
 use crate::args::{BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
@@ -21,7 +21,7 @@ use crate::retention::Keep;
 const DEFAULT_LOCATION: &str = "us-tx";
 const DEFAULT_PORT: u16 = 8080;
 /// Below the 30 s that supervisors commonly wait between SIGTERM and SIGKILL.
-const DEFAULT_DRAIN_SECONDS: u64 = 10;
+pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
 /// Long enough to judge last month's audits again after an upgrade.
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
 /// Long enough for a year's comparison, and no disk fills unnoticed.
@@ -35,7 +35,9 @@ pub struct ServeSettings {
     pub data: PathBuf,
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
-    pub slots: usize,
+    pub slots: u32,
+    pub simulate_locations: bool,
+    pub lease: Duration,
     pub limits: Limits,
     pub connections: usize,
     pub drain_grace: Duration,
@@ -65,7 +67,9 @@ struct File {
     catalog: Option<PathBuf>,
     chromium: Option<PathBuf>,
     no_sandbox: Option<bool>,
-    slots: Option<usize>,
+    slots: Option<u32>,
+    simulate_locations: Option<bool>,
+    lease_seconds: Option<u32>,
     starts_per_minute: Option<u32>,
     requests_per_minute: Option<u32>,
     failed_keys_per_minute: Option<u32>,
@@ -111,6 +115,16 @@ impl ServeSettings {
             launch: launch_options(browser),
             targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
+            simulate_locations: args
+                .simulate_locations
+                .or(file.simulate_locations)
+                .unwrap_or(true),
+            lease: args
+                .lease_seconds
+                .or(file.lease_seconds)
+                .map_or(DEFAULT_LEASE, |seconds| {
+                    Duration::from_secs(seconds.max(1).into())
+                }),
             limits: Limits {
                 starts_per_minute: args
                     .starts_per_minute
@@ -242,6 +256,8 @@ fn read(path: &Path) -> Result<String, Exit> {
 }
 
 /// A page keeps one core; its compositor, its network and we need another.
-fn default_slots() -> usize {
-    available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+pub fn default_slots() -> u32 {
+    available_parallelism().map_or(1, |cores| {
+        u32::try_from(cores.get() / 2).unwrap_or(u32::MAX).max(1)
+    })
 }

@@ -16,6 +16,7 @@ const SHOWN: u32 = 100;
 pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
     match command {
         AdminCommand::Accounts(data) => accounts(data).await,
+        AdminCommand::Agents(args) => super::agents::run(args).await,
         AdminCommand::Queue(data) => queue(data).await,
         AdminCommand::WebhookSecret(args) => webhook_secret(args).await,
         AdminCommand::Retention(args) => forget(args).await,

@@ -1,6 +1,8 @@
 //! One file per command.
 
 pub mod admin;
+pub mod agent;
+pub mod agents;
 pub mod audit;
 pub mod doctor;
 pub mod judge;

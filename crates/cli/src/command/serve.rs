@@ -8,10 +8,10 @@ use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
 use plumbline_link::Guard;
 use plumbline_server::{
-    App, BrowserCounts, CountBrowsers, Metrics, Pages, Patience, Phases, WEBHOOK_RETRIES,
-    deliver_webhooks, router, serve_with,
+    Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
+    Phases, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
 };
-use plumbline_store::{Key, SqliteStore, Store};
+use plumbline_store::{AgentStore, Key, SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -19,23 +19,27 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, ServeArgs};
 use crate::clock::now;
+use crate::embedded;
 use crate::exit::Exit;
 use crate::retention::{KeptBlobs, forget_by_itself};
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
-use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
 use crate::webhook_client::WebhookClient;
+
+/// A bundle that unpacks to the most that is read packs to about a fifth of it.
+const EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
-    start_log(&settings)?;
+    start_log(&settings.log, settings.log_format)?;
     create_private_dir(&settings.data)?;
     // Held until the process ends: whoever has it may take over all leases of embedded agents.
     let _only_server = lock(&settings.data)?;
     let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
     let database = Arc::new(database);
     let store: Arc<dyn Store> = database.clone();
-    let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
+    let recovered = store.recover(EMBEDDED).await.map_err(Exit::failed)?;
+    database.unsee(EMBEDDED).await.map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
     }
@@ -48,7 +52,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
 
     let blobs = KeptBlobs::open(&settings.data)?;
     let pages = Pages {
-        store: database,
+        store: database.clone(),
         exhibits: blobs.exhibits.clone(),
         phases: Phases::default(),
     };
@@ -60,6 +64,21 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
+    let desk = Arc::new(Desk::new(DeskParts {
+        store: Arc::clone(&store),
+        agents: database.clone(),
+        bundles: blobs.bundles.clone(),
+        exhibits: blobs.exhibits.clone(),
+        phases: pages.phases.clone(),
+        metrics: Arc::clone(&metrics),
+        clock: Arc::new(now),
+        lease: settings.lease,
+        locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
+        simulate: settings.simulate_locations,
+    }));
+    let uploads = Uploads::open(&settings.data.join("uploads"), EVIDENCE_BYTES)
+        .map_err(|error| Exit::failed(format!("{}: {error}", settings.data.display())))?;
+    tokio::spawn(uploads.clone().sweep_by_itself());
     let mut browsers: Option<CountBrowsers> = None;
     let agent = match settings.slots {
         0 => None,
@@ -68,28 +87,21 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             let pool = Pool::start(launcher.clone(), 1);
             browsers = Some(counted(&pool));
             let auditor = Auditor {
-                cpu: Cpu::new(launcher, calibration_file()),
+                cpu: Cpu::new(launcher.clone(), calibration_file()),
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
                 stands_at,
             };
-            let phases = pages.phases.clone();
-            let work = StoreWork::new(
-                Arc::clone(&store),
-                blobs.clone(),
-                phases,
-                Arc::clone(&metrics),
-            )
-            .map_err(Exit::failed)?;
-            Some(tokio::spawn(plumbline_agent::run(
-                Arc::new(work),
-                Arc::new(auditor),
-                AgentSettings {
-                    slots,
-                    heartbeat_every: HEARTBEAT_EVERY,
-                    drain_grace: settings.drain_grace,
-                },
+            let agent = AgentSettings {
+                slots,
+                drain_grace: settings.drain_grace,
+            };
+            Some(tokio::spawn(embedded::run(
+                Arc::clone(&desk),
+                launcher,
+                auditor,
+                agent,
                 stopped.clone(),
             )))
         }
@@ -110,6 +122,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         limits: settings.limits,
         bundles: Some(blobs.bundles),
         pages: Some(pages),
+        agents: Some(Agents {
+            desk,
+            store: database,
+            uploads,
+        }),
         metrics,
         browsers,
         stopping: stopped.clone(),
@@ -138,7 +155,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(Exit::failed)?;
     if let Some(agent) = agent {
-        agent.await.map_err(Exit::failed)?;
+        agent.await.map_err(Exit::failed)?.map_err(Exit::failed)?;
     }
     webhooks.await.map_err(Exit::failed)?;
     tracing::info!("stopped");
@@ -218,7 +235,8 @@ async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -
     Ok(())
 }
 
-async fn asked_to_stop() {
+/// Returns when the process is asked to end.
+pub async fn asked_to_stop() {
     match (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -234,13 +252,13 @@ async fn asked_to_stop() {
     }
 }
 
-fn start_log(settings: &ServeSettings) -> Result<(), Exit> {
-    let filter = EnvFilter::try_new(&settings.log)
-        .map_err(|error| Exit::usage(format!("--log: {error}")))?;
+pub fn start_log(filter: &str, format: LogFormat) -> Result<(), Exit> {
+    let filter =
+        EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
-    match settings.log_format {
+    match format {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),
     }

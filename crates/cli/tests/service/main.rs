@@ -1,6 +1,7 @@
 //! The binary as its users meet it: started as a process, asked over HTTP, killed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
 mod audit_command;
 mod browse;
 mod budgets;

@@ -112,7 +112,7 @@ pub(crate) async fn status(
     Ok(answer::data(Tracking::from(&found)))
 }
 
-async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
+pub(crate) async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
     let asked = stopping.wait_for(|stopping| *stopping).await.is_ok();
     // Nobody is left who could ask.
     if !asked {
