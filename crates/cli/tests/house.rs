@@ -21,7 +21,7 @@ const MAY_KNOW: [(&str, &[&str]); 16] = [
     ("seam", &["bundle"]),
     ("server", &["catalog", "engine", "report", "seam", "store"]),
     ("agent", &["browser", "bundle", "catalog", "engine", "link"]),
-    ("remote", &["agent", "bundle", "engine", "seam"]),
+    ("remote", &["agent", "bundle", "seam"]),
     (
         "cli",
         &[

@@ -17,7 +17,7 @@ const SILENT_AT_MOST: Duration = Duration::from_secs(20);
 /// What nobody has added to for so long belongs to nobody any more.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Written at a time.
-const CHUNK_BYTES: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A directory of unfinished uploads.
 #[derive(Debug, Clone)]
@@ -212,6 +212,18 @@ impl Part {
         self.file = Some(blocking(write).await?);
         self.written += length;
         Ok(self.written)
+    }
+}
+
+impl Drop for Part {
+    /// A connection that breaks ends its request wherever that is: what had arrived stays, or a line
+    /// that breaks again and again would never get anything through.
+    fn drop(&mut self) {
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(&self.waiting)
+        {
+            tracing::warn!(%error, "the last bytes of an upload are not kept");
+        }
     }
 }
 
