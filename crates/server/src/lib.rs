@@ -37,7 +37,7 @@ use plumbline_catalog::Catalog;
 use plumbline_store::{FileBlobs, Store, Timestamp};
 use tokio::sync::watch;
 
-pub use agents::{Agents, Asker, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, Uploads};
+pub use agents::{Agents, Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, Uploads};
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
 pub use router::router;

@@ -75,6 +75,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         lease: settings.lease,
         locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
         simulate: settings.simulate_locations,
+        beside: Vec::new(),
     }));
     let uploads = Uploads::open(&settings.data.join("uploads"), EVIDENCE_BYTES)
         .map_err(|error| Exit::failed(format!("{}: {error}", settings.data.display())))?;

@@ -43,6 +43,7 @@ impl Rig {
             lease: Duration::from_secs(30),
             locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
             simulate: true,
+            beside: Vec::new(),
         });
         let app = App {
             agents: Some(Agents {

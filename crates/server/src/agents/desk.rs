@@ -34,6 +34,16 @@ const WOKEN_AT_ONCE: usize = 8;
 /// How long what is known of who stands where may be out of date.
 const PLACES_FRESH_FOR: Duration = Duration::from_secs(2);
 
+/// What this side does about an audit while an agent visits its page, whichever agent that is.
+pub trait Beside: Send + Sync + 'static {
+    /// The audit was handed out. Must not block.
+    fn leased(&self, lease: &Lease);
+
+    /// Its report is about to be kept: adds what was found meanwhile. Another server may have handed
+    /// the audit out.
+    fn finishing(&self, lease: &Lease, report: &mut Report);
+}
+
 /// What a desk hands out from and keeps things in.
 pub struct DeskParts {
     pub store: Arc<dyn Store>,
@@ -51,6 +61,7 @@ pub struct DeskParts {
     pub locations: Vec<String>,
     /// Whether agents elsewhere may simulate a location at which nobody stands.
     pub simulate: bool,
+    pub beside: Vec<Arc<dyn Beside>>,
 }
 
 pub struct Desk {
@@ -117,6 +128,9 @@ impl Desk {
             };
             let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
             if let Some(lease) = lease.await? {
+                for beside in &self.parts.beside {
+                    beside.leased(&lease);
+                }
                 return Ok(Some(lease));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -180,7 +194,10 @@ impl Desk {
     }
 
     /// Completes the audit with a report whose evidence has been kept.
-    pub async fn finish(&self, lease: &Lease, report: Report) -> Result<Hold, StoreError> {
+    pub async fn finish(&self, lease: &Lease, mut report: Report) -> Result<Hold, StoreError> {
+        for beside in &self.parts.beside {
+            beside.finishing(lease, &mut report);
+        }
         let figures = figures(&report);
         let finished = Finished {
             report: serde_json::to_string(&report)

@@ -25,7 +25,7 @@ use axum::{
 use plumbline_seam as seam;
 use plumbline_store::AgentStore;
 
-pub use desk::{Asker, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED};
+pub use desk::{Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED};
 pub(crate) use evidence::UPLOAD_WITHIN;
 pub(crate) use steps::{REPORT_WITHIN, WAIT_AT_MOST};
 pub use uploads::Uploads;

@@ -1,8 +1,13 @@
 //! Agents elsewhere, as the wire has them.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use plumbline_store::{AgentStore, AgentToken, Store};
+use plumbline_engine::report::Report;
+use plumbline_server::Beside;
+use plumbline_store::{AgentStore, AgentToken, Lease, Store};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -457,4 +462,30 @@ async fn what_makes_no_sense_is_refused() {
         assert_eq!(agent.say(&rig, "finish", &finish).await.status, 400);
     }
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
+}
+
+#[tokio::test]
+async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
+    struct Note;
+    impl Beside for Note {
+        fn leased(&self, lease: &Lease) {
+            tracing::info!(audit = lease.tracking_id, "asking beside");
+        }
+        fn finishing(&self, lease: &Lease, report: &mut Report) {
+            report
+                .warnings
+                .push(format!("beside {}", lease.tracking_id));
+        }
+    }
+    let rig = Rig::with_desk(|desk| desk.beside.push(Arc::new(Note))).await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let tracking_id = rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    assert!(logs::said().contains("asking beside"));
+    agent.finish(&rig, &job).await;
+    let queried = rig.store.status(&rig.account_id, &tracking_id).await;
+    let audit_id = queried.unwrap().unwrap().audit_id;
+    let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();
+    let report: Value = serde_json::from_str(&stored.unwrap().report).unwrap();
+    assert_eq!(report["warnings"], json!([format!("beside {tracking_id}")]));
 }

@@ -108,6 +108,7 @@ impl Rig {
                 .map(|l| l.id.clone())
                 .collect(),
             simulate: true,
+            beside: Vec::new(),
         };
         change_desk(&mut desk);
         app.agents = Some(Agents {
