@@ -68,6 +68,9 @@ pub struct ServeArgs {
     /// Audits that one account may have waiting or running; 0 sets no limit [default: 10000]
     #[arg(long, env = "PLUMBLINE_UNFINISHED_PER_ACCOUNT", value_name = "N")]
     pub unfinished_per_account: Option<u64>,
+    /// Audits that one account may have running at a time; 0 sets no limit [default: 0]
+    #[arg(long, env = "PLUMBLINE_RUNNING_PER_ACCOUNT", value_name = "N")]
+    pub running_per_account: Option<u32>,
     /// Connections that are open at a time; the next wait [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,

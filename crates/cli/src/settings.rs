@@ -37,6 +37,8 @@ pub struct ServeSettings {
     pub targets: TargetSettings,
     pub slots: usize,
     pub limits: Limits,
+    /// `None` sets no limit.
+    pub running_per_account: Option<u32>,
     pub connections: usize,
     pub drain_grace: Duration,
     pub keep: Keep,
@@ -70,6 +72,7 @@ struct File {
     requests_per_minute: Option<u32>,
     failed_keys_per_minute: Option<u32>,
     unfinished_per_account: Option<u64>,
+    running_per_account: Option<u32>,
     connections: Option<usize>,
     behind_proxy: Option<bool>,
     drain_seconds: Option<u64>,
@@ -131,6 +134,10 @@ impl ServeSettings {
                 behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
                 ..defaults
             },
+            running_per_account: args
+                .running_per_account
+                .or(file.running_per_account)
+                .filter(|count| *count > 0),
             connections: args
                 .connections
                 .or(file.connections)

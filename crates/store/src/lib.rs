@@ -23,7 +23,7 @@ pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
 pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
 pub use operator::{AccountSummary, Forgotten, QueuedAudit, Retention};
 pub use pages::{PageStore, RecentAudit, session_digest};
-pub use seat::Seat;
+pub use seat::{INTERACTIVE_IN_A_ROW, Seat};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use submission::{Acceptance, Replay, Submission};

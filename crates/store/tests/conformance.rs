@@ -36,6 +36,11 @@ impl suite::Backend for Sqlite {
         Arc::new(SqliteStore::open(&self.path()).unwrap())
     }
 
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        let store = SqliteStore::open(&self.path()).unwrap();
+        Arc::new(store.running_per_account(Some(running_per_account)))
+    }
+
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
         let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
         (store.clone(), store)
@@ -97,6 +102,14 @@ macro_rules! every_sentence_of_the_suite {
                 a_report_is_readable_once_the_audit_is_completed
                 an_unknown_lease_is_lost
                 the_depth_counts_what_waits_and_what_runs
+            }
+            fairness {
+                accounts_take_turns
+                a_batch_of_many_does_not_delay_anothers_start
+                who_starts_one_after_another_takes_turns_all_the_same
+                starts_go_before_batches_but_do_not_starve_them
+                an_account_has_only_so_many_running
+                whose_turn_it_is_is_decided_among_what_a_seat_may_take
             }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted

@@ -33,7 +33,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     // Held until the process ends: whoever has it may take over all leases of embedded agents.
     let _only_server = lock(&settings.data)?;
     let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
-    let database = Arc::new(database);
+    let database = Arc::new(database.running_per_account(settings.running_per_account));
     let store: Arc<dyn Store> = database.clone();
     let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
     if recovered > 0 {

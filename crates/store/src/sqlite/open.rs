@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_accounts_and_audits.sql"),
     include_str!("migrations/0002_lists_and_options.sql"),
     include_str!("migrations/0003_sessions_and_shares.sql"),
+    include_str!("migrations/0004_fair_queue.sql"),
 ];
 
 /// How long to wait for another process (the command line, a second server) to end its write.
