@@ -5,13 +5,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod cluster;
 mod suite;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plumbline_store::{LedgerEntry, PageStore, SqliteStore, Store};
+use plumbline_store::{LedgerEntry, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store};
 use tempfile::TempDir;
 
 struct Sqlite {
@@ -48,6 +49,49 @@ impl suite::Backend for Sqlite {
 
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
         let store = SqliteStore::open(&self.path()).unwrap();
+        store.ledger(account_id).await.unwrap()
+    }
+}
+
+struct Postgres {
+    database: cluster::Database,
+}
+
+impl Postgres {
+    fn fresh() -> Self {
+        Self {
+            database: cluster::Database::fresh(),
+        }
+    }
+
+    async fn open(&self, running_per_account: Option<u32>) -> PostgresStore {
+        let options = PostgresOptions {
+            running_per_account,
+            ..PostgresOptions::default()
+        };
+        PostgresStore::open(&self.database.url, options)
+            .await
+            .unwrap()
+    }
+}
+
+#[async_trait]
+impl suite::Backend for Postgres {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.open(None).await)
+    }
+
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        Arc::new(self.open(Some(running_per_account)).await)
+    }
+
+    async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
+        let store = self.open(None).await;
         store.ledger(account_id).await.unwrap()
     }
 }
@@ -176,3 +220,4 @@ macro_rules! every_sentence_of_the_suite {
 }
 
 every_sentence_of_the_suite!(sqlite: Sqlite::fresh());
+every_sentence_of_the_suite!(postgres: Postgres::fresh());

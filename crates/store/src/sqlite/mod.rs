@@ -22,16 +22,11 @@ use self::queue::Attempt;
 use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState, AuditStatus, Batch,
-    Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease,
-    LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, random_text,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
+    AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
+    KeyRecord, Lease, LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store,
+    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
-
-/// Letters and digits in an account's id: 95 random bits.
-const ACCOUNT_ID_LENGTH: usize = 16;
-/// And in the secret of its webhooks: 256 random bits.
-const WEBHOOK_SECRET_LENGTH: usize = 43;
 
 /// One SQLite file in WAL mode, every commit synced to disk.
 ///
@@ -398,10 +393,6 @@ impl Store for SqliteStore {
         // An empty transaction: shows that the writer lives and gets the file, and syncs nothing.
         self.writer.write(Wakes::Nobody, |_| Ok(())).await
     }
-}
-
-fn random(length: usize) -> Result<String, StoreError> {
-    random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
 }
 
 impl From<rusqlite::Error> for StoreError {
