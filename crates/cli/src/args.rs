@@ -71,6 +71,9 @@ pub struct ServeArgs {
     /// Audits that one account may have running at a time; 0 sets no limit [default: 0]
     #[arg(long, env = "PLUMBLINE_RUNNING_PER_ACCOUNT", value_name = "N")]
     pub running_per_account: Option<u32>,
+    /// Connections to PostgreSQL that are open at a time, at least 4 [default: 16]
+    #[arg(long, env = "PLUMBLINE_STORE_CONNECTIONS", value_name = "N")]
+    pub store_connections: Option<usize>,
     /// Connections that are open at a time; the next wait [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,
@@ -108,6 +111,15 @@ pub struct DataArgs {
     /// Where everything is kept [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Where accounts, audits and the queue are kept: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
+    /// [default: plumbline.db in the data directory]
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "ADDRESS",
+        hide_env_values = true
+    )]
+    pub store: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -9,6 +9,7 @@ mod output;
 mod retention;
 mod settings;
 mod standard_output;
+mod storage;
 mod store_work;
 mod webhook_client;
 

@@ -18,8 +18,8 @@ use tokio::task::spawn_blocking;
 use crate::clock::now;
 use crate::retention::KeptBlobs;
 
-/// How an agent inside a server signs its leases. One server runs on a data directory at a time,
-/// so a lease signed like this by anybody else belongs to a process that is dead.
+/// How an agent inside a server signs its leases, followed by the server's id. One server runs on a data
+/// directory at a time, so a lease signed like this by anybody else belongs to a process that is dead.
 pub const OWNER_PREFIX: &str = "embedded-";
 
 /// Outlives three missed heartbeats.
@@ -42,13 +42,14 @@ impl StoreWork {
         blobs: KeptBlobs,
         phases: Phases,
         metrics: Arc<Metrics>,
+        owner_prefix: &str,
     ) -> Result<Self, WorkError> {
         let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
         Ok(Self {
             store,
             blobs,
             phases,
-            seat: Seat::anywhere(format!("{OWNER_PREFIX}{mark}")),
+            seat: Seat::anywhere(format!("{owner_prefix}{mark}")),
             metrics,
             held: Mutex::default(),
         })

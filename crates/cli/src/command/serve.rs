@@ -1,7 +1,7 @@
 //! `serve`: the API, a store, and an agent, in one process.
 
 use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
@@ -11,7 +11,7 @@ use plumbline_server::{
     App, BrowserCounts, CountBrowsers, Metrics, Pages, Patience, Phases, WEBHOOK_RETRIES,
     deliver_webhooks, router, serve_with,
 };
-use plumbline_store::{Key, SqliteStore, Store};
+use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -23,19 +23,28 @@ use crate::exit::Exit;
 use crate::retention::{KeptBlobs, forget_by_itself};
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
+use crate::storage::{self, Opened};
 use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
 use crate::webhook_client::WebhookClient;
 
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
     start_log(&settings)?;
-    create_private_dir(&settings.data)?;
-    // Held until the process ends: whoever has it may take over all leases of embedded agents.
-    let _only_server = lock(&settings.data)?;
-    let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
-    let database = Arc::new(database.running_per_account(settings.running_per_account));
-    let store: Arc<dyn Store> = database.clone();
-    let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
+    let data = &settings.place.data;
+    create_private_dir(data)?;
+    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    let _only_server = lock(data)?;
+    let owner = format!("{OWNER_PREFIX}{}-", storage::server_id(data)?);
+    let Opened {
+        store,
+        pages: page_store,
+    } = storage::open(&settings.place.store, settings.store_options).await?;
+    // In a store that others share, only what this directory's last server held is orphaned.
+    let orphans = match settings.place.is_own() {
+        true => OWNER_PREFIX,
+        false => &owner,
+    };
+    let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
     }
@@ -46,9 +55,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
-    let blobs = KeptBlobs::open(&settings.data)?;
+    let blobs = KeptBlobs::open(data)?;
     let pages = Pages {
-        store: database,
+        store: page_store,
         exhibits: blobs.exhibits.clone(),
         phases: Phases::default(),
     };
@@ -80,6 +89,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 blobs.clone(),
                 phases,
                 Arc::clone(&metrics),
+                &owner,
             )
             .map_err(Exit::failed)?;
             Some(tokio::spawn(plumbline_agent::run(
@@ -143,11 +153,6 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     webhooks.await.map_err(Exit::failed)?;
     tracing::info!("stopped");
     Ok(Exit::Done)
-}
-
-/// The database's place in a data directory.
-pub fn database(data: &Path) -> PathBuf {
-    data.join("plumbline.db")
 }
 
 /// Finds the browser, and removes what browsers of dead processes left.
