@@ -15,6 +15,9 @@ pub enum StoreError {
     NotFound(&'static str),
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     NewerSchema { found: i64, known: i64 },
+    /// Nothing was done, or nothing of it counts.
+    #[error("{0}")]
+    Refused(String),
     #[error("the store failed: {0}")]
     Backend(String),
 }

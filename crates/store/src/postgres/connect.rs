@@ -31,9 +31,9 @@ const DONE_WITHIN: Duration = Duration::from_secs(60);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 
 /// What is asked of the server, and borrows the connection that it is asked on.
-pub(super) type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub(crate) type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-pub(super) struct Connections {
+pub(crate) struct Connections {
     pool: Pool,
     hasty: Pool,
     pub(super) config: Config,
@@ -43,7 +43,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(address: &str, at_most: usize) -> Result<Self, StoreError> {
+    pub(crate) fn new(address: &str, at_most: usize) -> Result<Self, StoreError> {
         let config = config(address)?;
         let tls = Tls::with_the_systems_roots()?;
         let mut hasty = config.clone();
@@ -70,7 +70,7 @@ impl Connections {
     }
 
     /// Without a transaction: for one statement, or several that need not agree.
-    pub(super) async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
+    pub(crate) async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send,
     {
@@ -82,7 +82,7 @@ impl Connections {
     }
 
     /// In a transaction: committed when `work` returns `Ok`, undone when `Err`.
-    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    pub(crate) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         W: for<'a> FnOnce(&'a Transaction<'a>) -> Asking<'a, T> + Send,
     {

@@ -17,6 +17,9 @@ mod retention;
 mod schema;
 mod tls;
 
+pub(crate) use self::connect::Connections;
+pub(crate) use self::schema::bring_up_to_date;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +32,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::Row;
 
 use self::bells::{Bells, Rings};
-use self::connect::{Asking, Connections};
+use self::connect::Asking;
 use self::leaser::Request;
 use self::looks::Looks;
 use self::queue::Attempt;
@@ -77,7 +80,8 @@ impl PostgresStore {
     /// `postgres://` URL.
     pub async fn open(address: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let connections = Arc::new(Connections::new(address, options.connections)?);
-        schema::migrate(&connections).await?;
+        schema::bring_up_to_date(&connections).await?;
+        schema::refuse_half_moved(&connections).await?;
         let bells = Arc::new(Bells::new(random(ACCOUNT_ID_LENGTH)?));
         let (leases, requests) = mpsc::unbounded_channel();
         let at_most = options.running_per_account;

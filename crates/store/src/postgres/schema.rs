@@ -11,10 +11,30 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_everything.sql")];
 /// Any number that no other program on the same database takes its advisory lock with.
 const LOCK: i64 = 0x706c_756d_626c_696e;
 
-pub(super) async fn migrate(connections: &Connections) -> Result<(), StoreError> {
+pub(crate) async fn bring_up_to_date(connections: &Connections) -> Result<(), StoreError> {
     connections
         .write(|transaction| Box::pin(up_to_date(transaction)))
         .await
+}
+
+/// What is half there is nothing to serve from.
+pub(super) async fn refuse_half_moved(connections: &Connections) -> Result<(), StoreError> {
+    let is_unfinished = connections
+        .read(|db| {
+            Box::pin(async move {
+                let sql = "SELECT EXISTS (SELECT 1 FROM move WHERE NOT is_finished)";
+                Ok(db.query_one(sql, &[]).await?.try_get(0)?)
+            })
+        })
+        .await?;
+    match is_unfinished {
+        true => Err(StoreError::Refused(
+            "an installation is being moved into this database: let `plumbline migrate-store` finish \
+             first, by running it again if it was stopped"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
 }
 
 async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {

@@ -12,6 +12,8 @@ mod readers;
 mod retention;
 mod writer;
 
+pub(crate) use self::open::writer as open_writer;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ pub(super) enum Patience {
 }
 
 /// Creates what is missing, readable by nobody but the owner, and brings the schema up to date.
-pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     private_file(path).map_err(|error| {
         StoreError::Backend(format!("cannot prepare {}: {error}", path.display()))
     })?;

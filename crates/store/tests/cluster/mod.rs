@@ -5,13 +5,14 @@
 
 use std::env;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 const SERVER: &str = "PLUMBLINE_TEST_POSTGRES";
@@ -19,12 +20,15 @@ const SERVER: &str = "PLUMBLINE_TEST_POSTGRES";
 /// What runs the server, and cleans up when its standard input ends: that is when this program has ended.
 /// `$1` the directory, `$2` the programs'.
 const SUPERVISOR: &str = r#"
-    "$2/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c full_page_writes=off \
-        -c max_connections=400 -c shared_buffers=64MB -c log_min_messages=warning &
-    server=$!
-    while read -r signal; do kill -"$signal" $server; wait $server; done
-    kill -QUIT $server 2>/dev/null
-    wait $server
+    start() {
+        "$2/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c full_page_writes=off \
+            -c max_connections=400 -c shared_buffers=64MB -c log_min_messages=warning < /dev/null &
+        server=$!
+    }
+    end() { kill -QUIT $server; wait $server; }
+    start "$@"
+    while read -r _; do end; start "$@"; done
+    end
     rm -rf "$1"
 "#;
 
@@ -33,8 +37,9 @@ pub struct Cluster {
     directory: PathBuf,
     programs: PathBuf,
     supervisor: Child,
-    // Dropped, it ends everything.
+    // Dropped, it ends everything; a line written to it restarts the server.
     life: Option<ChildStdin>,
+    ready: Mutex<Receiver<()>>,
 }
 
 impl Cluster {
@@ -78,23 +83,35 @@ impl Cluster {
             .spawn()
             .unwrap();
         let life = supervisor.stdin.take();
-        let mut log = BufReader::new(supervisor.stderr.take().unwrap()).lines();
-        let mut said = Vec::new();
-        loop {
-            let Some(Ok(line)) = log.next() else {
-                panic!("PostgreSQL did not start: {said:#?}");
-            };
-            if line.contains("ready to accept connections") {
-                break;
+        let log = BufReader::new(supervisor.stderr.take().unwrap()).lines();
+        let (is_ready, ready) = channel();
+        thread::spawn(move || {
+            for line in log.map_while(Result::ok) {
+                if line.contains("ready to accept connections") {
+                    let _ = is_ready.send(());
+                }
             }
-            said.push(line);
-        }
-        thread::spawn(move || log.map_while(Result::ok).for_each(drop));
+        });
+        ready.recv().expect("PostgreSQL starts");
         Self {
             directory,
             programs,
             supervisor,
             life,
+            ready: Mutex::new(ready),
+        }
+    }
+
+    /// Ends it, and starts it again where asked to, as after a crash: connections are cut, and what was not
+    /// committed is gone.
+    pub fn end(&mut self, and_start_again: bool) {
+        if and_start_again {
+            writeln!(self.life.as_mut().unwrap(), "again").unwrap();
+            let ready = self.ready.lock().unwrap();
+            ready.recv().expect("PostgreSQL starts again");
+        } else {
+            self.life = None;
+            let _ = self.supervisor.wait();
         }
     }
 
@@ -106,8 +123,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.life = None;
-        let _ = self.supervisor.wait();
+        self.end(false);
     }
 }
 

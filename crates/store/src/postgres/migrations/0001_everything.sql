@@ -152,3 +152,15 @@ CREATE TABLE queue_clock (
     batch_turn BIGINT  NOT NULL
 );
 INSERT INTO queue_clock VALUES (true, 0, 0);
+
+-- An installation that was moved here from a SQLite file: what that file held, and how far each table is.
+CREATE TABLE move (
+    one         BOOLEAN PRIMARY KEY DEFAULT true CHECK (one),
+    source      TEXT    NOT NULL,
+    is_finished BOOLEAN NOT NULL DEFAULT false
+);
+CREATE TABLE move_progress (
+    name       TEXT   PRIMARY KEY,
+    last_rowid BIGINT NOT NULL,
+    copied     BIGINT NOT NULL
+);
