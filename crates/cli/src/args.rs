@@ -37,6 +37,23 @@ pub enum Command {
     /// What an operator asks and decides: accounts, keys, credits, queue, retention
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Move an installation from SQLite to PostgreSQL; run again after a stop, it goes on
+    MigrateStore(MigrateStoreArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MigrateStoreArgs {
+    /// The file to move, which no server may be using
+    #[arg(long, value_name = "sqlite:FILE")]
+    pub from: String,
+    /// An empty database, or one with an unfinished move from the same file
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "postgres://…",
+        hide_env_values = true
+    )]
+    pub to: String,
 }
 
 #[derive(Debug, clap::Args)]

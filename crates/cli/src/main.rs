@@ -45,6 +45,7 @@ async fn run(command: Command) -> Exit {
         Command::Keys(command) => command::keys::run(command).await,
         Command::Credits(command) => command::keys::run_credits(command).await,
         Command::Admin(command) => command::admin::run(command).await,
+        Command::MigrateStore(args) => command::migrate_store::run(args).await,
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -6,7 +6,7 @@ use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
     DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
     Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, StoreLatency, StoredReport,
-    Submission, Timestamp,
+    Submission, Taken, Taking, Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -193,6 +193,16 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
         at_most: u32,
     ) -> Result<Forgotten, StoreError>;
+
+    /// Takes from a bucket that all servers on this store share, or finds that there is not enough in it.
+    /// `None` where one server has the store for itself, which then counts in memory.
+    async fn take_shared(
+        &self,
+        _bucket: &str,
+        _taking: Taking,
+    ) -> Result<Option<Taken>, StoreError> {
+        Ok(None)
+    }
 
     /// How long reads and writes have taken since the store was opened.
     fn latency(&self) -> StoreLatency;

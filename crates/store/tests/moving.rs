@@ -58,7 +58,9 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         },
         options: AuditOptions {
             runs: 1,
-            webhook: n.is_multiple_of(10).then(|| "https://hook.example/".to_owned()),
+            webhook: n
+                .is_multiple_of(10)
+                .then(|| "https://hook.example/".to_owned()),
         },
         accepted_at: NOW,
     };

@@ -177,7 +177,8 @@ fn counted(pool: &Pool) -> CountBrowsers {
     })
 }
 
-fn lock(data: &Path) -> Result<File, Exit> {
+/// For as long as it is held, no server runs on the directory, or this one.
+pub fn lock(data: &Path) -> Result<File, Exit> {
     let path = data.join("serve.lock");
     let file = File::options()
         .create(true)

@@ -9,6 +9,7 @@ mod connect;
 mod deliveries;
 mod lanes;
 mod leaser;
+mod limits;
 mod lists;
 mod looks;
 mod pages;
@@ -40,7 +41,8 @@ use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
     AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
     KeyRecord, Lease, LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store,
-    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    StoreError, StoreLatency, StoredReport, Submission, Taken, Taking, Timestamp,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// What an operator decides about a database's use.
@@ -449,6 +451,12 @@ impl Store for PostgresStore {
             Box::pin(async move { retention::forget(db, &retention, now, at_most).await })
         })
         .await
+    }
+
+    async fn take_shared(&self, bucket: &str, taking: Taking) -> Result<Option<Taken>, StoreError> {
+        let bucket = bucket.to_owned();
+        self.read(move |db| Box::pin(async move { limits::take(db, &bucket, taking).await }))
+            .await
     }
 
     fn latency(&self) -> StoreLatency {

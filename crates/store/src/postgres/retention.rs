@@ -43,6 +43,8 @@ pub(super) async fn forget(
     at_most: u32,
 ) -> Result<Forgotten, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
+    let now_ns = now.0.saturating_mul(1_000_000);
+    change(db, "DELETE FROM limits WHERE full_at_ns <= $1", &[&now_ns]).await?;
     let mut forgotten = Forgotten::default();
     let mut left = i64::from(at_most);
     if let Some(before) = retention.accepted_before {

@@ -164,3 +164,10 @@ CREATE TABLE move_progress (
     last_rowid BIGINT NOT NULL,
     copied     BIGINT NOT NULL
 );
+
+-- Token buckets that all servers share; full ones are forgotten. Not worth surviving a crash.
+CREATE UNLOGGED TABLE limits (
+    bucket     TEXT    COLLATE "C" PRIMARY KEY,
+    full_at_ns BIGINT  NOT NULL,
+    is_refused BOOLEAN NOT NULL
+);
