@@ -39,6 +39,23 @@ pub enum Command {
     /// What an operator asks and decides: accounts, keys, credits, queue, retention
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Move an installation from SQLite to PostgreSQL; run again after a stop, it goes on
+    MigrateStore(MigrateStoreArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MigrateStoreArgs {
+    /// The file to move, which no server may be using
+    #[arg(long, value_name = "sqlite:FILE")]
+    pub from: String,
+    /// An empty database, or one with an unfinished move from the same file
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "postgres://…",
+        hide_env_values = true
+    )]
+    pub to: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -77,6 +94,12 @@ pub struct ServeArgs {
     /// Audits that one account may have waiting or running; 0 sets no limit [default: 10000]
     #[arg(long, env = "PLUMBLINE_UNFINISHED_PER_ACCOUNT", value_name = "N")]
     pub unfinished_per_account: Option<u64>,
+    /// Audits that one account may have running at a time; 0 sets no limit [default: 0]
+    #[arg(long, env = "PLUMBLINE_RUNNING_PER_ACCOUNT", value_name = "N")]
+    pub running_per_account: Option<u32>,
+    /// Connections to PostgreSQL that are open at a time, at least 4 [default: 16]
+    #[arg(long, env = "PLUMBLINE_STORE_CONNECTIONS", value_name = "N")]
+    pub store_connections: Option<usize>,
     /// Connections that are open at a time; the next wait [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,
@@ -154,6 +177,15 @@ pub struct DataArgs {
     /// Where everything is kept [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Where accounts, audits and the queue are kept: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
+    /// [default: plumbline.db in the data directory]
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "ADDRESS",
+        hide_env_values = true
+    )]
+    pub store: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu, WorkError};
 use plumbline_browser::{BrowserError, Launcher};
-use plumbline_server::{Desk, EMBEDDED};
+use plumbline_server::Desk;
 use plumbline_store::{Sighting, Timestamp, random_text};
 use tokio::sync::watch;
 
 use crate::store_work::StoreWork;
 
-/// Works until it is told to stop.
+/// Works until it is told to stop. What its name begins with is its server's alone.
 pub async fn run(
     desk: Arc<Desk>,
+    process_prefix: String,
     launcher: Launcher,
     auditor: Auditor,
     settings: AgentSettings,
@@ -29,7 +30,7 @@ pub async fn run(
     });
     let mark = random_text(12).map_err(|error| WorkError::Refused(error.to_string()))?;
     let agent = Sighting {
-        process: format!("{EMBEDDED}{mark}"),
+        process: format!("{process_prefix}{mark}"),
         agent_id: None,
         location: auditor.stands_at.clone(),
         chromium,

@@ -10,6 +10,7 @@ mod output;
 mod retention;
 mod settings;
 mod standard_output;
+mod storage;
 mod store_work;
 mod webhook_client;
 
@@ -46,6 +47,7 @@ async fn run(command: Command) -> Exit {
         Command::Keys(command) => command::keys::run(command).await,
         Command::Credits(command) => command::keys::run_credits(command).await,
         Command::Admin(command) => command::admin::run(command).await,
+        Command::MigrateStore(args) => command::migrate_store::run(args).await,
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -11,11 +11,13 @@ use plumbline_browser::LaunchOptions;
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_link::AllowTarget;
 use plumbline_server::{DEFAULT_LEASE, Limits, Patience};
+use plumbline_store::PostgresOptions;
 use serde::Deserialize;
 
 use crate::args::{BrowserArgs, DataArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
+use crate::storage::Place;
 
 /// Where a machine stands unless it is told: the first agent's place in the contract's examples.
 const DEFAULT_LOCATION: &str = "us-tx";
@@ -32,7 +34,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
-    pub data: PathBuf,
+    pub place: Place,
+    pub store_options: PostgresOptions,
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
     pub slots: u32,
@@ -61,6 +64,8 @@ pub struct TargetSettings {
 struct File {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
+    store: Option<String>,
+    store_connections: Option<usize>,
     #[serde(default)]
     allow_target: Vec<String>,
     location: Option<String>,
@@ -74,6 +79,7 @@ struct File {
     requests_per_minute: Option<u32>,
     failed_keys_per_minute: Option<u32>,
     unfinished_per_account: Option<u64>,
+    running_per_account: Option<u32>,
     connections: Option<usize>,
     behind_proxy: Option<bool>,
     drain_seconds: Option<u64>,
@@ -109,9 +115,20 @@ impl ServeSettings {
                 .listen
                 .or(file.listen)
                 .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
-            data: data_dir(DataArgs {
+            place: Place::resolve(DataArgs {
                 data: args.data.data.or(file.data),
+                store: args.data.store.or(file.store),
             })?,
+            store_options: PostgresOptions {
+                connections: args
+                    .store_connections
+                    .or(file.store_connections)
+                    .unwrap_or(PostgresOptions::default().connections),
+                running_per_account: args
+                    .running_per_account
+                    .or(file.running_per_account)
+                    .filter(|count| *count > 0),
+            },
             launch: launch_options(browser),
             targets: TargetSettings::resolve(targets, args.location.or(file.location))?,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),

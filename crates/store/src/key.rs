@@ -5,6 +5,8 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::StoreError;
+
 /// `plk_<id>_<secret>`: the id finds the record, the secret proves possession.
 ///
 /// The secret carries 256 random bits, so a fast digest is enough: there is nothing to guess.
@@ -81,6 +83,15 @@ impl PartialEq for KeyDigest {
 }
 
 impl Eq for KeyDigest {}
+
+/// Letters and digits in an account's id: 95 random bits.
+pub(crate) const ACCOUNT_ID_LENGTH: usize = 16;
+/// And in the secret of its webhooks: 256 random bits.
+pub(crate) const WEBHOOK_SECRET_LENGTH: usize = 43;
+
+pub(crate) fn random(length: usize) -> Result<String, StoreError> {
+    random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
+}
 
 /// Letters and digits, each drawn evenly, from the system's random source.
 pub fn random_text(length: usize) -> Result<String, getrandom::Error> {

@@ -1,5 +1,9 @@
 //! Who takes audits, and which.
 
+/// Single starts are leased before batches' audits, but after so many leases in a row a batch's audit
+/// goes first if one waits.
+pub const INTERACTIVE_IN_A_ROW: i64 = 4;
+
 /// From where an audit is leased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seat {

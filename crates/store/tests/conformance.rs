@@ -5,13 +5,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod cluster;
 mod suite;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plumbline_store::{AgentStore, LedgerEntry, PageStore, SqliteStore, Store};
+use plumbline_store::{
+    AgentStore, LedgerEntry, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store,
+};
 use tempfile::TempDir;
 
 struct Sqlite {
@@ -36,6 +39,11 @@ impl suite::Backend for Sqlite {
         Arc::new(SqliteStore::open(&self.path()).unwrap())
     }
 
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        let store = SqliteStore::open(&self.path()).unwrap();
+        Arc::new(store.running_per_account(Some(running_per_account)))
+    }
+
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
         let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
         (store.clone(), store)
@@ -48,6 +56,54 @@ impl suite::Backend for Sqlite {
 
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
         let store = SqliteStore::open(&self.path()).unwrap();
+        store.ledger(account_id).await.unwrap()
+    }
+}
+
+struct Postgres {
+    database: cluster::Database,
+}
+
+impl Postgres {
+    fn fresh() -> Self {
+        Self {
+            database: cluster::Database::fresh(),
+        }
+    }
+
+    async fn open(&self, running_per_account: Option<u32>) -> PostgresStore {
+        let options = PostgresOptions {
+            running_per_account,
+            ..PostgresOptions::default()
+        };
+        PostgresStore::open(&self.database.url, options)
+            .await
+            .unwrap()
+    }
+}
+
+#[async_trait]
+impl suite::Backend for Postgres {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.open(None).await)
+    }
+
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        Arc::new(self.open(Some(running_per_account)).await)
+    }
+
+    async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
+        let store = self.open(None).await;
         store.ledger(account_id).await.unwrap()
     }
 }
@@ -102,6 +158,14 @@ macro_rules! every_sentence_of_the_suite {
                 a_report_is_readable_once_the_audit_is_completed
                 an_unknown_lease_is_lost
                 the_depth_counts_what_waits_and_what_runs
+            }
+            fairness {
+                accounts_take_turns
+                a_batch_of_many_does_not_delay_anothers_start
+                who_starts_one_after_another_takes_turns_all_the_same
+                starts_go_before_batches_but_do_not_starve_them
+                an_account_has_only_so_many_running
+                whose_turn_it_is_is_decided_among_what_a_seat_may_take
             }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted
@@ -177,3 +241,4 @@ macro_rules! every_sentence_of_the_suite {
 }
 
 every_sentence_of_the_suite!(sqlite: Sqlite::fresh());
+every_sentence_of_the_suite!(postgres: Postgres::fresh());

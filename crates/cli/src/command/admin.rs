@@ -1,14 +1,15 @@
 //! `admin`: what an operator asks and decides, on the data directory, also while a server runs.
 
+use std::sync::Arc;
+
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{Retention, SqliteStore, Store, StoreError, Timestamp};
+use plumbline_store::{PostgresOptions, Retention, Store, StoreError, Timestamp};
 
 use crate::args::{AdminCommand, AdminRetentionArgs, AdminSecretArgs, DataArgs};
 use crate::clock::now;
-use crate::command::serve::database;
 use crate::exit::Exit;
 use crate::retention::{self, KeptBlobs};
-use crate::settings::data_dir;
+use crate::storage::{self, Place};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const SHOWN: u32 = 100;
@@ -26,7 +27,7 @@ pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
 }
 
 async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
-    let accounts = open(data)?.0.accounts().await.map_err(Exit::failed)?;
+    let accounts = open(data).await?.0.accounts().await.map_err(Exit::failed)?;
     println!(
         "{:<18}{:<24}{:>10}{:>6}{:>10}{:>12}  CREATED",
         "ACCOUNT", "NAME", "CREDITS", "KEYS", "AUDITS", "UNFINISHED"
@@ -48,7 +49,7 @@ async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn queue(data: DataArgs) -> Result<Exit, Exit> {
-    let (store, _) = open(data)?;
+    let (store, _) = open(data).await?;
     let depth = store.queue_depth().await.map_err(Exit::failed)?;
     let webhooks = store.delivery_depth().await.map_err(Exit::failed)?;
     println!("{} waiting, {} running", depth.waiting, depth.running);
@@ -77,7 +78,7 @@ async fn queue(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn webhook_secret(args: AdminSecretArgs) -> Result<Exit, Exit> {
-    let (store, _) = open(args.data)?;
+    let (store, _) = open(args.data).await?;
     match store.webhook_secret(&args.account, args.rotate).await {
         Ok(secret) => {
             println!("{secret}");
@@ -94,22 +95,22 @@ async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
             "say what to keep: --keep-audits-days DAYS, --keep-audits-per-account N, or both",
         ));
     }
-    let (store, blobs) = open(args.data)?;
+    let (store, blobs) = open(args.data).await?;
     let retention = Retention {
         accepted_before: args
             .keep_audits_days
             .map(|days| Timestamp(now().0 - i64::from(days) * DAY_MS)),
         keep_per_account: args.keep_audits_per_account,
     };
-    let forgotten = retention::forget(&store, &blobs, retention)
+    let forgotten = retention::forget(&*store, &blobs, retention)
         .await
         .map_err(Exit::failed)?;
     println!("{forgotten} audits forgotten");
     Ok(Exit::Done)
 }
 
-fn open(args: DataArgs) -> Result<(SqliteStore, KeptBlobs), Exit> {
-    let data = data_dir(args)?;
-    let store = SqliteStore::open(&database(&data)).map_err(Exit::failed)?;
-    Ok((store, KeptBlobs::open(&data)?))
+async fn open(args: DataArgs) -> Result<(Arc<dyn Store>, KeptBlobs), Exit> {
+    let place = Place::resolve(args)?;
+    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    Ok((opened.store, KeptBlobs::open(&place.data)?))
 }

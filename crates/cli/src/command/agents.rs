@@ -1,19 +1,19 @@
 //! `admin agents`: who may work for this server, who does, and on what.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    AgentRecord, AgentStore, AgentToken, Lease, SIGHTING_KEPT_MS, Sighting, SqliteStore,
+    AgentRecord, AgentStore, AgentToken, Lease, PostgresOptions, SIGHTING_KEPT_MS, Sighting,
     StoreError, Timestamp,
 };
 
 use crate::args::{AdminAgentsArgs, AgentNameArgs, AgentsCommand, DataArgs};
 use crate::clock::now;
-use crate::command::serve::database;
 use crate::exit::Exit;
-use crate::settings::data_dir;
 use crate::standard_output as out;
+use crate::storage::{self, Place};
 
 /// A name is shown in tables.
 const NAME_CHARS: usize = 40;
@@ -39,7 +39,7 @@ async fn add(args: AgentNameArgs) -> Result<Exit, Exit> {
     }
     let token = AgentToken::generate().map_err(Exit::failed)?;
     let (id, digest) = (token.key().id(), token.key().digest());
-    let store = open(args.data)?;
+    let store = open(args.data).await?;
     match store.add_agent(&args.name, id, digest, now()).await {
         Ok(()) => {}
         Err(StoreError::InUse(_)) => {
@@ -56,7 +56,7 @@ async fn add(args: AgentNameArgs) -> Result<Exit, Exit> {
 }
 
 async fn drain(args: AgentNameArgs, drained: bool) -> Result<Exit, Exit> {
-    let store = open(args.data)?;
+    let store = open(args.data).await?;
     let done = store.drain_agent(&args.name, drained, now()).await;
     named(done, &args.name)?;
     out::line(match drained {
@@ -67,7 +67,7 @@ async fn drain(args: AgentNameArgs, drained: bool) -> Result<Exit, Exit> {
 }
 
 async fn revoke(args: AgentNameArgs) -> Result<Exit, Exit> {
-    let revoked = open(args.data)?.revoke_agent(&args.name, now()).await;
+    let revoked = open(args.data).await?.revoke_agent(&args.name, now()).await;
     named(revoked, &args.name)?;
     out::line(format_args!("revoked {}", args.name))?;
     Ok(Exit::Done)
@@ -81,7 +81,7 @@ fn named(done: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
 }
 
 async fn list(data: DataArgs) -> Result<Exit, Exit> {
-    let (store, now) = (open(data)?, now());
+    let (store, now) = (open(data).await?, now());
     let agents = store.agents().await.map_err(Exit::failed)?;
     let since = Timestamp(now.0 - SIGHTING_KEPT_MS);
     let seen = store.sightings(since).await.map_err(Exit::failed)?;
@@ -148,6 +148,8 @@ fn print(
     ))
 }
 
-fn open(args: DataArgs) -> Result<SqliteStore, Exit> {
-    SqliteStore::open(&database(&data_dir(args)?)).map_err(Exit::failed)
+async fn open(args: DataArgs) -> Result<Arc<dyn AgentStore>, Exit> {
+    let place = Place::resolve(args)?;
+    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    Ok(opened.agents)
 }

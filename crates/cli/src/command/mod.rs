@@ -8,4 +8,5 @@ pub mod doctor;
 pub mod judge;
 pub mod keys;
 pub mod metrics;
+pub mod migrate_store;
 pub mod serve;

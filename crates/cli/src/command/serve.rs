@@ -1,7 +1,7 @@
 //! `serve`: the API, a store, and an agent, in one process.
 
 use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
@@ -11,7 +11,7 @@ use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
     Phases, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
 };
-use plumbline_store::{AgentStore, Key, SqliteStore, Store};
+use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -24,6 +24,7 @@ use crate::exit::Exit;
 use crate::retention::{KeptBlobs, forget_by_itself};
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
+use crate::storage::{self, Opened};
 use crate::webhook_client::WebhookClient;
 
 /// A bundle that unpacks to the most that is read packs to about a fifth of it.
@@ -32,14 +33,23 @@ const EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
     start_log(&settings.log, settings.log_format)?;
-    create_private_dir(&settings.data)?;
-    // Held until the process ends: whoever has it may take over all leases of embedded agents.
-    let _only_server = lock(&settings.data)?;
-    let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
-    let database = Arc::new(database);
-    let store: Arc<dyn Store> = database.clone();
-    let recovered = store.recover(EMBEDDED).await.map_err(Exit::failed)?;
-    database.unsee(EMBEDDED).await.map_err(Exit::failed)?;
+    let data = &settings.place.data;
+    create_private_dir(data)?;
+    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    let _only_server = lock(data)?;
+    let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
+    let Opened {
+        store,
+        pages: page_store,
+        agents,
+    } = storage::open(&settings.place.store, settings.store_options).await?;
+    // In a store that others share, only what this directory's last server held is orphaned.
+    let orphans = match settings.place.is_own() {
+        true => EMBEDDED,
+        false => &process_prefix,
+    };
+    let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
+    agents.unsee(orphans).await.map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
     }
@@ -50,9 +60,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
 
-    let blobs = KeptBlobs::open(&settings.data)?;
+    let blobs = KeptBlobs::open(data)?;
     let pages = Pages {
-        store: database.clone(),
+        store: page_store,
         exhibits: blobs.exhibits.clone(),
         phases: Phases::default(),
     };
@@ -66,7 +76,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     ));
     let desk = Arc::new(Desk::new(DeskParts {
         store: Arc::clone(&store),
-        agents: database.clone(),
+        agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
         exhibits: blobs.exhibits.clone(),
         phases: pages.phases.clone(),
@@ -77,8 +87,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         simulate: settings.simulate_locations,
         beside: Vec::new(),
     }));
-    let uploads = Uploads::open(&settings.data.join("uploads"), EVIDENCE_BYTES)
-        .map_err(|error| Exit::failed(format!("{}: {error}", settings.data.display())))?;
+    let uploads = Uploads::open(&data.join("uploads"), EVIDENCE_BYTES)
+        .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))?;
     tokio::spawn(uploads.clone().sweep_by_itself());
     let mut browsers: Option<CountBrowsers> = None;
     let agent = match settings.slots {
@@ -100,6 +110,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             };
             Some(tokio::spawn(embedded::run(
                 Arc::clone(&desk),
+                process_prefix,
                 launcher,
                 auditor,
                 agent,
@@ -125,7 +136,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         pages: Some(pages),
         agents: Some(Agents {
             desk,
-            store: database,
+            store: agents,
             uploads,
         }),
         metrics,
@@ -163,11 +174,6 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-/// The database's place in a data directory.
-pub fn database(data: &Path) -> PathBuf {
-    data.join("plumbline.db")
-}
-
 /// Finds the browser, and removes what browsers of dead processes left.
 pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
     let launcher = Launcher::find(options).map_err(Exit::failed)?;
@@ -190,7 +196,8 @@ fn counted(pool: &Pool) -> CountBrowsers {
     })
 }
 
-fn lock(data: &Path) -> Result<File, Exit> {
+/// For as long as it is held, no server runs on the directory, or this one.
+pub fn lock(data: &Path) -> Result<File, Exit> {
     let path = data.join("serve.lock");
     let file = File::options()
         .create(true)

@@ -6,11 +6,14 @@ mod audit_command;
 mod browse;
 mod budgets;
 mod client;
+#[path = "../../../store/tests/cluster/mod.rs"]
+mod cluster;
 mod exports;
 mod hostile;
 mod operating;
 mod output;
 mod pages;
+mod postgres;
 mod restarts;
 mod server;
 mod settings;

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod credits;
+pub mod fairness;
 pub mod keeping;
 pub mod keys;
 pub mod lists;
@@ -27,6 +28,9 @@ use plumbline_store::{
 pub trait Backend: Send + Sync {
     /// Each call opens the same data anew, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
+
+    /// The same data; no account has more audits running than this.
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store>;
 
     /// The same data, with the pages' view of it.
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>);

@@ -61,12 +61,17 @@ struct Model {
 impl Model {
     fn lease(&mut self) -> Option<(String, u32, u32)> {
         let now = self.now;
-        let free = |audit: &Modelled| match audit.state {
-            State::Waiting => true,
-            State::Running { expires_at } => expires_at <= now,
-            State::Completed => false,
+        let expired = self.audits.iter().enumerate().filter_map(|(index, audit)| {
+            let State::Running { expires_at } = audit.state else {
+                return None;
+            };
+            (expires_at <= now).then_some((expires_at, index))
+        });
+        let waiting = |audit: &Modelled| audit.state == State::Waiting;
+        let index = match expired.min() {
+            Some((_, index)) => index,
+            None => self.audits.iter().position(waiting)?,
         };
-        let index = self.audits.iter().position(free)?;
         let audit = &mut self.audits[index];
         audit.faults += u32::from(audit.state != State::Waiting);
         audit.attempt += 1;
