@@ -19,7 +19,8 @@ LIGHTHOUSE ?=
 run: build
 	target/release/plumbline serve --data data --create-key 100
 
-test: setup
+test:
+	@tools/setup test
 	cargo test --workspace --locked
 	cargo build --locked -p plumbline
 	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline

@@ -1,7 +1,7 @@
 //! Does audits where it stands: takes work through a seam, visits, judges, and hands in reports.
 //!
 //! [`Auditor`] makes one audit and knows nothing of queues; [`run`] takes work from a [`Work`] and
-//! keeps leases alive. The seam is implemented by the store in the same process.
+//! keeps leases alive. The seam is implemented twice: on a server's desk in the same process, and over HTTPS.
 
 mod auditor;
 mod conditions;
@@ -14,4 +14,4 @@ mod work;
 pub use auditor::{AuditFault, Audited, Auditor, Order};
 pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
 pub use run::{AgentSettings, run};
-pub use work::{Hold, Job, Work, WorkError};
+pub use work::{Hold, Job, Next, Work, WorkError};

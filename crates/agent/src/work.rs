@@ -16,6 +16,18 @@ pub struct Job {
     pub runs: u32,
     /// Tried too often already: it must be ended, not visited.
     pub exhausted: bool,
+    /// How often it is to be confirmed; well below the lease's length.
+    pub heartbeat_every: Duration,
+}
+
+/// What there is to do.
+#[derive(Debug)]
+pub enum Next {
+    Job(Job),
+    /// Nothing yet: ask again.
+    Nothing,
+    /// Nothing any more: this agent is to finish what runs, and to leave.
+    Leave,
 }
 
 /// Whether a job is still ours.
@@ -26,14 +38,24 @@ pub enum Hold {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct WorkError(pub String);
+pub enum WorkError {
+    /// May pass: to be tried again.
+    #[error("{0}")]
+    Failed(String),
+    /// Will not pass: who is refused may as well leave.
+    #[error("{0}")]
+    Refused(String),
+}
 
 /// Where audits come from and reports go to.
 #[async_trait]
 pub trait Work: Send + Sync + 'static {
-    /// The next audit, waiting up to `at_most` for one.
-    async fn next(&self, at_most: Duration) -> Result<Option<Job>, WorkError>;
+    /// The next audit for a slot, waiting up to `at_most` for one. A slot does one audit at a time:
+    /// what it was given before, it no longer works on.
+    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError>;
+
+    /// Says that a slot asks for nothing more: what it was given and never heard of goes back.
+    async fn leave(&self, slot: u32) -> Result<(), WorkError>;
 
     /// Says that the job is still being worked on.
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError>;

@@ -20,6 +20,8 @@ pub struct Args {
 pub enum Command {
     /// Serve the API, with a store and an agent inside
     Serve(ServeArgs),
+    /// Do a server's audits here: take them over HTTPS, visit, and hand in the reports
+    Agent(AgentArgs),
     /// Audit one page and print the result; needs no server
     Audit(AuditArgs),
     /// Judge the kept evidence of an audit again, and print the report as JSON
@@ -37,6 +39,23 @@ pub enum Command {
     /// What an operator asks and decides: accounts, keys, credits, queue, retention
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Move an installation from SQLite to PostgreSQL; run again after a stop, it goes on
+    MigrateStore(MigrateStoreArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MigrateStoreArgs {
+    /// The file to move, which no server may be using
+    #[arg(long, value_name = "sqlite:FILE")]
+    pub from: String,
+    /// An empty database, or one with an unfinished move from the same file
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "postgres://…",
+        hide_env_values = true
+    )]
+    pub to: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -57,9 +76,16 @@ pub struct ServeArgs {
     /// The location at which this machine stands [default: us-tx]
     #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
     pub location: Option<String>,
+    /// Whether others may simulate a location while no agent stands there; else its audits wait for
+    /// one [default: true]
+    #[arg(long, env = "PLUMBLINE_SIMULATE_LOCATIONS", value_name = "BOOL")]
+    pub simulate_locations: Option<bool>,
+    /// How long an agent may be silent before its audit is given to another [default: 30]
+    #[arg(long, env = "PLUMBLINE_LEASE_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub lease_seconds: Option<u32>,
     /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
-    pub slots: Option<usize>,
+    pub slots: Option<u32>,
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
     #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
     pub starts_per_minute: Option<u32>,
@@ -72,6 +98,12 @@ pub struct ServeArgs {
     /// Audits that one account may have waiting or running; 0 sets no limit [default: 10000]
     #[arg(long, env = "PLUMBLINE_UNFINISHED_PER_ACCOUNT", value_name = "N")]
     pub unfinished_per_account: Option<u64>,
+    /// Audits that one account may have running at a time; 0 sets no limit [default: 0]
+    #[arg(long, env = "PLUMBLINE_RUNNING_PER_ACCOUNT", value_name = "N")]
+    pub running_per_account: Option<u32>,
+    /// Connections to PostgreSQL that are open at a time, at least 4 [default: 16]
+    #[arg(long, env = "PLUMBLINE_STORE_CONNECTIONS", value_name = "N")]
+    pub store_connections: Option<usize>,
     /// Connections that are open at a time; the next wait [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,
@@ -104,11 +136,60 @@ pub struct ServeArgs {
     pub config: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct AgentArgs {
+    /// The server to work for, as https://HOST[:PORT][/PATH]
+    #[arg(long, env = "PLUMBLINE_SERVER", value_name = "URL")]
+    pub server: String,
+    /// What `plumbline admin agents add` printed; better in the environment, which nobody lists
+    #[arg(
+        long,
+        env = "PLUMBLINE_AGENT_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub token: String,
+    /// The location at which this machine stands
+    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    pub location: String,
+    /// How many audits run at a time [default: half of the cores, at least 1]
+    #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub slots: Option<u32>,
+    /// Believe only the authorities in this file (PEM) [default: those that this machine trusts]
+    #[arg(long, env = "PLUMBLINE_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Let the token and all evidence travel unencrypted to a server on another machine
+    #[arg(long, env = "PLUMBLINE_PLAIN_HTTP")]
+    pub plain_http: bool,
+    /// When stopped, how long running audits may go on before they are handed back [default: 10]
+    #[arg(long, env = "PLUMBLINE_DRAIN_SECONDS", value_name = "SECONDS")]
+    pub drain_seconds: Option<u64>,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+    #[command(flatten)]
+    pub targets: TargetArgs,
+    /// How log lines are written to standard error [default: pretty]
+    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// What is logged, as `level` or `crate=level,…` [default: info]
+    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
 #[derive(Debug, Clone, clap::Args)]
 pub struct DataArgs {
     /// Where everything is kept [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Where accounts, audits and the queue are kept: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
+    /// [default: plumbline.db in the data directory]
+    #[arg(
+        long,
+        env = "PLUMBLINE_STORE",
+        value_name = "ADDRESS",
+        hide_env_values = true
+    )]
+    pub store: Option<String>,
 }
 
 /// Secrets are no arguments: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
@@ -346,12 +427,43 @@ pub enum AdminCommand {
     /// Change what an account may spend
     #[command(subcommand)]
     Credits(CreditsCommand),
+    /// Show which agents live and what they do; add, drain and revoke them
+    Agents(AdminAgentsArgs),
     /// Show what waits and runs, oldest first, and webhooks on their way
     Queue(DataArgs),
     /// Print the secret that an account's webhooks are signed with
     WebhookSecret(AdminSecretArgs),
     /// Forget finished audits now, with their reports and evidence
     Retention(AdminRetentionArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AdminAgentsArgs {
+    #[command(subcommand)]
+    pub command: Option<AgentsCommand>,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// Let an agent work for this server, and print its token, once, alone on the last line
+    Add(AgentNameArgs),
+    /// Give an agent no new work: it finishes what it has, and leaves
+    Drain(AgentNameArgs),
+    /// Give a drained agent work again
+    Resume(AgentNameArgs),
+    /// End a token's validity at once: what its agent still runs is given to others
+    Revoke(AgentNameArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AgentNameArgs {
+    /// Letters, digits, `-`, `_` and `.`
+    pub name: String,
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,8 @@ use plumbline_field::{
     ANSWER_BYTES, Asked, Dataset, Discretion, HttpAnswer, Transport, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
-use plumbline_server::FieldSource;
+use plumbline_server::{Beside, FieldSource};
+use plumbline_store::Lease;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
@@ -89,6 +90,17 @@ impl FieldData {
             Ok(data) => report.field_data = Some(data),
             Err(reason) => report.field_data_reason = Some(reason),
         }
+    }
+}
+
+impl Beside for FieldData {
+    fn leased(&self, lease: &Lease) {
+        let order = &lease.order;
+        self.begin(&lease.tracking_id, &order.url, &order.device);
+    }
+
+    fn finishing(&self, lease: &Lease, report: &mut Report) {
+        self.add_to(report, &lease.tracking_id);
     }
 }
 

@@ -5,6 +5,7 @@ mod blobs;
 mod budget;
 mod clock;
 mod command;
+mod embedded;
 mod exit;
 mod field_data;
 mod https_client;
@@ -12,6 +13,7 @@ mod output;
 mod retention;
 mod settings;
 mod standard_output;
+mod storage;
 mod store_work;
 mod webhook_client;
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Exit {
     let result = match command {
         Command::Serve(args) => command::serve::run(args).await,
+        Command::Agent(args) => command::agent::run(args).await,
         Command::Audit(args) => command::audit::run(args).await,
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),
@@ -47,6 +50,7 @@ async fn run(command: Command) -> Exit {
         Command::Keys(command) => command::keys::run(command).await,
         Command::Credits(command) => command::keys::run_credits(command).await,
         Command::Admin(command) => command::admin::run(command).await,
+        Command::MigrateStore(args) => command::migrate_store::run(args).await,
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -11,19 +11,21 @@ use plumbline_browser::LaunchOptions;
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::AllowTarget;
-use plumbline_server::{Limits, Patience};
+use plumbline_server::{DEFAULT_LEASE, Limits, Patience};
+use plumbline_store::PostgresOptions;
 use serde::Deserialize;
 use url::Url;
 
 use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
+use crate::storage::Place;
 
 /// Where a machine stands unless it is told: the first agent's place in the contract's examples.
 const DEFAULT_LOCATION: &str = "us-tx";
 const DEFAULT_PORT: u16 = 8080;
 /// Below the 30 s that supervisors commonly wait between SIGTERM and SIGKILL.
-const DEFAULT_DRAIN_SECONDS: u64 = 10;
+pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
 /// Long enough to judge last month's audits again after an upgrade.
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
 /// Long enough for a year's comparison, and no disk fills unnoticed.
@@ -34,12 +36,15 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
-    pub data: PathBuf,
+    pub place: Place,
+    pub store_options: PostgresOptions,
     pub blobs: BlobArgs,
     pub launch: LaunchOptions,
     pub targets: TargetSettings,
     pub field: FieldSettings,
-    pub slots: usize,
+    pub slots: u32,
+    pub simulate_locations: bool,
+    pub lease: Duration,
     pub limits: Limits,
     pub connections: usize,
     pub drain_grace: Duration,
@@ -78,17 +83,22 @@ struct File {
     blobs: Option<String>,
     s3_endpoint: Option<String>,
     s3_region: Option<String>,
+    store: Option<String>,
+    store_connections: Option<usize>,
     #[serde(default)]
     allow_target: Vec<String>,
     location: Option<String>,
     catalog: Option<PathBuf>,
     chromium: Option<PathBuf>,
     no_sandbox: Option<bool>,
-    slots: Option<usize>,
+    slots: Option<u32>,
+    simulate_locations: Option<bool>,
+    lease_seconds: Option<u32>,
     starts_per_minute: Option<u32>,
     requests_per_minute: Option<u32>,
     failed_keys_per_minute: Option<u32>,
     unfinished_per_account: Option<u64>,
+    running_per_account: Option<u32>,
     connections: Option<usize>,
     behind_proxy: Option<bool>,
     drain_seconds: Option<u64>,
@@ -138,18 +148,39 @@ impl ServeSettings {
                 .listen
                 .or(file.listen)
                 .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
-            data: data_dir(DataArgs {
+            place: Place::resolve(DataArgs {
                 data: args.data.data.or(file.data),
+                store: args.data.store.or(file.store),
             })?,
             blobs: BlobArgs {
                 blobs: args.blobs.blobs.or(file.blobs),
                 s3_endpoint: args.blobs.s3_endpoint.or(file.s3_endpoint),
                 s3_region: args.blobs.s3_region.or(file.s3_region),
             },
+            store_options: PostgresOptions {
+                connections: args
+                    .store_connections
+                    .or(file.store_connections)
+                    .unwrap_or(PostgresOptions::default().connections),
+                running_per_account: args
+                    .running_per_account
+                    .or(file.running_per_account)
+                    .filter(|count| *count > 0),
+            },
             launch: launch_options(browser),
             field: FieldSettings::resolve(&field, &targets)?,
             targets,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
+            simulate_locations: args
+                .simulate_locations
+                .or(file.simulate_locations)
+                .unwrap_or(true),
+            lease: args
+                .lease_seconds
+                .or(file.lease_seconds)
+                .map_or(DEFAULT_LEASE, |seconds| {
+                    Duration::from_secs(seconds.max(1).into())
+                }),
             limits: Limits {
                 starts_per_minute: args
                     .starts_per_minute
@@ -301,6 +332,8 @@ fn read(path: &Path) -> Result<String, Exit> {
 }
 
 /// A page keeps one core; its compositor, its network and we need another.
-fn default_slots() -> usize {
-    available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+pub fn default_slots() -> u32 {
+    available_parallelism().map_or(1, |cores| {
+        u32::try_from(cores.get() / 2).unwrap_or(u32::MAX).max(1)
+    })
 }

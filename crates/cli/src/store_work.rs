@@ -1,215 +1,124 @@
-//! The seam between agent and store, for an agent in the server's own process.
+//! The seam between agent and server, for an agent in the server's own process.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{Audited, Hold, Job, Order, Work, WorkError};
+use plumbline_agent::{Audited, Hold, Job, Next, Order, Work, WorkError};
 use plumbline_bundle::Phase;
-use plumbline_engine::report::Report;
-use plumbline_server::{AuditFigures, Metrics, Phases};
-use plumbline_store::{
-    AuditError, Blobs, Finished, HandBack, Hold as Kept, Lease, Store, StoreError, random_text,
-};
-
-use crate::blobs::KeptBlobs;
-use crate::clock::now;
-use crate::field_data::FieldData;
-
-/// How an agent inside a server signs its leases. One server runs on a data directory at a time,
-/// so a lease signed like this by anybody else belongs to a process that is dead.
-pub const OWNER_PREFIX: &str = "embedded-";
-
-/// Outlives three missed heartbeats.
-const LEASE: Duration = Duration::from_secs(30);
-pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(8);
+use plumbline_seam::Evidence;
+use plumbline_server::{Asker, Desk};
+use plumbline_store::{HandBack, Hold as Kept, Lease, Sighting, Standing, StoreError};
 
 pub struct StoreWork {
-    store: Arc<dyn Store>,
-    blobs: KeptBlobs,
-    phases: Phases,
-    owner: String,
-    metrics: Arc<Metrics>,
-    field: Arc<FieldData>,
-    /// Leases behind the jobs that are out, by tracking id and attempt.
-    held: Mutex<HashMap<(String, u32), Lease>>,
-}
-
-impl StoreWork {
-    pub fn new(
-        store: Arc<dyn Store>,
-        blobs: KeptBlobs,
-        phases: Phases,
-        metrics: Arc<Metrics>,
-        field: Arc<FieldData>,
-    ) -> Result<Self, WorkError> {
-        let mark = random_text(12).map_err(|error| WorkError(error.to_string()))?;
-        Ok(Self {
-            store,
-            blobs,
-            phases,
-            owner: format!("{OWNER_PREFIX}{mark}"),
-            metrics,
-            field,
-            held: Mutex::default(),
-        })
-    }
-
-    fn lease_of(&self, job: &Job) -> Option<Lease> {
-        self.held().get(&id_of(job)).cloned()
-    }
-
-    /// Whatever comes of it, a lease that is being ended is no longer ours.
-    fn take_lease_of(&self, job: &Job) -> Option<Lease> {
-        self.held().remove(&id_of(job))
-    }
-
-    fn held(&self) -> MutexGuard<'_, HashMap<(String, u32), Lease>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Before the report, so that a report's evidence is there when the report is. What a lost lease
-    /// leaves behind goes when it is old. A full disk, or a bucket out of reach, costs the evidence, not the audit.
-    async fn keep(&self, blobs: &dyn Blobs, audit_id: &str, bytes: Vec<u8>) {
-        if let Err(error) = blobs.put(audit_id, bytes).await {
-            tracing::error!(%error, "evidence could not be kept");
-        }
-    }
-
-    async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
-        self.phases.ended(&job.tracking_id);
-        match self.take_lease_of(job) {
-            Some(lease) => held(self.store.hand_back(&lease, why).await),
-            None => Ok(Hold::Lost),
-        }
-    }
+    pub desk: Arc<Desk>,
+    /// This agent, under a name that no other process has.
+    pub agent: Sighting,
 }
 
 #[async_trait]
 impl Work for StoreWork {
-    async fn next(&self, at_most: Duration) -> Result<Option<Job>, WorkError> {
-        let mut lease = self.try_lease().await?;
-        if lease.is_none() {
-            self.store.work_arrives(at_most).await;
-            lease = self.try_lease().await?;
-        }
-        Ok(lease.map(|lease| {
-            let job = Job {
-                tracking_id: lease.tracking_id.clone(),
-                attempt: lease.attempt,
-                exhausted: lease.exhausted(),
-                runs: lease.runs,
-                order: Order {
-                    url: lease.order.url.clone(),
-                    device: lease.order.device.clone(),
-                    network: lease.order.network.clone(),
-                    location: lease.order.location.clone(),
-                },
-            };
-            self.held().insert(id_of(&job), lease);
-            let (url, device) = (&job.order.url, &job.order.device);
-            self.field.begin(&job.tracking_id, url, device);
-            job
-        }))
+    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError> {
+        let lease = self.desk.lease(&self.asker(slot), at_most).await;
+        Ok(match lease.map_err(failed)? {
+            Some(lease) => Next::Job(self.job(lease)),
+            None => Next::Nothing,
+        })
+    }
+
+    async fn leave(&self, slot: u32) -> Result<(), WorkError> {
+        self.desk.leave(&self.asker(slot)).await.map_err(failed)
     }
 
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
-        match self.lease_of(job) {
-            Some(lease) => held(self.store.heartbeat(&lease, now().plus(LEASE)).await),
+        match self.lease_of(job).await? {
+            Some(lease) => {
+                self.desk.see(&self.agent).await.map_err(failed)?;
+                held(self.desk.heartbeat(&lease).await)
+            }
             None => Ok(Hold::Lost),
         }
     }
 
     fn reached(&self, job: &Job, phase: Phase) {
-        self.phases.reached(&job.tracking_id, phase);
+        self.desk.reached(&job.tracking_id, phase);
     }
 
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
-        let Some(lease) = self.take_lease_of(job) else {
+        let Some(lease) = self.lease_of(job).await? else {
             return Ok(Hold::Lost);
         };
-        let Audited {
-            mut report,
-            bundle,
-            exhibits,
-        } = audited;
-        for (blobs, bytes) in [
-            (&self.blobs.bundles, bundle),
-            (&self.blobs.exhibits, exhibits),
+        for (kind, bytes) in [
+            (Evidence::Bundle, audited.bundle),
+            (Evidence::Exhibits, audited.exhibits),
         ] {
-            if let Some(bytes) = bytes {
-                self.keep(&**blobs, &lease.audit_id, bytes).await;
+            // A full disk, or a bucket out of reach, costs the evidence, not the audit.
+            if let Some(bytes) = bytes
+                && let Err(error) = self.desk.keep(&lease, kind, bytes).await
+            {
+                tracing::error!(%error, "evidence could not be kept");
             }
         }
-        self.field.add_to(&mut report, &job.tracking_id);
-        let figures = figures(&report);
-        let finished = Finished {
-            report: serde_json::to_string(&report).map_err(|error| WorkError(error.to_string()))?,
-            error: report.error.map(|failure| AuditError {
-                code: failure.code.to_string(),
-                message: failure.message,
-            }),
-            finished_at: now(),
-        };
-        let hold = held(self.store.finish(&lease, finished).await);
-        self.phases.ended(&job.tracking_id);
-        let hold = hold?;
-        if hold == Hold::Held {
-            self.metrics.audit_finished(&figures);
-        }
-        Ok(hold)
+        held(self.desk.finish(&lease, audited.report).await)
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.metrics.audit_faulted();
         self.hand_back(job, HandBack::Fault).await
     }
 
     async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.metrics.audit_handed_back();
         self.hand_back(job, HandBack::Drained).await
     }
 }
 
 impl StoreWork {
-    async fn try_lease(&self) -> Result<Option<Lease>, WorkError> {
-        self.store
-            .lease(&self.owner, now(), LEASE)
-            .await
-            .map_err(|error| WorkError(error.to_string()))
+    fn asker(&self, slot: u32) -> Asker {
+        Asker {
+            agent: self.agent.clone(),
+            slot,
+        }
     }
-}
 
-fn figures(report: &Report) -> AuditFigures {
-    let cpu = &report.conditions.cpu;
-    let outcome = report.error.as_ref().map(|error| error.code.to_string());
-    AuditFigures {
-        outcome: outcome.unwrap_or_else(|| "measured".to_owned()),
-        phases: report
-            .timings
-            .iter()
-            .map(|timing| {
-                let ms = timing.ms.max(0.0);
-                (
-                    timing.phase.as_str().to_owned(),
-                    Duration::from_secs_f64(ms / 1000.0),
-                )
-            })
-            .collect(),
-        contention: cpu.contention.map(|contention| contention.share),
-        visits: cpu.visits,
+    fn job(&self, lease: Lease) -> Job {
+        Job {
+            attempt: lease.attempt,
+            exhausted: lease.exhausted(),
+            runs: lease.runs,
+            heartbeat_every: self.desk.heartbeat_every(),
+            tracking_id: lease.tracking_id,
+            order: Order {
+                url: lease.order.url,
+                device: lease.order.device,
+                network: lease.order.network,
+                location: lease.order.location,
+            },
+        }
     }
-}
 
-fn id_of(job: &Job) -> (String, u32) {
-    (job.tracking_id.clone(), job.attempt)
+    async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
+        let process = &self.agent.process;
+        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
+        Ok(match standing.await.map_err(failed)? {
+            Standing::Held(lease) => Some(lease),
+            Standing::Finished | Standing::Lost => None,
+        })
+    }
+
+    async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
+        match self.lease_of(job).await? {
+            Some(lease) => held(self.desk.hand_back(&lease, why).await),
+            None => Ok(Hold::Lost),
+        }
+    }
 }
 
 fn held(answer: Result<Kept, StoreError>) -> Result<Hold, WorkError> {
-    match answer {
-        Ok(Kept::Held) => Ok(Hold::Held),
-        Ok(Kept::Lost) => Ok(Hold::Lost),
-        Err(error) => Err(WorkError(error.to_string())),
+    match answer.map_err(failed)? {
+        Kept::Held => Ok(Hold::Held),
+        Kept::Lost => Ok(Hold::Lost),
     }
+}
+
+fn failed(error: StoreError) -> WorkError {
+    WorkError::Failed(error.to_string())
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The arrows of ARCHITECTURE.md.
-const MAY_KNOW: [(&str, &[&str]); 15] = [
+const MAY_KNOW: [(&str, &[&str]); 17] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
@@ -19,20 +19,22 @@ const MAY_KNOW: [(&str, &[&str]); 15] = [
     ("link", &["catalog"]),
     ("browser", &["axe", "bundle", "catalog", "source"]),
     ("report", &["bundle", "catalog", "engine", "trace"]),
-    ("server", &["catalog", "report", "store"]),
+    ("seam", &["bundle"]),
+    ("server", &["catalog", "engine", "report", "seam", "store"]),
     ("agent", &["browser", "bundle", "catalog", "engine", "link"]),
+    ("remote", &["agent", "bundle", "seam"]),
     (
         "cli",
         &[
-            "agent", "browser", "bundle", "catalog", "engine", "field", "link", "report", "server",
-            "store", "trace",
+            "agent", "browser", "bundle", "catalog", "engine", "field", "link", "remote", "report",
+            "seam", "server", "store", "trace",
         ],
     ),
 ];
 
 /// Crates that do no IO, read no clock and roll no dice.
-const PURE: [&str; 7] = [
-    "catalog", "bundle", "entities", "source", "trace", "engine", "report",
+const PURE: [&str; 8] = [
+    "catalog", "bundle", "entities", "source", "trace", "engine", "report", "seam",
 ];
 
 /// Signs of the outside world, none of which a pure crate may show outside its tests.

@@ -46,7 +46,9 @@ impl FromRequestParts<Shared> for Starter {
 
     async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
         let (record, notes, now) = prove(parts, service).await?;
-        notes.turn(service.starts.look(&record.id, now));
+        let store = &*service.app.store;
+        let turn = service.starts.take_shared(store, &record.id, now, 0);
+        notes.turn(turn.await?);
         Ok(Self {
             key_id: record.id,
             account_id: record.account_id,
@@ -56,9 +58,11 @@ impl FromRequestParts<Shared> for Starter {
 }
 
 impl Starter {
-    pub(crate) fn take(&self, service: &Shared, starts: u32) -> Result<(), Failure> {
+    pub(crate) async fn take(&self, service: &Shared, starts: u32) -> Result<(), Failure> {
         let now = (service.app.clock)();
-        let turn = service.starts.take_many(&self.key_id, now, starts);
+        let store = &*service.app.store;
+        let turn = service.starts.take_shared(store, &self.key_id, now, starts);
+        let turn = turn.await?;
         self.notes.turn(turn);
         match turn {
             Some(turn) if turn.is_refused() => Err(Failure::RateLimited),

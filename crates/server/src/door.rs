@@ -16,10 +16,12 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use plumbline_seam as seam;
 use plumbline_store::random_text;
 use tracing::{error, info};
 
 use crate::{
+    agents,
     api::audit::WAIT_AT_MOST_S,
     errors::{Failure, Fault},
     leftover::Leftover,
@@ -84,6 +86,9 @@ pub(crate) async fn front_door(
 fn held_open(route: &str) -> Duration {
     match route {
         "/v1/audit/status/{id}" => Duration::from_secs(WAIT_AT_MOST_S.into()),
+        seam::LEASE => agents::WAIT_AT_MOST,
+        seam::FINISH => agents::REPORT_WITHIN,
+        agents::EVIDENCE_ROUTE => agents::UPLOAD_WITHIN,
         _ => Duration::ZERO,
     }
 }

@@ -16,6 +16,20 @@ const TRY_UNFINISHED_AGAIN_S: u32 = 30;
 pub(crate) enum Failure {
     #[error("Unauthorized")]
     Unauthorized,
+    /// Of an agent, whose token is none or no longer.
+    #[error("Unauthorized")]
+    NoAgent,
+    #[error(
+        "This server speaks agent protocol {}; agent and server must be of versions that speak the same",
+        plumbline_seam::PROTOCOL
+    )]
+    OtherProtocol,
+    #[error("The upload goes on elsewhere")]
+    UploadElsewhere,
+    #[error("What arrived is not what was sent")]
+    CorruptUpload,
+    #[error("No room to keep this")]
+    NoRoom(#[source] Box<dyn Error + Send + Sync>),
     #[error("Invalid Request body or missing required parameters")]
     InvalidBody,
     #[error("Request Body Too Large")]
@@ -85,8 +99,11 @@ impl Failure {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::InvalidBody => StatusCode::BAD_REQUEST,
+            Self::Unauthorized | Self::NoAgent => StatusCode::UNAUTHORIZED,
+            Self::UploadElsewhere => StatusCode::CONFLICT,
+            Self::CorruptUpload => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
+            Self::InvalidBody | Self::OtherProtocol => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::InvalidUrl
@@ -115,7 +132,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = answer::failure(self.status(), &self.to_string());
         match self {
-            Self::Internal(cause) | Self::Unavailable(cause) => {
+            Self::Internal(cause) | Self::Unavailable(cause) | Self::NoRoom(cause) => {
                 response.extensions_mut().insert(Fault(cause.into()));
             }
             // RFC 9110, 15.5.2: a 401 names a way to authenticate.
@@ -124,6 +141,11 @@ impl IntoResponse for Failure {
                     header::WWW_AUTHENTICATE,
                     HeaderValue::from_static("ApiKey header=\"X-SVC-KEY\""),
                 );
+            }
+            Self::NoAgent => {
+                response
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             Self::TooManyFailedKeys(wait_s) => {
                 let wait = HeaderValue::from(wait_s);

@@ -1,5 +1,5 @@
 //! The HTTP face of the service: the contract's operations, those added to it, an operator's probes
-//! and figures, and the pages for people.
+//! and figures, agents' steps, and the pages for people.
 //!
 //! What there is to ask for is listed in `router.rs`; what can go wrong, and how it is answered, in
 //! `errors.rs`; `api/` has one file per resource. Everything about one request that is not its
@@ -7,6 +7,7 @@
 //! rude and malformed clients) in `serve.rs` and `wire.rs`. What clients are told about all this is
 //! in `openapi/`. `webhooks.rs` is a loop of its own beside them.
 
+mod agents;
 mod answer;
 mod api;
 mod auth;
@@ -37,6 +38,7 @@ use plumbline_catalog::Catalog;
 use plumbline_store::{Blobs, Store, Timestamp};
 use tokio::sync::watch;
 
+pub use agents::{Agents, Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, Uploads};
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
@@ -56,6 +58,8 @@ pub struct App {
     pub limits: Limits,
     /// Without, there is only the API.
     pub pages: Option<Pages>,
+    /// Without, only an agent in the same process does audits.
+    pub agents: Option<Agents>,
     pub metrics: Arc<Metrics>,
     pub browsers: Option<CountBrowsers>,
     /// What visitors met, for the history of an address.
@@ -85,6 +89,7 @@ impl App {
             clock: Arc::new(system_time),
             limits: Limits::default(),
             pages: None,
+            agents: None,
             metrics: Arc::default(),
             browsers: None,
             field: None,

@@ -71,7 +71,9 @@ impl Metrics {
         let mut counts = self.lock();
         // Methods are anybody's to invent; routes are ours.
         let method = match *method {
-            Method::GET | Method::HEAD | Method::POST | Method::DELETE => method.as_str(),
+            Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE => {
+                method.as_str()
+            }
             _ => "other",
         };
         let key = (method.to_owned(), route.to_owned(), status.as_u16());
@@ -199,7 +201,7 @@ impl Text {
     }
 
     fn audits(&mut self, counts: &Counts) {
-        let help = "Audits finished by this server's agent, by outcome.";
+        let help = "Audits finished through this server, by outcome.";
         self.head("plumbline_audits_finished_total", "counter", help);
         for (outcome, count) in &counts.audits {
             let label = format!("outcome=\"{outcome}\"");
@@ -208,7 +210,7 @@ impl Text {
         let help = "Attempts that ended by a fault of ours.";
         let faults = counts.audit_faults as f64;
         self.one("plumbline_audit_faults_total", "counter", help, faults);
-        let help = "Audits handed back because the server was stopped.";
+        let help = "Audits handed back because an agent was stopped.";
         let back = counts.audits_handed_back as f64;
         self.one("plumbline_audits_handed_back_total", "counter", help, back);
         let help = "Page loads; more than audits where a visit was repeated.";

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use plumbline_store::Timestamp;
+use plumbline_store::{Store, StoreError, Taking, Timestamp};
 
 const NS_PER_MINUTE: i128 = 60_000_000_000;
 const NS_PER_MS: i128 = 1_000_000;
@@ -142,6 +142,40 @@ impl Buckets {
             kept.by_key.insert(key.to_owned(), bucket);
         }
         Some(turn)
+    }
+}
+
+impl Buckets {
+    /// As [`Buckets::take_many`], from a bucket that all servers on the store share where there are several.
+    pub(crate) async fn take_shared(
+        &self,
+        store: &dyn Store,
+        key: &str,
+        now: Timestamp,
+        count: u32,
+    ) -> Result<Option<Turn>, StoreError> {
+        if self.limit == 0 {
+            return Ok(None);
+        }
+        let each = (NS_PER_MINUTE / i128::from(self.limit)).max(1);
+        let fits = |ns: i128| i64::try_from(ns).unwrap_or(i64::MAX);
+        let empty = now_ns(now) + each * i128::from(self.limit);
+        let taking = Taking {
+            now_ns: fits(now_ns(now)),
+            empty_ns: fits(empty),
+            taken_ns: fits(each * i128::from(count.min(self.limit))),
+        };
+        let Some(taken) = store.take_shared(&format!("starts {key}"), taking).await? else {
+            return Ok(self.take_many(key, now, count));
+        };
+        let full_at = i128::from(taken.full_at_ns);
+        let after = full_at + i128::from(taking.taken_ns);
+        Ok(Some(Turn {
+            limit: self.limit,
+            remaining: u32::try_from((empty - full_at) / each).unwrap_or(self.limit),
+            reset_s: ceil_seconds(full_at),
+            retry_after_s: taken.is_refused.then(|| ceil_seconds(after - empty)),
+        }))
     }
 }
 

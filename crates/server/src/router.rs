@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::{Router, handler::Handler, middleware, routing};
 
 use crate::{
-    App,
+    App, agents,
     api::{
         account, audit, audits, batches, devices, export::Turns, health, locations, networks,
         operator,
@@ -47,6 +47,9 @@ pub fn router(app: App) -> Router {
     let mut routes = router;
     if has_pages {
         routes = routes.merge(pages::routes());
+    }
+    if shared.app.agents.is_some() {
+        routes = routes.merge(agents::routes());
     }
     let mut router = routes
         .route("/openapi.json", routing::get(openapi::json))

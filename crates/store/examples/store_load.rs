@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_store::{
-    AuditOptions, AuditOrder, Finished, Key, NewAudit, SqliteStore, Store, Timestamp, random_text,
+    AuditOptions, AuditOrder, Finished, Key, NewAudit, Seat, SqliteStore, Store, Timestamp,
+    random_text,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -135,7 +136,7 @@ impl Load {
             async move {
                 let lease = load
                     .store
-                    .lease("load", NOW, LEASE)
+                    .lease(&Seat::anywhere("load"), NOW, LEASE)
                     .await?
                     .ok_or("no work")?;
                 let finished = Finished {

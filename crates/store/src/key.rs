@@ -5,6 +5,8 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::StoreError;
+
 /// `plk_<id>_<secret>`: the id finds the record, the secret proves possession.
 ///
 /// The secret carries 256 random bits, so a fast digest is enough: there is nothing to guess.
@@ -29,8 +31,12 @@ impl Key {
 
     /// Splits what a client sent; `None` when it cannot be a key at all.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_as(PREFIX, text)
+    }
+
+    pub(crate) fn parse_as(prefix: &str, text: &str) -> Option<Self> {
         let (id, secret) = text
-            .strip_prefix(PREFIX)?
+            .strip_prefix(prefix)?
             .strip_prefix('_')?
             .split_once('_')?;
         let well_formed = |part: &str, length| {
@@ -52,7 +58,11 @@ impl Key {
 
     /// The whole key: for showing it once, to who created it.
     pub fn reveal(&self) -> String {
-        format!("{PREFIX}_{}_{}", self.id, self.secret)
+        self.reveal_as(PREFIX)
+    }
+
+    pub(crate) fn reveal_as(&self, prefix: &str) -> String {
+        format!("{prefix}_{}_{}", self.id, self.secret)
     }
 }
 
@@ -73,6 +83,15 @@ impl PartialEq for KeyDigest {
 }
 
 impl Eq for KeyDigest {}
+
+/// Letters and digits in an account's id: 95 random bits.
+pub(crate) const ACCOUNT_ID_LENGTH: usize = 16;
+/// And in the secret of its webhooks: 256 random bits.
+pub(crate) const WEBHOOK_SECRET_LENGTH: usize = 43;
+
+pub(crate) fn random(length: usize) -> Result<String, StoreError> {
+    random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
+}
 
 /// Letters and digits, each drawn evenly, from the system's random source.
 pub fn random_text(length: usize) -> Result<String, getrandom::Error> {

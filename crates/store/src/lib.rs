@@ -1,27 +1,38 @@
-//! What is kept: accounts, keys, credits, audits, leases, reports, webhooks to be delivered.
+//! What is kept: accounts, keys, credits, audits, leases, reports, agents, webhooks to be delivered.
 //!
 //! One trait, [`Store`], and one conformance suite that every backend passes. Reports are opaque
 //! JSON text here: what is in them is the business of those who write and read them.
 
+mod agents;
 mod blobs;
 mod delivery;
 mod key;
 mod latency;
+mod limit;
 mod listing;
+mod moving;
 mod operator;
 mod pages;
+mod postgres;
+mod seat;
 mod sqlite;
 mod store;
 mod submission;
 mod types;
 
+pub use agents::{AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing};
 pub use blobs::{Blobs, FileBlobs, S3Blobs, S3Place};
 pub use delivery::{Delivery, DeliveryDepth, Settled};
+pub(crate) use key::{ACCOUNT_ID_LENGTH, WEBHOOK_SECRET_LENGTH, random};
 pub use key::{Key, KeyDigest, random_text};
 pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
+pub use limit::{Taken, Taking};
 pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
+pub use moving::{Moved, move_to_postgres};
 pub use operator::{AccountSummary, Forgotten, QueuedAudit, Retention};
 pub use pages::{PageStore, RecentAudit, session_digest};
+pub use postgres::{PostgresOptions, PostgresStore};
+pub use seat::{INTERACTIVE_IN_A_ROW, Seat};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use submission::{Acceptance, Replay, Submission};

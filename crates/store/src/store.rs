@@ -5,16 +5,21 @@ use async_trait::async_trait;
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
     DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
-    Place, QueueDepth, QueuedAudit, Retention, Settled, StoreLatency, StoredReport, Submission,
-    Timestamp,
+    Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, StoreLatency, StoredReport,
+    Submission, Taken, Taking, Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("no such {0}")]
     NotFound(&'static str),
+    #[error("this {0} is in use already")]
+    InUse(&'static str),
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     NewerSchema { found: i64, known: i64 },
+    /// Nothing was done, or nothing of it counts.
+    #[error("{0}")]
+    Refused(String),
     #[error("the store failed: {0}")]
     Backend(String),
 }
@@ -109,25 +114,28 @@ pub trait Store: Send + Sync + 'static {
         audit_id: &str,
     ) -> Result<Option<StoredReport>, StoreError>;
 
-    /// Takes the oldest audit, by order of acceptance, that waits or whose lease has expired
-    /// (`expires_at <= now`). An expired lease counts as a fault of its last attempt. Every lease is
-    /// a new attempt, and only the newest attempt can still change the audit.
+    /// Takes an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
+    /// last attempt; else one that waits. Single starts go before the audits of batches (but see
+    /// [`crate::INTERACTIVE_IN_A_ROW`]), of those the account that was served longest ago, and of
+    /// an account the oldest by order of acceptance. Every lease is a new attempt, and only the
+    /// newest attempt can still change the audit.
     ///
-    /// Check [`Lease::exhausted`] before any work.
+    /// Only audits of the seat's locations are taken. Check [`Lease::exhausted`] before any work.
     async fn lease(
         &self,
-        owner: &str,
+        seat: &Seat,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Returns when an audit may be waiting, or after `at_most`: callers then try to lease again.
+    /// Returns when an audit may be waiting for the seat, or after `at_most`: callers then try to
+    /// lease again.
     ///
     /// An audit accepted, handed back or recovered through this store wakes every waiter. One that
     /// came between a caller's empty-handed `lease` and this call is not missed: it returns at once
-    /// while any audit waits. What happens in other processes after that, and leases that expire,
+    /// while any audit waits that the seat may take. What happens in other processes after that, and leases that expire,
     /// are found by asking again after `at_most`.
-    async fn work_arrives(&self, at_most: Duration);
+    async fn work_arrives(&self, seat: &Seat, at_most: Duration);
 
     /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over.
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
@@ -136,7 +144,7 @@ pub trait Store: Send + Sync + 'static {
     /// gives the credit back: all or nothing, and only for the newest attempt.
     async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError>;
 
-    /// Puts the audit back where it stood in the queue. [`HandBack::Fault`] counts towards
+    /// Puts the audit back where it stood among those of its account. [`HandBack::Fault`] counts towards
     /// [`crate::MAX_FAULTS`].
     async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError>;
 
@@ -150,7 +158,7 @@ pub trait Store: Send + Sync + 'static {
     /// When the audit that has waited longest was accepted.
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Unfinished audits in the queue's order, `at_most` of them.
+    /// Unfinished audits by order of acceptance, `at_most` of them.
     async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError>;
 
     async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError>;
@@ -187,6 +195,16 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
         at_most: u32,
     ) -> Result<Forgotten, StoreError>;
+
+    /// Takes from a bucket that all servers on this store share, or finds that there is not enough in it.
+    /// `None` where one server has the store for itself, which then counts in memory.
+    async fn take_shared(
+        &self,
+        _bucket: &str,
+        _taking: Taking,
+    ) -> Result<Option<Taken>, StoreError> {
+        Ok(None)
+    }
 
     /// How long reads and writes have taken since the store was opened.
     fn latency(&self) -> StoreLatency;

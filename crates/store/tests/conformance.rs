@@ -5,13 +5,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod cluster;
 mod suite;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plumbline_store::{LedgerEntry, PageStore, SqliteStore, Store};
+use plumbline_store::{
+    AgentStore, LedgerEntry, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store,
+};
 use tempfile::TempDir;
 
 struct Sqlite {
@@ -36,13 +39,71 @@ impl suite::Backend for Sqlite {
         Arc::new(SqliteStore::open(&self.path()).unwrap())
     }
 
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        let store = SqliteStore::open(&self.path()).unwrap();
+        Arc::new(store.running_per_account(Some(running_per_account)))
+    }
+
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
+        (store.clone(), store)
+    }
+
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
         let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
         (store.clone(), store)
     }
 
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
         let store = SqliteStore::open(&self.path()).unwrap();
+        store.ledger(account_id).await.unwrap()
+    }
+}
+
+struct Postgres {
+    database: cluster::Database,
+}
+
+impl Postgres {
+    fn fresh() -> Self {
+        Self {
+            database: cluster::Database::fresh(),
+        }
+    }
+
+    async fn open(&self, running_per_account: Option<u32>) -> PostgresStore {
+        let options = PostgresOptions {
+            running_per_account,
+            ..PostgresOptions::default()
+        };
+        PostgresStore::open(&self.database.url, options)
+            .await
+            .unwrap()
+    }
+}
+
+#[async_trait]
+impl suite::Backend for Postgres {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.open(None).await)
+    }
+
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
+        Arc::new(self.open(Some(running_per_account)).await)
+    }
+
+    async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry> {
+        let store = self.open(None).await;
         store.ledger(account_id).await.unwrap()
     }
 }
@@ -83,6 +144,7 @@ macro_rules! every_sentence_of_the_suite {
             queue {
                 a_thousand_audits_and_sixteen_leasers_lease_each_once
                 the_oldest_waiting_audit_is_leased_first
+                a_seat_takes_only_audits_of_its_locations
                 an_expired_lease_is_taken_over_and_counts_a_fault
                 a_late_result_is_refused
                 a_held_lease_survives_its_expiry_while_nobody_takes_over
@@ -97,10 +159,19 @@ macro_rules! every_sentence_of_the_suite {
                 an_unknown_lease_is_lost
                 the_depth_counts_what_waits_and_what_runs
             }
+            fairness {
+                accounts_take_turns
+                a_batch_of_many_does_not_delay_anothers_start
+                who_starts_one_after_another_takes_turns_all_the_same
+                starts_go_before_batches_but_do_not_starve_them
+                an_account_has_only_so_many_running
+                whose_turn_it_is_is_decided_among_what_a_seat_may_take
+            }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted
                 a_waiter_wakes_when_an_audit_is_handed_back_or_recovered
                 what_arrived_before_waiting_is_not_missed
+                a_waiter_sleeps_while_nothing_waits_that_it_may_take
                 a_waiter_gives_up_after_its_time
                 no_wake_up_is_lost_between_many_leasers
                 an_acceptance_nobody_waits_for_still_wakes
@@ -153,6 +224,15 @@ macro_rules! every_sentence_of_the_suite {
                 recent_audits_are_the_accounts_own_newest_first
                 an_order_is_told_to_its_account_only
             }
+            agents {
+                an_agent_is_found_by_its_token_until_and_after_it_is_revoked
+                a_name_is_one_agents_until_it_is_revoked
+                an_agent_is_drained_until_it_may_work_again
+                who_was_seen_last_is_known_and_forgotten_after_a_day
+                a_place_is_stood_at_while_somebody_may_work_there
+                an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over
+                what_runs_is_known_by_its_owner
+            }
             model {
                 any_sequence_of_operations_agrees_with_the_model
             }
@@ -161,3 +241,4 @@ macro_rules! every_sentence_of_the_suite {
 }
 
 every_sentence_of_the_suite!(sqlite: Sqlite::fresh());
+every_sentence_of_the_suite!(postgres: Postgres::fresh());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use plumbline_store::{
     AuditError, AuditOptions, AuditOrder, AuditState, Finished, HandBack, Hold, LedgerReason,
-    NewAudit, SqliteStore, Store, Timestamp, random_text,
+    NewAudit, Seat, SqliteStore, Store, Timestamp, random_text,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -55,7 +55,11 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
     }
 
     let store = SqliteStore::open(&path).unwrap();
-    while let Some(lease) = store.lease("end", NOW, LEASE).await.unwrap() {
+    while let Some(lease) = store
+        .lease(&Seat::anywhere("end"), NOW, LEASE)
+        .await
+        .unwrap()
+    {
         let held = store.finish(&lease, finished(false)).await.unwrap();
         assert_eq!(held, Hold::Held);
     }
@@ -208,9 +212,10 @@ async fn accept_for_ever(store: Arc<SqliteStore>, account: String) {
 }
 
 async fn work_for_ever(store: Arc<SqliteStore>, owner: String) {
+    let seat = Seat::anywhere(owner);
     for n in 0_u64.. {
-        let Some(lease) = store.lease(&owner, NOW, LEASE).await.unwrap() else {
-            store.work_arrives(LEASE).await;
+        let Some(lease) = store.lease(&seat, NOW, LEASE).await.unwrap() else {
+            store.work_arrives(&seat, LEASE).await;
             continue;
         };
         if n % 5 == 0 {

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, SqliteStore, Store,
-    StoreError, Timestamp,
+    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, Seat, SqliteStore,
+    Store, StoreError, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -266,11 +266,12 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
     assert_eq!(store.report("a", "a1").await.unwrap().unwrap().report, "{}");
     let ledger = store.ledger("a").await.unwrap();
     assert_eq!(ledger.iter().map(|entry| entry.amount).sum::<i64>(), 7);
-    let waiting = store
-        .lease("agent/1", NOW, Duration::from_secs(1))
-        .await
-        .unwrap();
-    assert_eq!(waiting.unwrap().tracking_id, "t2");
+    // The one that was abandoned long ago, then the one that waits.
+    for expected in ["t3", "t2"] {
+        let seat = Seat::anywhere("agent/1");
+        let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
+        assert_eq!(lease.unwrap().unwrap().tracking_id, expected);
+    }
     let account = store.accounts().await.unwrap().remove(0).account;
     store
         .accept(audit(&account, "t4".to_owned()))
@@ -303,7 +304,7 @@ async fn the_newest_position_is_never_given_again() {
         .await
         .unwrap();
     let lease = store
-        .lease("agent/1", NOW, Duration::from_secs(1))
+        .lease(&Seat::anywhere("agent/1"), NOW, Duration::from_secs(1))
         .await
         .unwrap()
         .unwrap();

@@ -1,17 +1,17 @@
 //! `admin`: what an operator asks and decides, on the data directory, also while a server runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{Retention, SqliteStore, Store, StoreError, Timestamp};
+use plumbline_store::{PostgresOptions, Retention, Store, StoreError, Timestamp};
 
 use crate::args::{AdminCommand, AdminRetentionArgs, AdminSecretArgs, DataArgs};
 use crate::blobs::KeptBlobs;
 use crate::clock::now;
-use crate::command::serve::database;
 use crate::exit::Exit;
 use crate::retention;
-use crate::settings::data_dir;
+use crate::storage::{self, Place};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const SHOWN: u32 = 100;
@@ -19,6 +19,7 @@ const SHOWN: u32 = 100;
 pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
     match command {
         AdminCommand::Accounts(data) => accounts(data).await,
+        AdminCommand::Agents(args) => super::agents::run(args).await,
         AdminCommand::Queue(data) => queue(data).await,
         AdminCommand::WebhookSecret(args) => webhook_secret(args).await,
         AdminCommand::Retention(args) => forget(args).await,
@@ -28,7 +29,7 @@ pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
 }
 
 async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
-    let accounts = open(data)?.1.accounts().await.map_err(Exit::failed)?;
+    let accounts = open(data).await?.1.accounts().await.map_err(Exit::failed)?;
     println!(
         "{:<18}{:<24}{:>10}{:>6}{:>10}{:>12}  CREATED",
         "ACCOUNT", "NAME", "CREDITS", "KEYS", "AUDITS", "UNFINISHED"
@@ -50,7 +51,7 @@ async fn accounts(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn queue(data: DataArgs) -> Result<Exit, Exit> {
-    let (_, store) = open(data)?;
+    let (_, store) = open(data).await?;
     let depth = store.queue_depth().await.map_err(Exit::failed)?;
     let webhooks = store.delivery_depth().await.map_err(Exit::failed)?;
     println!("{} waiting, {} running", depth.waiting, depth.running);
@@ -79,7 +80,7 @@ async fn queue(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn webhook_secret(args: AdminSecretArgs) -> Result<Exit, Exit> {
-    let (_, store) = open(args.data)?;
+    let (_, store) = open(args.data).await?;
     match store.webhook_secret(&args.account, args.rotate).await {
         Ok(secret) => {
             println!("{secret}");
@@ -97,7 +98,7 @@ async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
         ));
     }
     let blobs = args.blobs;
-    let (data, store) = open(args.data)?;
+    let (data, store) = open(args.data).await?;
     let blobs = KeptBlobs::open(&blobs, &data)?;
     let retention = Retention {
         accepted_before: args
@@ -105,15 +106,15 @@ async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
             .map(|days| Timestamp(now().0 - i64::from(days) * DAY_MS)),
         keep_per_account: args.keep_audits_per_account,
     };
-    let forgotten = retention::forget(&store, &blobs, retention)
+    let forgotten = retention::forget(&*store, &blobs, retention)
         .await
         .map_err(Exit::failed)?;
     println!("{forgotten} audits forgotten");
     Ok(Exit::Done)
 }
 
-fn open(args: DataArgs) -> Result<(PathBuf, SqliteStore), Exit> {
-    let data = data_dir(args)?;
-    let store = SqliteStore::open(&database(&data)).map_err(Exit::failed)?;
-    Ok((data, store))
+async fn open(args: DataArgs) -> Result<(PathBuf, Arc<dyn Store>), Exit> {
+    let place = Place::resolve(args)?;
+    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    Ok((place.data, opened.store))
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use plumbline_agent::{Cpu, Way};
 use plumbline_browser::{LaunchOptions, Launcher};
-use plumbline_store::{SqliteStore, Store};
+use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
 
 use crate::args::{BrowserArgs, DoctorArgs};
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::settings::{calibration_file, data_dir, launch_options, load_catalog};
+use crate::settings::{calibration_file, launch_options, load_catalog};
 use crate::standard_output as out;
+use crate::storage::{Address, Place};
 
 /// A clock before this (2026-01-01) is wrong: certificates and times in reports would be too.
 const CLOCK_FLOOR_MS: i64 = 1_767_225_600_000;
@@ -20,10 +21,10 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     if args.calibrate {
         return calibrate(args.browser, args.catalog.as_deref()).await;
     }
-    let data = data_dir(args.data)?;
+    let place = Place::resolve(args.data)?;
     let findings = [
         chromium(launch_options(args.browser)).await,
-        data_directory(&data).await,
+        kept(&place).await,
         clock(),
     ];
     let mut fit = true;
@@ -140,13 +141,31 @@ async fn chromium(options: LaunchOptions) -> Vec<Finding> {
     }
 }
 
-async fn data_directory(data: &Path) -> Vec<Finding> {
-    let shown = data.display();
+async fn kept(place: &Place) -> Vec<Finding> {
     let opened = async {
-        let store = SqliteStore::open(&super::serve::database(data))?;
-        store.ping().await
+        match &place.store {
+            Address::Sqlite(path) => SqliteStore::open(path)?.ping().await,
+            Address::Postgres(url) => {
+                let store = PostgresStore::open(url, PostgresOptions::default()).await?;
+                store.ping().await
+            }
+        }
     };
     let answer = tokio::time::timeout(Duration::from_secs(10), opened).await;
+    if let Address::Postgres(_) = place.store {
+        return vec![match answer {
+            Ok(Ok(())) => Finding::Fit("PostgreSQL: it answers".to_owned()),
+            Ok(Err(error)) => unfit(
+                format!("PostgreSQL: {error}"),
+                "check the address in --store, that the server runs, and that the user may create tables",
+            ),
+            Err(_) => unfit(
+                "PostgreSQL: it does not answer".to_owned(),
+                "check the address in --store, and that nothing on the way drops connections",
+            ),
+        }];
+    }
+    let shown = place.data.display();
     vec![match answer {
         Ok(Ok(())) => Finding::Fit(format!("Data directory: {shown} can be written")),
         Ok(Err(error)) => unfit(

@@ -1,17 +1,18 @@
 //! `keys` and `credits`: they open the store themselves, also while a server runs on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{Key, SqliteStore, Store, StoreError};
+use plumbline_store::{Key, PostgresOptions, Store, StoreError};
 
 use crate::args::{
     CreditsAddArgs, CreditsCommand, DataArgs, KeysCommand, KeysCreateArgs, KeysRevokeArgs,
 };
 use crate::clock::now;
 use crate::exit::Exit;
-use crate::settings::data_dir;
 use crate::standard_output as out;
+use crate::storage::{self, Place};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -30,7 +31,7 @@ pub async fn run_credits(command: CreditsCommand) -> Result<Exit, Exit> {
 }
 
 async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
-    let store = open(args.data)?;
+    let store = open(args.data).await?;
     let account = match args.account {
         Some(account) => {
             store
@@ -61,7 +62,7 @@ async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
 }
 
 async fn list(args: DataArgs) -> Result<Exit, Exit> {
-    let keys = open(args)?.keys().await.map_err(Exit::failed)?;
+    let keys = open(args).await?.keys().await.map_err(Exit::failed)?;
     out::line(format_args!(
         "{:<14}{:<26}{:<20}{:>10}  {:<26}STATE",
         "KEY", "ACCOUNT", "NAME", "CREDITS", "CREATED"
@@ -87,7 +88,8 @@ async fn list(args: DataArgs) -> Result<Exit, Exit> {
 
 async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
     let id = Key::parse(&args.key).map_or(args.key, |key| key.id().to_owned());
-    open(args.data)?
+    open(args.data)
+        .await?
         .revoke_key(&id, now())
         .await
         .map_err(Exit::failed)?;
@@ -96,7 +98,7 @@ async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
 }
 
 async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
-    let store = open(args.data)?;
+    let store = open(args.data).await?;
     let account = match store.key(&args.whose).await.map_err(Exit::failed)? {
         Some(key) => key.account_id,
         None => args.whose,
@@ -111,6 +113,8 @@ async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
     }
 }
 
-fn open(args: DataArgs) -> Result<SqliteStore, Exit> {
-    SqliteStore::open(&super::serve::database(&data_dir(args)?)).map_err(Exit::failed)
+async fn open(args: DataArgs) -> Result<Arc<dyn Store>, Exit> {
+    let place = Place::resolve(args)?;
+    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    Ok(opened.store)
 }

@@ -1,9 +1,12 @@
 //! One file per command.
 
 pub mod admin;
+pub mod agent;
+pub mod agents;
 pub mod audit;
 pub mod doctor;
 pub mod judge;
 pub mod keys;
 pub mod metrics;
+pub mod migrate_store;
 pub mod serve;

@@ -1,17 +1,17 @@
 //! `serve`: the API, a store, and an agent, in one process.
 
 use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
 use plumbline_link::Guard;
 use plumbline_server::{
-    App, BrowserCounts, CountBrowsers, Metrics, Pages, Patience, Phases, WEBHOOK_RETRIES,
-    deliver_webhooks, router, serve_with,
+    Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
+    Phases, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
 };
-use plumbline_store::{Key, SqliteStore, Store};
+use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -20,25 +20,39 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{LogFormat, ServeArgs};
 use crate::blobs::KeptBlobs;
 use crate::clock::now;
+use crate::embedded;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
 use crate::https_client::HttpsClient;
 use crate::retention::forget_by_itself;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
-use crate::store_work::{HEARTBEAT_EVERY, OWNER_PREFIX, StoreWork};
+use crate::storage::{self, Opened};
 use crate::webhook_client::WebhookClient;
+
+/// A bundle that unpacks to the most that is read packs to about a fifth of it.
+const EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
-    start_log(&settings)?;
-    create_private_dir(&settings.data)?;
-    // Held until the process ends: whoever has it may take over all leases of embedded agents.
-    let _only_server = lock(&settings.data)?;
-    let database = SqliteStore::open(&database(&settings.data)).map_err(Exit::failed)?;
-    let database = Arc::new(database);
-    let store: Arc<dyn Store> = database.clone();
-    let recovered = store.recover(OWNER_PREFIX).await.map_err(Exit::failed)?;
+    start_log(&settings.log, settings.log_format)?;
+    let data = &settings.place.data;
+    create_private_dir(data)?;
+    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    let _only_server = lock(data)?;
+    let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
+    let Opened {
+        store,
+        pages: page_store,
+        agents,
+    } = storage::open(&settings.place.store, settings.store_options).await?;
+    // In a store that others share, only what this directory's last server held is orphaned.
+    let orphans = match settings.place.is_own() {
+        true => EMBEDDED,
+        false => &process_prefix,
+    };
+    let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
+    agents.unsee(orphans).await.map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
     }
@@ -52,10 +66,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let field = FieldData::new(settings.field, Arc::clone(&catalog), || https.clone());
     let field = Arc::new(field);
 
-    let blobs = KeptBlobs::open(&settings.blobs, &settings.data)?;
+    let blobs = KeptBlobs::open(&settings.blobs, data)?;
     blobs.check().await?;
     let pages = Pages {
-        store: database,
+        store: page_store,
         exhibits: blobs.exhibits.clone(),
         phases: Phases::default(),
     };
@@ -67,6 +81,22 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
+    let desk = Arc::new(Desk::new(DeskParts {
+        store: Arc::clone(&store),
+        agents: Arc::clone(&agents),
+        bundles: blobs.bundles.clone(),
+        exhibits: blobs.exhibits.clone(),
+        phases: pages.phases.clone(),
+        metrics: Arc::clone(&metrics),
+        clock: Arc::new(now),
+        lease: settings.lease,
+        locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
+        simulate: settings.simulate_locations,
+        beside: vec![field.clone()],
+    }));
+    let uploads = Uploads::open(&data.join("uploads"), EVIDENCE_BYTES)
+        .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))?;
+    tokio::spawn(uploads.clone().sweep_by_itself());
     let mut browsers: Option<CountBrowsers> = None;
     let agent = match settings.slots {
         0 => None,
@@ -75,29 +105,22 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             let pool = Pool::start(launcher.clone(), 1);
             browsers = Some(counted(&pool));
             let auditor = Auditor {
-                cpu: Cpu::new(launcher, calibration_file()),
+                cpu: Cpu::new(launcher.clone(), calibration_file()),
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
                 stands_at,
             };
-            let phases = pages.phases.clone();
-            let work = StoreWork::new(
-                Arc::clone(&store),
-                blobs.clone(),
-                phases,
-                Arc::clone(&metrics),
-                Arc::clone(&field),
-            )
-            .map_err(Exit::failed)?;
-            Some(tokio::spawn(plumbline_agent::run(
-                Arc::new(work),
-                Arc::new(auditor),
-                AgentSettings {
-                    slots,
-                    heartbeat_every: HEARTBEAT_EVERY,
-                    drain_grace: settings.drain_grace,
-                },
+            let agent = AgentSettings {
+                slots,
+                drain_grace: settings.drain_grace,
+            };
+            Some(tokio::spawn(embedded::run(
+                Arc::clone(&desk),
+                process_prefix,
+                launcher,
+                auditor,
+                agent,
                 stopped.clone(),
             )))
         }
@@ -118,6 +141,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         limits: settings.limits,
         bundles: Some(blobs.bundles),
         pages: Some(pages),
+        agents: Some(Agents {
+            desk,
+            store: agents,
+            uploads,
+        }),
         metrics,
         browsers,
         field: Some(field),
@@ -147,16 +175,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(Exit::failed)?;
     if let Some(agent) = agent {
-        agent.await.map_err(Exit::failed)?;
+        agent.await.map_err(Exit::failed)?.map_err(Exit::failed)?;
     }
     webhooks.await.map_err(Exit::failed)?;
     tracing::info!("stopped");
     Ok(Exit::Done)
-}
-
-/// The database's place in a data directory.
-pub fn database(data: &Path) -> PathBuf {
-    data.join("plumbline.db")
 }
 
 /// Finds the browser, and removes what browsers of dead processes left.
@@ -181,7 +204,8 @@ fn counted(pool: &Pool) -> CountBrowsers {
     })
 }
 
-fn lock(data: &Path) -> Result<File, Exit> {
+/// For as long as it is held, no server runs on the directory, or this one.
+pub fn lock(data: &Path) -> Result<File, Exit> {
     let path = data.join("serve.lock");
     let file = File::options()
         .create(true)
@@ -227,7 +251,8 @@ async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -
     Ok(())
 }
 
-async fn asked_to_stop() {
+/// Returns when the process is asked to end.
+pub async fn asked_to_stop() {
     match (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -243,13 +268,13 @@ async fn asked_to_stop() {
     }
 }
 
-fn start_log(settings: &ServeSettings) -> Result<(), Exit> {
-    let filter = EnvFilter::try_new(&settings.log)
-        .map_err(|error| Exit::usage(format!("--log: {error}")))?;
+pub fn start_log(filter: &str, format: LogFormat) -> Result<(), Exit> {
+    let filter =
+        EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
-    match settings.log_format {
+    match format {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),
     }

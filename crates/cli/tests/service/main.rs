@@ -1,10 +1,13 @@
 //! The binary as its users meet it: started as a process, asked over HTTP, killed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
 mod audit_command;
 mod browse;
 mod budgets;
 mod client;
+#[path = "../../../store/tests/cluster/mod.rs"]
+mod cluster;
 mod crux;
 mod exports;
 mod field_data;
@@ -12,6 +15,7 @@ mod hostile;
 mod operating;
 mod output;
 mod pages;
+mod postgres;
 mod restarts;
 mod server;
 mod settings;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use plumbline_store::{FileBlobs, Finished, SqliteStore, Store, Timestamp};
+use plumbline_store::{FileBlobs, Finished, Seat, SqliteStore, Store, Timestamp};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -89,7 +89,9 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                 accepted_at: at,
             };
             store.accept(audit).await.unwrap();
-            let lease = store.lease("test", at, Duration::from_secs(9)).await;
+            let lease = store
+                .lease(&Seat::anywhere("test"), at, Duration::from_secs(9))
+                .await;
             let lease = lease.unwrap().unwrap();
             let finished = Finished {
                 report: "{}".to_owned(),

@@ -38,7 +38,7 @@ pub(crate) async fn start(
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
     let (order, options) = wish.into_order(&service.app)?;
-    starter.take(&service, 1)?;
+    starter.take(&service, 1).await?;
     let now = (service.app.clock)();
     let tracking_id = new_id("trk")?;
     let asked = serde_json::to_string(&("start", &order, options.runs, &options.webhook))
@@ -112,7 +112,7 @@ pub(crate) async fn status(
     Ok(answer::data(Tracking::from(&found)))
 }
 
-async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
+pub(crate) async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
     let asked = stopping.wait_for(|stopping| *stopping).await.is_ok();
     // Nobody is left who could ask.
     if !asked {

@@ -29,7 +29,9 @@ pub(crate) async fn start(
     let idempotency_key = idempotency.valid()?;
     let (orders, options) = wishes.into_orders(&service.app)?;
     let count = orders.len();
-    starter.take(&service, u32::try_from(count).unwrap_or(u32::MAX))?;
+    starter
+        .take(&service, u32::try_from(count).unwrap_or(u32::MAX))
+        .await?;
     let now = (service.app.clock)();
     let batch_id = new_id("bat")?;
     let asked = serde_json::to_string(&("batch", &orders, options.runs, &options.webhook))

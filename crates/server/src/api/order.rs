@@ -1,5 +1,7 @@
 //! The bodies of starts and batches: read, parsed, and checked value by value.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, HttpBody},
     extract::{FromRequest, Request},
@@ -10,7 +12,7 @@ use plumbline_store::{AuditOptions, AuditOrder};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{App, Limits, errors::Failure, router::Shared, target};
+use crate::{App, errors::Failure, router::Shared, target};
 
 pub(crate) const RUNS_AT_MOST: u32 = 9;
 
@@ -178,7 +180,8 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Object<T> {
         if !is_json(request.headers()) {
             return Err(Failure::InvalidBody);
         }
-        let text = read(request.into_body(), service.app.limits).await?;
+        let limits = &service.app.limits;
+        let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
         // The derived reader would also take the values as an array.
         if text.trim_ascii_start().first() != Some(&b'{') {
             return Err(Failure::InvalidBody);
@@ -203,13 +206,17 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn read(body: Body, limits: Limits) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn read(
+    body: Body,
+    most_bytes: usize,
+    within: Duration,
+) -> Result<Vec<u8>, Failure> {
     // A length that is announced needs no reading to be refused.
-    if body.size_hint().lower() > limits.body_bytes as u64 {
+    if body.size_hint().lower() > most_bytes as u64 {
         return Err(Failure::BodyTooLarge);
     }
-    let whole = Limited::new(body, limits.body_bytes).collect();
-    match tokio::time::timeout(limits.body_read, whole).await {
+    let whole = Limited::new(body, most_bytes).collect();
+    match tokio::time::timeout(within, whole).await {
         Err(_) => Err(Failure::BodyTooSlow),
         Ok(Ok(whole)) => Ok(whole.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),

@@ -31,6 +31,11 @@ pub fn keep() {
     ONCE.call_once(|| tracing_subscriber::fmt().json().with_writer(|| Log).init());
 }
 
+/// All that this test's service has said.
+pub fn said() -> String {
+    LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap())
+}
+
 fn lines() -> Vec<Value> {
     let text = LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap());
     text.lines()

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on shall say where"
 )]
 
+mod agents;
 mod batches;
 mod bodies;
 mod contract;

@@ -10,9 +10,11 @@ use std::{
 };
 
 use plumbline_catalog::{BUILT_IN, Catalog};
-use plumbline_server::{App, Pages, Patience, Phases, router, serve_with};
+use plumbline_server::{
+    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
+};
 use plumbline_store::{
-    AuditError, FileBlobs, Finished, Hold, Key, Lease, SqliteStore, Store, Timestamp,
+    AuditError, FileBlobs, Finished, Hold, Key, Lease, Seat, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,6 +26,7 @@ use tokio::{
 };
 
 pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
+pub const EVIDENCE_BYTES: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Rig {
@@ -50,7 +53,7 @@ impl Rig {
     /// An account with 100 credits and one key. `private.example` may not be visited, and who asks
     /// for `panic.example` finds a defect.
     pub async fn with_patience(patience: Patience, change: impl FnOnce(&mut App)) -> Self {
-        Self::build(patience, false, change).await
+        Self::build(patience, false, change, |_| {}).await
     }
 
     /// With the pages for people beside the API.
@@ -59,10 +62,20 @@ impl Rig {
     }
 
     pub async fn with_pages_and(change: impl FnOnce(&mut App)) -> Self {
-        Self::build(Patience::default(), true, change).await
+        Self::build(Patience::default(), true, change, |_| {}).await
     }
 
-    async fn build(patience: Patience, pages: bool, change: impl FnOnce(&mut App)) -> Self {
+    /// With another desk for agents than the usual one.
+    pub async fn with_desk(change: impl FnOnce(&mut DeskParts)) -> Self {
+        Self::build(Patience::default(), false, |_| {}, change).await
+    }
+
+    async fn build(
+        patience: Patience,
+        pages: bool,
+        change: impl FnOnce(&mut App),
+        change_desk: impl FnOnce(&mut DeskParts),
+    ) -> Self {
         crate::logs::keep();
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
@@ -83,6 +96,30 @@ impl Rig {
                 phases: phases.clone(),
             });
         }
+        let mut desk = DeskParts {
+            store: store.clone(),
+            agents: store.clone(),
+            bundles: Arc::new(FileBlobs::open(&dir.path().join("bundles")).unwrap()),
+            exhibits: Arc::new(FileBlobs::open(&dir.path().join("exhibits")).unwrap()),
+            phases: phases.clone(),
+            metrics: app.metrics.clone(),
+            clock: app.clock.clone(),
+            lease: Duration::from_secs(30),
+            locations: app
+                .catalog
+                .locations()
+                .iter()
+                .map(|l| l.id.clone())
+                .collect(),
+            simulate: true,
+            beside: Vec::new(),
+        };
+        change_desk(&mut desk);
+        app.agents = Some(Agents {
+            desk: Arc::new(Desk::new(desk)),
+            store: store.clone(),
+            uploads: Uploads::open(&dir.path().join("uploads"), EVIDENCE_BYTES).unwrap(),
+        });
         change(&mut app);
 
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -122,6 +159,12 @@ impl Rig {
             .await
             .unwrap();
         key.reveal()
+    }
+
+    /// What is kept of an audit: `bundles` or `exhibits`.
+    pub fn blob(&self, kind: &str, audit_id: &str) -> Option<Vec<u8>> {
+        let blobs = FileBlobs::open(&self.dir.path().join(kind)).unwrap();
+        blobs.get(audit_id).unwrap()
     }
 
     /// The store's file, opened behind the service's back.
@@ -206,7 +249,7 @@ impl Rig {
 
     pub async fn lease(&self) -> Lease {
         self.store
-            .lease("tests", NOW, Duration::from_secs(60))
+            .lease(&Seat::anywhere("tests"), NOW, Duration::from_secs(60))
             .await
             .unwrap()
             .unwrap()
@@ -258,6 +301,13 @@ pub fn post(path: &str, body: impl Into<Vec<u8>>) -> Ask {
     Ask {
         body: body.into(),
         ..Ask::new("POST", path)
+    }
+}
+
+pub fn put(path: &str, body: impl Into<Vec<u8>>) -> Ask {
+    Ask {
+        body: body.into(),
+        ..Ask::new("PUT", path)
     }
 }
 

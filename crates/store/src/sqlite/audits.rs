@@ -1,8 +1,11 @@
 //! Audits as their clients see them: accepted, asked after, read.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::accounts;
+use super::lanes::Lane;
 use crate::{
     Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, LedgerReason, NewAudit, Replay,
     StoreError, StoredReport, Submission, Timestamp,
@@ -52,8 +55,18 @@ pub(super) fn submit(
                 submission.accepted_at.0
             ])?;
     }
+    let mut locations = HashSet::new();
     for (audit, number) in submission.audits.iter().zip(last_number - audits + 1..) {
-        queue(connection, submission, audit, number)?;
+        let position = queue(connection, submission, audit, number)?;
+        let location = &audit.order.location;
+        if locations.insert(location) {
+            Lane {
+                account_id: &submission.account_id,
+                location,
+                interactive: submission.batch_id.is_none(),
+            }
+            .open(connection, position)?;
+        }
     }
     if let Some(replay) = &submission.replay {
         remember(connection, &submission.account_id, replay)?;
@@ -66,7 +79,7 @@ fn queue(
     submission: &Submission,
     audit: &NewAudit,
     number: i64,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     connection
         .prepare_cached(
             "INSERT INTO audits (tracking_id, audit_id, account_id, number, batch_id, url, device,
@@ -87,14 +100,16 @@ fn queue(
             audit.options.webhook,
             audit.accepted_at.0
         ])?;
+    let position = connection.last_insert_rowid();
     accounts::enter(
         connection,
         &submission.account_id,
         -i64::from(audit.options.runs),
         LedgerReason::Audit,
-        Some(connection.last_insert_rowid()),
+        Some(position),
         audit.accepted_at,
-    )
+    )?;
+    Ok(position)
 }
 
 fn earlier_reply(

@@ -1,8 +1,10 @@
 //! The store in one SQLite file, shared between processes on one machine.
 
 mod accounts;
+mod agents;
 mod audits;
 mod deliveries;
+mod lanes;
 mod lists;
 mod open;
 mod pages;
@@ -10,6 +12,8 @@ mod queue;
 mod readers;
 mod retention;
 mod writer;
+
+pub(crate) use self::open::writer as open_writer;
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,16 +25,11 @@ use self::queue::Attempt;
 use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState, AuditStatus, Batch,
-    Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease,
-    LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Settled, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, random_text,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
+    AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
+    KeyRecord, Lease, LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store,
+    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
-
-/// Letters and digits in an account's id: 95 random bits.
-const ACCOUNT_ID_LENGTH: usize = 16;
-/// And in the secret of its webhooks: 256 random bits.
-const WEBHOOK_SECRET_LENGTH: usize = 43;
 
 /// One SQLite file in WAL mode, every commit synced to disk.
 ///
@@ -40,6 +39,7 @@ pub struct SqliteStore {
     // Closed before the writer, which as the last to close empties the write-ahead log.
     readers: Readers,
     writer: Writer,
+    running_per_account: Option<u32>,
 }
 
 impl SqliteStore {
@@ -51,7 +51,14 @@ impl SqliteStore {
         Ok(Self {
             readers: Readers::open(path)?,
             writer: Writer::start(connection)?,
+            running_per_account: None,
         })
+    }
+
+    /// No account gets more leases at a time than this; what is over waits, and others go first.
+    pub fn running_per_account(mut self, at_most: Option<u32>) -> Self {
+        self.running_per_account = at_most;
+        self
     }
 
     /// Every change of an account's balance, oldest first; their sum is the balance.
@@ -226,26 +233,28 @@ impl Store for SqliteStore {
 
     async fn lease(
         &self,
-        owner: &str,
+        seat: &Seat,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let owner = owner.to_owned();
+        let (seat, at_once) = (seat.clone(), self.running_per_account);
         self.writer
             .write(Wakes::Nobody, move |connection| {
-                queue::lease(connection, &owner, now, now.plus(lasting))
+                queue::lease(connection, &seat, at_once, now, now.plus(lasting))
             })
             .await
     }
 
-    async fn work_arrives(&self, at_most: Duration) {
+    async fn work_arrives(&self, seat: &Seat, at_most: Duration) {
+        let (seat, at_once) = (seat.clone(), self.running_per_account);
         let arrives = async {
             let mut arrival = std::pin::pin!(self.writer.bells().arrivals.notified());
             // First listen, then look: what is committed before the look is seen by it, what is
             // committed after it is heard. The other way round, an audit accepted in between would
             // wake nobody.
             arrival.as_mut().enable();
-            if !matches!(self.readers.quick(queue::has_waiting).await, Ok(true)) {
+            let look = move |connection: &_| lanes::any_waits(connection, &seat, at_once);
+            if !matches!(self.readers.quick(look).await, Ok(true)) {
                 arrival.await;
             }
         };
@@ -264,8 +273,13 @@ impl Store for SqliteStore {
 
     async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
+        // An account at its bound may have the next one leased.
+        let wakes = match self.running_per_account {
+            None => Wakes::Watchers,
+            Some(_) => Wakes::Everybody,
+        };
         self.writer
-            .write(Wakes::Watchers, move |connection| {
+            .write(wakes, move |connection| {
                 queue::finish(connection, &held, &finished)
             })
             .await
@@ -382,10 +396,6 @@ impl Store for SqliteStore {
         // An empty transaction: shows that the writer lives and gets the file, and syncs nothing.
         self.writer.write(Wakes::Nobody, |_| Ok(())).await
     }
-}
-
-fn random(length: usize) -> Result<String, StoreError> {
-    random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -16,6 +16,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_accounts_and_audits.sql"),
     include_str!("migrations/0002_lists_and_options.sql"),
     include_str!("migrations/0003_sessions_and_shares.sql"),
+    include_str!("migrations/0004_fair_queue.sql"),
+    include_str!("migrations/0005_agents.sql"),
 ];
 
 /// How long to wait for another process (the command line, a second server) to end its write.
@@ -39,7 +41,7 @@ pub(super) enum Patience {
 }
 
 /// Creates what is missing, readable by nobody but the owner, and brings the schema up to date.
-pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     private_file(path).map_err(|error| {
         StoreError::Backend(format!("cannot prepare {}: {error}", path.display()))
     })?;

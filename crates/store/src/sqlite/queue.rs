@@ -2,9 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, StoreError, Timestamp,
+    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, Seat, StoreError,
+    Timestamp,
 };
 
 // `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
@@ -12,56 +14,67 @@ use crate::{
 
 pub(super) fn lease(
     connection: &Connection,
-    owner: &str,
+    seat: &Seat,
+    running_per_account: Option<u32>,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
-    let waiting: Option<i64> = connection
-        .prepare_cached(
-            "SELECT position FROM audits INDEXED BY audits_waiting
-             WHERE state = 'waiting' ORDER BY position LIMIT 1",
-        )?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let expired: Option<i64> = connection
-        .prepare_cached(
-            "SELECT min(position) FROM audits INDEXED BY audits_running
-             WHERE state = 'running' AND lease_expires_at <= ?",
-        )?
-        .query_row([now.0], |row| row.get(0))?;
-    let Some(position) = waiting.into_iter().chain(expired).min() else {
-        return Ok(None);
+    let position = match first_expired(connection, seat, now)? {
+        Some(position) => position,
+        None => match lanes::next(connection, seat, running_per_account)? {
+            Some(position) => position,
+            None => return Ok(None),
+        },
     };
-    let lease = connection
+    let (lease, account_id, interactive): (Lease, String, bool) = connection
         .prepare_cached(
             "UPDATE audits SET attempt = attempt + 1, faults = faults + (state = 'running'),
                                state = 'running', lease_owner = ?, lease_expires_at = ?
              WHERE position = ?
              RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
-                       runs",
+                       runs, account_id, batch_id IS NULL",
         )?
-        .query_row(params![owner, expires_at.0, position], |row| {
-            Ok(Lease {
+        .query_row(params![seat.owner, expires_at.0, position], |row| {
+            let lease = Lease {
                 tracking_id: row.get(0)?,
                 audit_id: row.get(1)?,
                 attempt: row.get(2)?,
-                owner: owner.to_owned(),
+                owner: seat.owner.clone(),
                 expires_at,
                 order: audits::order(row, 4)?,
                 runs: row.get(8)?,
                 faults: row.get(3)?,
-            })
+            };
+            Ok((lease, row.get(9)?, row.get(10)?))
         })?;
+    Lane {
+        account_id: &account_id,
+        location: &lease.order.location,
+        interactive,
+    }
+    .served(connection)?;
     Ok(Some(lease))
 }
 
-/// For [`crate::Store::work_arrives`].
-pub(super) fn has_waiting(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM audits INDEXED BY audits_waiting WHERE state = 'waiting')",
-        )?
-        .query_row([], |row| row.get(0))
+fn first_expired(
+    connection: &Connection,
+    seat: &Seat,
+    now: Timestamp,
+) -> Result<Option<i64>, StoreError> {
+    let mut first: Option<(i64, i64)> = None;
+    for place in seat.places() {
+        let found = connection
+            .prepare_cached(
+                "SELECT lease_expires_at, position FROM audits INDEXED BY audits_running
+                 WHERE state = 'running' AND lease_expires_at <= ?2
+                   AND (?1 IS NULL OR location = ?1)
+                 ORDER BY lease_expires_at, position LIMIT 1",
+            )?
+            .query_row(params![place, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        first = first.into_iter().chain(found).min();
+    }
+    Ok(first.map(|(_, position)| position))
 }
 
 pub(super) fn heartbeat(
@@ -137,14 +150,40 @@ pub(super) fn hand_back(
         HandBack::Drained => 0,
         HandBack::Fault => 1,
     };
-    let changed = connection
+    let back = connection
         .prepare_cached(
             "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                                faults = faults + ?
-             WHERE tracking_id = ? AND attempt = ? AND state = 'running'",
+             WHERE tracking_id = ? AND attempt = ? AND state = 'running' RETURNING position",
         )?
-        .execute(params![fault, held.tracking_id, held.attempt])?;
-    Ok(hold(changed))
+        .query_row(params![fault, held.tracking_id, held.attempt], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    match back {
+        None => Ok(Hold::Lost),
+        Some(position) => {
+            open_lane(connection, position)?;
+            Ok(Hold::Held)
+        }
+    }
+}
+
+/// For an audit that waits again.
+fn open_lane(connection: &Connection, position: i64) -> Result<(), StoreError> {
+    let (account_id, location, interactive): (String, String, bool) = connection
+        .prepare_cached(
+            "SELECT account_id, location, batch_id IS NULL FROM audits WHERE position = ?",
+        )?
+        .query_row([position], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    Lane {
+        account_id: &account_id,
+        location: &location,
+        interactive,
+    }
+    .open(connection, position)
 }
 
 pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64, StoreError> {
@@ -167,6 +206,7 @@ pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64
                  WHERE position = ?",
             )?
             .execute([position])?;
+        open_lane(connection, *position)?;
         put_back += 1;
     }
     Ok(put_back)

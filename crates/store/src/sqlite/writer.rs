@@ -38,6 +38,7 @@ pub(super) enum Wakes {
     Leasers,
     /// Those who wait for an audit to be finished.
     Watchers,
+    Everybody,
     Nobody,
 }
 
@@ -49,8 +50,8 @@ struct Woken {
 
 impl Woken {
     fn add(&mut self, wakes: Wakes) {
-        self.leasers |= wakes == Wakes::Leasers;
-        self.watchers |= wakes == Wakes::Watchers;
+        self.leasers |= matches!(wakes, Wakes::Leasers | Wakes::Everybody);
+        self.watchers |= matches!(wakes, Wakes::Watchers | Wakes::Everybody);
     }
 }
 

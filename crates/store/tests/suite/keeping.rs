@@ -1,5 +1,5 @@
 use plumbline_store::{
-    Acceptance, AuditOptions, AuditOrder, AuditState, Finished, Hold, Key, NewAudit,
+    Acceptance, AuditOptions, AuditOrder, AuditState, Finished, Hold, Key, NewAudit, Seat,
 };
 
 use super::{
@@ -142,11 +142,19 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
             balance(backend, &*store, &account).await,
             i64::from(expected) - 1
         );
-        let held = store.lease(text, NOW, LEASE).await.unwrap().unwrap();
+        let held = store
+            .lease(&Seat::anywhere(text), NOW, LEASE)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((&held.tracking_id, &held.order), (&text.to_owned(), &order));
         assert_eq!(store.recover(&format!("{text}\0")).await.unwrap(), 0);
         assert_eq!(store.recover(text).await.unwrap(), 1);
-        let held = store.lease(text, NOW, LEASE).await.unwrap().unwrap();
+        let held = store
+            .lease(&Seat::anywhere(text), NOW, LEASE)
+            .await
+            .unwrap()
+            .unwrap();
         let mut finished = failed();
         finished.report = text.to_owned();
         let error = finished.error.as_mut().unwrap();

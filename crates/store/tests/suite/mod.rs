@@ -1,6 +1,8 @@
 //! The conformance suite: each function is a sentence about any [`Store`].
 
+pub mod agents;
 pub mod credits;
+pub mod fairness;
 pub mod keeping;
 pub mod keys;
 pub mod lists;
@@ -17,8 +19,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    Acceptance, Account, AuditError, AuditOptions, AuditOrder, Finished, Lease, LedgerEntry,
-    LedgerReason, NewAudit, PageStore, Store, Timestamp,
+    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, Finished, Lease,
+    LedgerEntry, LedgerReason, NewAudit, PageStore, Seat, Store, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -27,8 +29,14 @@ pub trait Backend: Send + Sync {
     /// Each call opens the same data anew, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
 
+    /// The same data; no account has more audits running than this.
+    async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store>;
+
     /// The same data, with the pages' view of it.
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>);
+
+    /// The same data, with the agents' view of it.
+    async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>);
 
     /// Every change of the account's balance, oldest first.
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;
@@ -93,7 +101,17 @@ pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
 }
 
 pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
-    store.lease("agent/1", now, LEASE).await.unwrap()
+    store
+        .lease(&Seat::anywhere("agent/1"), now, LEASE)
+        .await
+        .unwrap()
+}
+
+pub fn seat_at(locations: &[&str]) -> Seat {
+    Seat {
+        owner: "agent/there".to_owned(),
+        locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
+    }
 }
 
 /// The balance, after checking that it is the sum of the ledger and that no audit was charged or

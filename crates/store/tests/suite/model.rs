@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Store, Timestamp};
+use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Seat, Store, Timestamp};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -61,12 +61,17 @@ struct Model {
 impl Model {
     fn lease(&mut self) -> Option<(String, u32, u32)> {
         let now = self.now;
-        let free = |audit: &Modelled| match audit.state {
-            State::Waiting => true,
-            State::Running { expires_at } => expires_at <= now,
-            State::Completed => false,
+        let expired = self.audits.iter().enumerate().filter_map(|(index, audit)| {
+            let State::Running { expires_at } = audit.state else {
+                return None;
+            };
+            (expires_at <= now).then_some((expires_at, index))
+        });
+        let waiting = |audit: &Modelled| audit.state == State::Waiting;
+        let index = match expired.min() {
+            Some((_, index)) => index,
+            None => self.audits.iter().position(waiting)?,
         };
-        let index = self.audits.iter().position(free)?;
         let audit = &mut self.audits[index];
         audit.faults += u32::from(audit.state != State::Waiting);
         audit.attempt += 1;
@@ -125,7 +130,11 @@ async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
     assert_eq!(balance(backend, store, &account).await, model.credits);
     // The next sequence finds an empty queue.
     let much_later = model.now.plus(LEASE * 1000);
-    while let Some(lease) = store.lease("end", much_later, LEASE).await.unwrap() {
+    while let Some(lease) = store
+        .lease(&Seat::anywhere("end"), much_later, LEASE)
+        .await
+        .unwrap()
+    {
         store.finish(&lease, measured()).await.unwrap();
     }
 }
@@ -162,7 +171,10 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             }
         }
         Step::Lease => {
-            let leased = store.lease("model", model.now, LEASE).await.unwrap();
+            let leased = store
+                .lease(&Seat::anywhere("model"), model.now, LEASE)
+                .await
+                .unwrap();
             let expected = model.lease();
             let got = leased
                 .as_ref()

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditState, HandBack, Hold, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, Timestamp,
+    AuditState, HandBack, Hold, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, Seat, Timestamp,
 };
 
 use super::{
-    Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
+    Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured, seat_at,
 };
 
 pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn Backend) {
@@ -29,7 +29,11 @@ pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn
             let store = Arc::clone(if n % 2 == 0 { &store } else { &other });
             tokio::spawn(async move {
                 let mut leased = Vec::new();
-                while let Some(lease) = store.lease("leaser", NOW, LEASE).await.unwrap() {
+                while let Some(lease) = store
+                    .lease(&Seat::anywhere("leaser"), NOW, LEASE)
+                    .await
+                    .unwrap()
+                {
                     leased.push(lease);
                 }
                 leased
@@ -67,6 +71,33 @@ pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
         assert!(!lease.exhausted());
     }
     assert_eq!(lease(&*store, NOW).await, None);
+}
+
+pub async fn a_seat_takes_only_audits_of_its_locations(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 4).await;
+    for (name, location) in [("a", "here"), ("b", "there"), ("c", "far"), ("d", "here")] {
+        let mut audit = audit(&account, name);
+        audit.order.location = location.to_owned();
+        store.accept(audit).await.unwrap();
+    }
+    let taken = async |locations: &[&str], now| {
+        let lease = store.lease(&seat_at(locations), now, LEASE).await.unwrap();
+        lease.map(|lease| lease.tracking_id)
+    };
+    assert_eq!(taken(&[], NOW).await, None);
+    assert_eq!(taken(&["nowhere"], NOW).await, None);
+    assert_eq!(taken(&["far", "there"], NOW).await.as_deref(), Some("b"));
+    assert_eq!(taken(&["there"], NOW).await, None);
+    assert_eq!(taken(&["far", "there"], NOW).await.as_deref(), Some("c"));
+    assert_eq!(
+        lease(&*store, NOW).await.map(|lease| lease.tracking_id),
+        Some("a".to_owned())
+    );
+    // Also of those whose lease has expired.
+    let over = later(LEASE);
+    assert_eq!(taken(&["far"], over).await.as_deref(), Some("c"));
+    assert_eq!(taken(&["far"], over).await, None);
 }
 
 pub async fn an_expired_lease_is_taken_over_and_counts_a_fault(backend: &dyn Backend) {
@@ -212,7 +243,13 @@ pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend
     accepted(&*store, &["a", "b", "c", "d", "e"]).await;
     let mut leases = Vec::new();
     for owner in ["one/1", "one/2", "two/1", "ONE/1"] {
-        leases.push(store.lease(owner, NOW, LEASE).await.unwrap().unwrap());
+        leases.push(
+            store
+                .lease(&Seat::anywhere(owner), NOW, LEASE)
+                .await
+                .unwrap()
+                .unwrap(),
+        );
     }
     assert_eq!(store.recover("%").await.unwrap(), 0);
     assert_eq!(store.recover("one_").await.unwrap(), 0);

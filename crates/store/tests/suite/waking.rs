@@ -3,10 +3,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::HandBack;
+use plumbline_store::{HandBack, Seat};
 use tokio::time::timeout;
 
-use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured};
+use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, seat_at};
+
+static ANYWHERE: Seat = Seat {
+    owner: String::new(),
+    locations: None,
+};
 
 /// Polls once, so that what follows certainly happens while the future waits.
 async fn waits(future: std::pin::Pin<&mut impl Future<Output = ()>>) {
@@ -21,8 +26,8 @@ async fn waits(future: std::pin::Pin<&mut impl Future<Output = ()>>) {
 pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let mut first = pin!(store.work_arrives(NEVER));
-    let mut second = pin!(store.work_arrives(NEVER));
+    let mut first = pin!(store.work_arrives(&ANYWHERE, NEVER));
+    let mut second = pin!(store.work_arrives(&ANYWHERE, NEVER));
     waits(first.as_mut()).await;
     waits(second.as_mut()).await;
     store.accept(audit(&account, "a")).await.unwrap();
@@ -35,13 +40,13 @@ pub async fn a_waiter_wakes_when_an_audit_is_handed_back_or_recovered(backend: &
     let store = backend.open().await;
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
-    let mut waiter = pin!(store.work_arrives(NEVER));
+    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
     waits(waiter.as_mut()).await;
     store.hand_back(&held, HandBack::Drained).await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("handed back");
 
     lease(&*store, NOW).await.unwrap();
-    let mut waiter = pin!(store.work_arrives(NEVER));
+    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
     waits(waiter.as_mut()).await;
     store.recover("agent/").await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("recovered");
@@ -51,21 +56,40 @@ pub async fn what_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(lease(&*store, NOW).await, None);
     accepted(&*store, &["a"]).await;
-    timeout(NEVER / 2, store.work_arrives(NEVER))
+    timeout(NEVER / 2, store.work_arrives(&ANYWHERE, NEVER))
         .await
         .expect("the audit waits already");
     // Also where another process has accepted it.
     let other = backend.open().await;
-    timeout(NEVER / 2, other.work_arrives(NEVER))
+    timeout(NEVER / 2, other.work_arrives(&ANYWHERE, NEVER))
         .await
         .expect("the audit waits already");
 }
 
+pub async fn a_waiter_sleeps_while_nothing_waits_that_it_may_take(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 2).await;
+    store.accept(audit(&account, "a")).await.unwrap();
+    let seat = seat_at(&["elsewhere"]);
+    let mut waiter = pin!(store.work_arrives(&seat, NEVER));
+    let early = timeout(Duration::from_millis(50), waiter.as_mut()).await;
+    assert!(early.is_err(), "woke for what it may not take");
+    let mut there = audit(&account, "b");
+    there.order.location = "elsewhere".to_owned();
+    store.accept(there).await.unwrap();
+    timeout(NEVER / 2, waiter)
+        .await
+        .expect("there is one for it");
+}
+
 pub async fn a_waiter_gives_up_after_its_time(backend: &dyn Backend) {
     let store = backend.open().await;
-    timeout(NEVER, store.work_arrives(Duration::from_millis(1)))
-        .await
-        .expect("the time had passed");
+    timeout(
+        NEVER,
+        store.work_arrives(&ANYWHERE, Duration::from_millis(1)),
+    )
+    .await
+    .expect("the time had passed");
 }
 
 /// As agents do it: lease until there is nothing, then wait. With a wake-up lost, one of them sleeps
@@ -80,12 +104,16 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
             let (store, left) = (Arc::clone(&store), Arc::clone(&left));
             tokio::spawn(async move {
                 loop {
-                    match store.lease("leaser", NOW, LEASE).await.unwrap() {
+                    match store
+                        .lease(&Seat::anywhere("leaser"), NOW, LEASE)
+                        .await
+                        .unwrap()
+                    {
                         Some(lease) => {
                             store.finish(&lease, measured()).await.unwrap();
                             left.add_permits(1);
                         }
-                        None => store.work_arrives(NEVER).await,
+                        None => store.work_arrives(&ANYWHERE, NEVER).await,
                     }
                 }
             })
@@ -107,7 +135,7 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
 pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let mut waiter = pin!(store.work_arrives(NEVER));
+    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
     waits(waiter.as_mut()).await;
     {
         let mut accept = pin!(store.accept(audit(&account, "a")));

@@ -114,6 +114,7 @@ mod tests {
                 value,
                 class: "good",
                 title: String::new(),
+                day: String::new(),
             })
         };
         let svg = periods(&[point(1.0), None, point(2.0), point(3.0)], 2.5, "some");

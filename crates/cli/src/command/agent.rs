@@ -1,0 +1,79 @@
+//! `agent`: does a server's audits on this machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_agent::{AgentSettings, Auditor, Cpu};
+use plumbline_browser::Pool;
+use plumbline_link::Guard;
+use plumbline_remote::{RemoteWork, Server, Trust};
+use plumbline_seam::Announcement;
+use plumbline_store::AgentToken;
+use tokio::sync::watch;
+
+use crate::args::{AgentArgs, LogFormat};
+use crate::command::serve::{asked_to_stop, find_browser, start_log};
+use crate::embedded::describe;
+use crate::exit::Exit;
+use crate::settings::{
+    DEFAULT_DRAIN_SECONDS, TargetSettings, calibration_file, default_slots, launch_options,
+};
+
+pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
+    let format = args.log_format.unwrap_or(LogFormat::Pretty);
+    start_log(args.log.as_deref().unwrap_or("info"), format)?;
+    let token = AgentToken::parse(args.token.trim())
+        .ok_or_else(|| Exit::usage("--token: this is no agent's token"))?;
+    let trust = Trust {
+        ca_file: args.ca,
+        plain_http: args.plain_http,
+    };
+    let server = Server::new(&args.server, &token.reveal(), &trust).map_err(Exit::usage)?;
+    let targets = TargetSettings::resolve(args.targets, Some(args.location))?;
+    let slots = args.slots.unwrap_or_else(default_slots);
+
+    let (stop, mut stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        asked_to_stop().await;
+        // Fails only when nobody listens any more.
+        let _ = stop.send(true);
+    });
+    let launcher = find_browser(launch_options(args.browser))?;
+    let cpu = Cpu::new(launcher.clone(), calibration_file());
+    let (chromium, host_index) = tokio::select! {
+        described = describe(&launcher, &cpu) => described.map_err(Exit::failed)?,
+        _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
+    };
+    let agent = Announcement {
+        process: RemoteWork::process_name().map_err(Exit::failed)?,
+        location: targets.stands_at.clone(),
+        chromium,
+        host_index,
+        slots,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    tracing::info!(
+        server = args.server,
+        location = agent.location,
+        chromium = agent.chromium,
+        slots,
+        "working"
+    );
+    let auditor = Auditor {
+        browsers: Pool::start(launcher, 1),
+        catalog: Arc::new(targets.catalog),
+        guard: Arc::new(Guard::new(targets.allow)),
+        cpu,
+        stands_at: targets.stands_at,
+    };
+    let settings = AgentSettings {
+        slots,
+        drain_grace: Duration::from_secs(args.drain_seconds.unwrap_or(DEFAULT_DRAIN_SECONDS)),
+    };
+    let work = RemoteWork::new(server, agent);
+    plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped)
+        .await
+        .map_err(Exit::failed)?;
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}

@@ -1,0 +1,232 @@
+//! `plumbline agent` against `plumbline serve`: two processes, and what happens when one dies.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::Client;
+use crate::pages;
+use crate::server::{Server, completed, create_key, credits, plumbline};
+
+struct Agent {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Agent {
+    /// Works at the location that [`Client::start`] asks for.
+    fn start(server: &Server, token: &str) -> Self {
+        let mut child = Self::command(server, token)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    fn command(server: &Server, token: &str) -> Command {
+        let mut command = plumbline();
+        command
+            .args(["agent", "--location", "us-tx", "--slots", "1"])
+            .args(["--allow-target", "127.0.0.1", "--server"])
+            .arg(format!("http://{}", server.address))
+            .env("PLUMBLINE_AGENT_TOKEN", token);
+        command
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Reads what it logs up to a line with these words in it.
+    fn says(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let read = self.log.read_line(&mut said).unwrap();
+            assert!(read > 0, "it ended without saying `{words}`: {said}");
+            if said.lines().last().unwrap().contains(words) {
+                return said;
+            }
+        }
+    }
+
+    fn exit_code(mut self) -> Option<i32> {
+        // Its log must not fill up while it is waited for.
+        std::io::copy(&mut self.log, &mut std::io::sink()).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // A failed test leaves no agent behind, not even a frozen one.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn admin(data: &Path, args: &[&str]) -> String {
+    let output = plumbline()
+        .args(["admin", "agents"])
+        .args(args)
+        .arg("--data")
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn add_agent(data: &Path, name: &str) -> String {
+    admin(data, &["add", name])
+        .lines()
+        .last()
+        .unwrap()
+        .to_owned()
+}
+
+fn client(server: &Server, key: &str) -> Client {
+    Client {
+        address: server.address,
+        key: key.to_owned(),
+    }
+}
+
+fn until_in_progress(client: &Client, tracking_id: &str) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let answer = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        if answer.json["data"]["status"] == "in-progress" {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 3);
+    let server = Server::start(
+        data.path(),
+        &["--slots", "0", "--allow-target", "127.0.0.1"],
+    );
+    let client = client(&server, &key);
+    let token = add_agent(data.path(), "dallas-1");
+    let agent = Agent::start(&server, &token);
+    let started = client.start(&format!("http://{}/", pages::serve()));
+    let tracking_id = started.json["trackingId"].as_str().unwrap();
+    let status = completed(&client, tracking_id);
+    assert!(status["error"].is_null(), "{status}");
+    let audit_id = status["auditId"].as_str().unwrap();
+    let answer = client.get(&format!("/v1/audit/report/{audit_id}"));
+    let location = &answer.json["data"]["report"]["conditions"]["location"];
+    assert_eq!(location["mode"], "agent");
+    for kind in ["bundles", "exhibits"] {
+        let kept = data.path().join(kind).join(format!("{audit_id}.gz"));
+        assert!(kept.exists(), "{kept:?}");
+    }
+    let left = std::fs::read_dir(data.path().join("uploads")).unwrap();
+    assert_eq!(left.count(), 0, "what arrived is no longer on its way");
+    assert_eq!(credits(data.path(), &key), 2);
+
+    let shown = admin(data.path(), &[]);
+    let line = shown.lines().nth(1).unwrap();
+    for word in ["dallas-1", "lives", "us-tx", "Chrome/", "nothing"] {
+        assert!(line.contains(word), "{word}: {shown}");
+    }
+    assert!(!shown.contains(&token));
+    admin(data.path(), &["drain", "dallas-1"]);
+    assert_eq!(agent.exit_code(), Some(0), "drained, it leaves");
+    let shown = admin(data.path(), &[]);
+    assert!(shown.contains("draining"), "{shown}");
+
+    admin(data.path(), &["revoke", "dallas-1"]);
+    let refused = Agent::command(&server, &token).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("unknown or revoked"), "{said}");
+    assert!(!said.contains(&token), "{said}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn the_audit_of_an_agent_that_is_killed_is_done_once_by_another() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 5);
+    let server = Server::start(
+        data.path(),
+        &[
+            "--slots",
+            "0",
+            "--lease-seconds",
+            "3",
+            "--allow-target",
+            "127.0.0.1",
+        ],
+    );
+    let client = client(&server, &key);
+    let agents = ["first", "second"].map(|name| add_agent(data.path(), name));
+    let first = Agent::start(&server, &agents[0]);
+    let started = client.start(&format!("http://{}/", pages::serve()));
+    let tracking_id = started.json["trackingId"].as_str().unwrap();
+    until_in_progress(&client, tracking_id);
+    first.signal(Signal::KILL);
+    let second = Agent::start(&server, &agents[1]);
+    let status = completed(&client, tracking_id);
+    assert!(status["error"].is_null(), "{status}");
+    assert_eq!(credits(data.path(), &key), 4);
+    let figures = client.get_text("/metrics");
+    let once = "plumbline_audits_finished_total{outcome=\"measured\"} 1\n";
+    assert!(figures.contains(once), "{figures}");
+    second.signal(Signal::TERM);
+    assert_eq!(second.exit_code(), Some(0));
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 5);
+    let server = Server::start(
+        data.path(),
+        &[
+            "--slots",
+            "0",
+            "--lease-seconds",
+            "3",
+            "--allow-target",
+            "127.0.0.1",
+        ],
+    );
+    let client = client(&server, &key);
+    let agents = ["first", "second"].map(|name| add_agent(data.path(), name));
+    let mut first = Agent::start(&server, &agents[0]);
+    let started = client.start(&format!("http://{}/", pages::serve()));
+    let tracking_id = started.json["trackingId"].as_str().unwrap();
+    first.says("audit begins");
+    first.signal(Signal::STOP);
+    let second = Agent::start(&server, &agents[1]);
+    let status = completed(&client, tracking_id);
+    assert!(status["error"].is_null(), "{status}");
+    let audit_id = status["auditId"].as_str().unwrap();
+    let report = client.get(&format!("/v1/audit/report/{audit_id}")).json;
+    second.signal(Signal::TERM);
+    assert_eq!(second.exit_code(), Some(0));
+
+    first.signal(Signal::CONT);
+    first.says("audit was taken from us");
+    let after = client.get(&format!("/v1/audit/report/{audit_id}")).json;
+    assert_eq!(after, report);
+    assert_eq!(credits(data.path(), &key), 4);
+    let figures = client.get_text("/metrics");
+    let once = "plumbline_audits_finished_total{outcome=\"measured\"} 1\n";
+    assert!(figures.contains(once), "{figures}");
+    first.signal(Signal::TERM);
+    assert_eq!(first.exit_code(), Some(0));
+    assert_eq!(server.stop(), Some(0));
+}

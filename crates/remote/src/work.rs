@@ -1,0 +1,367 @@
+use std::fmt::Write;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hyper::Method;
+use hyper::body::Bytes;
+use plumbline_agent::{Audited, Hold, Job, Next, Order, Work, WorkError};
+use plumbline_bundle::Phase;
+use plumbline_seam::{
+    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
+    PROTOCOL, Progress, Received, Return, Standing, Why,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use crate::RemoteError;
+use crate::http::{Answer, Load, Server};
+
+/// Beyond what the server may wait on purpose.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// For one request with evidence or a report in it; the next goes on where it ended.
+const UPLOADED_WITHIN: Duration = Duration::from_secs(5 * 60);
+/// For all the tries of one step; the loop around gives up earlier when the lease is lost.
+const INSIST_FOR: Duration = Duration::from_secs(10 * 60);
+/// Between two tries: doubled each time, up to the second.
+const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// Uploads that arrived wrong are not tried for ever.
+const CORRUPT_AT_MOST: u32 = 3;
+/// Phases that nobody has told yet: a courtesy, and dropped beyond this.
+const PHASES_KEPT: usize = 16;
+
+/// Work from a server elsewhere.
+pub struct RemoteWork {
+    server: Arc<Server>,
+    agent: Announcement,
+    phases: mpsc::Sender<Progress>,
+}
+
+impl RemoteWork {
+    /// Must be called within a runtime: phases are told by a task of their own.
+    pub fn new(server: Server, agent: Announcement) -> Self {
+        let server = Arc::new(server);
+        let (phases, reached) = mpsc::channel(PHASES_KEPT);
+        tokio::spawn(tell_phases(Arc::clone(&server), reached));
+        Self {
+            server,
+            agent,
+            phases,
+        }
+    }
+
+    /// A name that no other process has.
+    pub fn process_name() -> Result<String, RemoteError> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| RemoteError::Unanswered(format!("no random bytes: {error}")))?;
+        Ok(hex(&bytes))
+    }
+
+    /// Says it until there is an answer, or one that will not change.
+    async fn insist(&self, path: &str, said: Bytes, within: Duration) -> Result<Hold, RemoteError> {
+        let mut pace = Pace::new();
+        loop {
+            let answer: Result<Standing, _> = say(&self.server, path, said.clone(), within).await;
+            match answer {
+                Ok(answer) => return Ok(hold(answer.hold)),
+                Err(error) if error.may_pass() => pace.wait(error).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn give_back(&self, job: &Job, why: Why) -> Result<Hold, WorkError> {
+        let said = Return {
+            attempt: attempt(job),
+            why,
+        };
+        let said = message(&said)?;
+        Ok(self.insist(seam::RETURN, said, ANSWERED_WITHIN).await?)
+    }
+
+    /// All of it in one request, and from where it broke off in the next.
+    async fn upload(&self, job: &Job, kind: Evidence, bytes: Bytes) -> Result<Hold, RemoteError> {
+        let path = format!(
+            "{}/{}/{}/{}",
+            seam::EVIDENCE,
+            job.tracking_id,
+            job.attempt,
+            kind.as_str()
+        );
+        let sha256 = hex(&Sha256::digest(&bytes));
+        let mut sent = Some(0);
+        let mut corrupt = 0;
+        let mut pace = Pace::new();
+        loop {
+            let answer = match sent.take() {
+                Some(offset) => self.send_from(&path, &sha256, &bytes, offset).await,
+                None => self.received(&path).await,
+            };
+            match answer {
+                Ok(answer) if answer.hold == seam::Hold::Lost => return Ok(Hold::Lost),
+                Ok(answer) if answer.complete => return Ok(Hold::Held),
+                Ok(answer) => sent = Some(answer.received),
+                // Somebody else's bytes, or a connection of ours that is not dead yet.
+                Err(error) if error.has_status(409) => pace.wait(error).await?,
+                Err(error) if error.has_status(422) && corrupt < CORRUPT_AT_MOST => {
+                    corrupt += 1;
+                    sent = Some(0);
+                }
+                Err(error) if error.may_pass() => pace.wait(error).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn send_from(
+        &self,
+        path: &str,
+        sha256: &str,
+        bytes: &Bytes,
+        offset: u64,
+    ) -> Result<Received, RemoteError> {
+        let rest = usize::try_from(offset).ok().filter(|at| *at <= bytes.len());
+        let rest = rest.map_or_else(|| bytes.clone(), |at| bytes.slice(at..));
+        let path = format!(
+            "{path}?offset={offset}&bytes={}&sha256={sha256}",
+            bytes.len()
+        );
+        let load = Load {
+            kind: "application/octet-stream",
+            bytes: rest,
+        };
+        let answer = self
+            .server
+            .ask(Method::PUT, &path, Some(load), UPLOADED_WITHIN);
+        read(answer.await?)
+    }
+
+    async fn received(&self, path: &str) -> Result<Received, RemoteError> {
+        let answer = self.server.ask(Method::GET, path, None, ANSWERED_WITHIN);
+        read(answer.await?)
+    }
+}
+
+#[async_trait]
+impl Work for RemoteWork {
+    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError> {
+        let asked = LeaseRequest {
+            agent: self.agent.clone(),
+            slot,
+            wait_ms: at_most.as_millis().try_into().unwrap_or(u64::MAX),
+            leaving: false,
+        };
+        let within = at_most + ANSWERED_WITHIN;
+        let answer: LeaseAnswer = post(&self.server, seam::LEASE, &asked, within).await?;
+        Ok(match answer.job {
+            Some(offer) => Next::Job(Job {
+                tracking_id: offer.attempt.tracking_id,
+                attempt: offer.attempt.attempt,
+                order: Order {
+                    url: offer.url,
+                    device: offer.device,
+                    network: offer.network,
+                    location: offer.location,
+                },
+                runs: offer.runs,
+                exhausted: offer.exhausted,
+                heartbeat_every: Duration::from_millis(offer.heartbeat_ms.max(1)),
+            }),
+            None if answer.drain => Next::Leave,
+            None => Next::Nothing,
+        })
+    }
+
+    async fn leave(&self, slot: u32) -> Result<(), WorkError> {
+        let asked = LeaseRequest {
+            agent: self.agent.clone(),
+            slot,
+            wait_ms: 0,
+            leaving: true,
+        };
+        let _: LeaseAnswer = post(&self.server, seam::LEASE, &asked, ANSWERED_WITHIN).await?;
+        Ok(())
+    }
+
+    /// Once: the next comes soon enough.
+    async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
+        let said = Heartbeat {
+            attempt: attempt(job),
+            agent: self.agent.clone(),
+        };
+        let within = job.heartbeat_every;
+        let answer: Standing = post(&self.server, seam::HEARTBEAT, &said, within).await?;
+        Ok(hold(answer.hold))
+    }
+
+    fn reached(&self, job: &Job, phase: Phase) {
+        let attempt = attempt(job);
+        if self.phases.try_send(Progress { attempt, phase }).is_err() {
+            tracing::debug!(audit = %job.tracking_id, "a phase was not told");
+        }
+    }
+
+    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
+        for (kind, bytes) in [
+            (Evidence::Bundle, audited.bundle),
+            (Evidence::Exhibits, audited.exhibits),
+        ] {
+            let Some(bytes) = bytes else { continue };
+            match self.upload(job, kind, bytes.into()).await {
+                Ok(Hold::Held) => {}
+                Ok(Hold::Lost) => return Ok(Hold::Lost),
+                Err(refused @ RemoteError::Refused(_)) => return Err(refused.into()),
+                // Too large, or no room: that costs the evidence, not the audit.
+                Err(error) => {
+                    tracing::error!(audit = %job.tracking_id, %error, "evidence is not kept");
+                }
+            }
+        }
+        let said = Finish {
+            attempt: attempt(job),
+            report: &audited.report,
+        };
+        let said = message(&said)?;
+        Ok(self.insist(seam::FINISH, said, UPLOADED_WITHIN).await?)
+    }
+
+    async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.give_back(job, Why::Fault).await
+    }
+
+    async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.give_back(job, Why::Drained).await
+    }
+}
+
+/// One after the other, each once: the next one is news, the last one is not.
+async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<Progress>) {
+    while let Some(progress) = reached.recv().await {
+        let told: Result<Standing, _> =
+            post(&server, seam::PROGRESS, &progress, ANSWERED_WITHIN).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "a phase was not told");
+        }
+    }
+}
+
+/// Waits between tries, and an end to them.
+struct Pace {
+    until: Instant,
+    next: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            until: Instant::now() + INSIST_FOR,
+            next: AGAIN_AFTER[0],
+        }
+    }
+
+    /// The error comes back when there has been time enough.
+    async fn wait(&mut self, error: RemoteError) -> Result<(), RemoteError> {
+        if Instant::now() + self.next > self.until {
+            return Err(error);
+        }
+        tracing::debug!(%error, "trying again");
+        sleep(self.next).await;
+        self.next = (self.next * 2).min(AGAIN_AFTER[1]);
+        Ok(())
+    }
+}
+
+async fn post<T: DeserializeOwned>(
+    server: &Server,
+    path: &str,
+    said: &impl Serialize,
+    within: Duration,
+) -> Result<T, RemoteError> {
+    let said = message(said)?;
+    say(server, path, said, within).await
+}
+
+async fn say<T: DeserializeOwned>(
+    server: &Server,
+    path: &str,
+    said: Bytes,
+    within: Duration,
+) -> Result<T, RemoteError> {
+    let load = Load {
+        kind: "application/json",
+        bytes: said,
+    };
+    let answer = server.ask(Method::POST, path, Some(load), within).await?;
+    read(answer)
+}
+
+fn message(said: &impl Serialize) -> Result<Bytes, RemoteError> {
+    let text = serde_json::to_vec(said);
+    text.map(Bytes::from)
+        .map_err(|error| RemoteError::Address(format!("cannot be said: {error}")))
+}
+
+#[derive(Deserialize)]
+struct Success<T> {
+    data: T,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    message: String,
+}
+
+fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, RemoteError> {
+    let told = serde_json::from_slice(&answer.body);
+    let message = told.map_or_else(|_| "no reason".to_owned(), |said: Failure| said.message);
+    match answer.protocol {
+        Some(version) if version != PROTOCOL.to_string() => {
+            return Err(RemoteError::Refused(format!(
+                "it speaks agent protocol {version}, this program {PROTOCOL}"
+            )));
+        }
+        // Whoever answers for a server that is away, a proxy say, speaks none.
+        None if answer.status < 400 => {
+            return Err(RemoteError::Unanswered(
+                "whoever answers speaks no agent protocol".to_owned(),
+            ));
+        }
+        _ => {}
+    }
+    match answer.status {
+        200 => serde_json::from_slice::<Success<T>>(&answer.body)
+            .map(|answer| answer.data)
+            .map_err(|error| RemoteError::Unanswered(error.to_string())),
+        401 => Err(RemoteError::Refused(
+            "its token is unknown or revoked".to_owned(),
+        )),
+        status => Err(RemoteError::Answered { status, message }),
+    }
+}
+
+fn attempt(job: &Job) -> Attempt {
+    Attempt {
+        tracking_id: job.tracking_id.clone(),
+        attempt: job.attempt,
+    }
+}
+
+fn hold(hold: seam::Hold) -> Hold {
+    match hold {
+        seam::Hold::Held => Hold::Held,
+        seam::Hold::Lost => Hold::Lost,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

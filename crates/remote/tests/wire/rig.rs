@@ -1,0 +1,147 @@
+//! A server with its router, its store and an agent's token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_agent::Audited;
+use plumbline_catalog::{BUILT_IN, Catalog};
+use plumbline_remote::{RemoteWork, Server, Trust};
+use plumbline_seam::Announcement;
+use plumbline_server::{Agents, App, Desk, DeskParts, Metrics, Phases, Uploads, router, serve};
+use plumbline_store::{
+    Account, AgentStore, AgentToken, AuditOptions, AuditOrder, AuditState, FileBlobs, HandBack,
+    NewAudit, Seat, SqliteStore, Store, Timestamp,
+};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+pub struct Rig {
+    pub store: Arc<SqliteStore>,
+    pub address: SocketAddr,
+    pub token: String,
+    account: Account,
+    dir: TempDir,
+}
+
+impl Rig {
+    pub async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
+        let catalog = Arc::new(Catalog::load(BUILT_IN).unwrap());
+        let blobs = |kind| Arc::new(FileBlobs::open(&dir.path().join(kind)).unwrap());
+        let desk = Desk::new(DeskParts {
+            store: store.clone(),
+            agents: store.clone(),
+            bundles: blobs("bundles"),
+            exhibits: blobs("exhibits"),
+            phases: Phases::default(),
+            metrics: Arc::new(Metrics::default()),
+            clock: Arc::new(|| NOW),
+            lease: Duration::from_secs(30),
+            locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
+            simulate: true,
+            beside: Vec::new(),
+        });
+        let app = App {
+            agents: Some(Agents {
+                desk: Arc::new(desk),
+                store: store.clone(),
+                uploads: Uploads::open(&dir.path().join("uploads"), 1_000_000).unwrap(),
+            }),
+            ..App::new(store.clone(), catalog, Arc::new(|_, _| true))
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, router(app), std::future::pending()));
+        let token = AgentToken::generate().unwrap();
+        let key = token.key();
+        let added = store.add_agent("tests", key.id(), key.digest(), NOW);
+        added.await.unwrap();
+        Self {
+            account: store.create_account("tests", 10, NOW).await.unwrap(),
+            store,
+            address,
+            token: token.reveal(),
+            dir,
+        }
+    }
+
+    pub fn work(&self, through: SocketAddr) -> RemoteWork {
+        let url = format!("http://{through}");
+        self.work_at(Server::new(&url, &self.token, &Trust::default()).unwrap())
+    }
+
+    pub fn work_at(&self, server: Server) -> RemoteWork {
+        let agent = Announcement {
+            process: RemoteWork::process_name().unwrap(),
+            location: "eu".to_owned(),
+            chromium: "Chrome/1.2.3.4".to_owned(),
+            host_index: None,
+            slots: 1,
+            version: "0.1.0".to_owned(),
+        };
+        RemoteWork::new(server, agent)
+    }
+
+    pub async fn start(&self, name: &str) {
+        let audit = NewAudit {
+            account_id: self.account.id.clone(),
+            tracking_id: name.to_owned(),
+            audit_id: format!("report-of-{name}"),
+            order: AuditOrder {
+                url: "https://example.com/".to_owned(),
+                device: "mobile".to_owned(),
+                network: "normal4g".to_owned(),
+                location: "eu".to_owned(),
+            },
+            options: AuditOptions::default(),
+            accepted_at: NOW,
+        };
+        self.store.accept(audit).await.unwrap();
+    }
+
+    /// Gives what runs to another.
+    pub async fn take_over(&self, name: &str) {
+        let running = self.store.running(None).await.unwrap();
+        let held = running.iter().find(|lease| lease.tracking_id == name);
+        let back = self.store.hand_back(held.unwrap(), HandBack::Fault);
+        back.await.unwrap();
+        let seat = Seat::anywhere("another");
+        let lease = self.store.lease(&seat, NOW, Duration::from_secs(30));
+        assert_eq!(lease.await.unwrap().unwrap().tracking_id, name);
+    }
+
+    pub async fn is_completed(&self, name: &str) -> bool {
+        let status = self.store.status(&self.account.id, name).await.unwrap();
+        status.unwrap().state == AuditState::Completed
+    }
+
+    pub fn bundle(&self, audit_id: &str) -> Option<Vec<u8>> {
+        let blobs = FileBlobs::open(&self.dir.path().join("bundles")).unwrap();
+        blobs.get(audit_id).unwrap()
+    }
+}
+
+pub fn audited(bundle: Option<Vec<u8>>) -> Audited {
+    let report = serde_json::json!({
+        "format": 1,
+        "requestedUrl": "https://example.com/",
+        "finalUrl": "https://example.com/",
+        "conditions": {
+            "device": { "id": "mobile", "name": "Mobile", "mode": "mobile" },
+            "network": { "id": "normal4g", "name": "4G", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
+            "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
+            "cpu": { "rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null },
+        },
+        "scores": { "performance": 97 },
+        "metrics": null, "error": null, "document": null, "browser": null,
+    });
+    Audited {
+        report: serde_json::from_value(report).unwrap(),
+        bundle,
+        exhibits: None,
+    }
+}

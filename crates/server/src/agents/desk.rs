@@ -1,0 +1,322 @@
+//! Where audits are handed out and reports handed in, whoever does the work: the agent inside this
+//! process and agents elsewhere go through the same steps.
+//!
+//! Nothing here outlives a request but what may be lost: who holds what is in the store, so any
+//! server can take the next step.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plumbline_engine::report::Report;
+use plumbline_report::html::Phase;
+use plumbline_seam::Evidence;
+use plumbline_store::{
+    AgentStore, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat, Sighting, Standing,
+    Store, StoreError, Timestamp,
+};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::places::may_take;
+use crate::{AuditFigures, Clock, Metrics, Phases};
+
+/// How an agent inside a server signs its leases. One server runs on a data directory at a time,
+/// so a lease signed like this by anybody else belongs to a process that is dead.
+pub const EMBEDDED: &str = "embedded-";
+
+/// Outlives three missed heartbeats.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
+/// Of those who wait for the same audits, so many are woken by one: each takes a write.
+const WOKEN_AT_ONCE: usize = 8;
+/// How long what is known of who stands where may be out of date.
+const PLACES_FRESH_FOR: Duration = Duration::from_secs(2);
+
+/// What this side does about an audit while an agent visits its page, whichever agent that is.
+pub trait Beside: Send + Sync + 'static {
+    /// The audit was handed out. Must not block.
+    fn leased(&self, lease: &Lease);
+
+    /// Its report is about to be kept: adds what was found meanwhile. Another server may have handed
+    /// the audit out.
+    fn finishing(&self, lease: &Lease, report: &mut Report);
+}
+
+/// What a desk hands out from and keeps things in.
+pub struct DeskParts {
+    pub store: Arc<dyn Store>,
+    pub agents: Arc<dyn AgentStore>,
+    /// Evidence, by audit id.
+    pub bundles: Arc<dyn Blobs>,
+    /// What pages show beside a report, by audit id.
+    pub exhibits: Arc<dyn Blobs>,
+    pub phases: Phases,
+    pub metrics: Arc<Metrics>,
+    pub clock: Clock,
+    /// How long an agent may be silent before its audit is given to another.
+    pub lease: Duration,
+    /// Every location that can be asked for.
+    pub locations: Vec<String>,
+    /// Whether agents elsewhere may simulate a location at which nobody stands.
+    pub simulate: bool,
+    pub beside: Vec<Arc<dyn Beside>>,
+}
+
+pub struct Desk {
+    parts: DeskParts,
+    /// When this server last wrote down that it saw a process.
+    seen: Mutex<HashMap<String, Instant>>,
+    stood_at: Mutex<Option<(Instant, Vec<String>)>>,
+    turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
+}
+
+/// A slot that asks for work.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    pub agent: Sighting,
+    pub slot: u32,
+}
+
+impl Asker {
+    fn owner(&self) -> String {
+        format!("{}/{}", self.agent.process, self.slot)
+    }
+}
+
+impl Desk {
+    pub fn new(parts: DeskParts) -> Self {
+        Self {
+            parts,
+            seen: Mutex::default(),
+            stood_at: Mutex::default(),
+            turns: Mutex::default(),
+        }
+    }
+
+    pub fn lease_for(&self) -> Duration {
+        self.parts.lease
+    }
+
+    /// Often enough that three may be missed.
+    pub fn heartbeat_every(&self) -> Duration {
+        self.parts.lease / 4
+    }
+
+    /// The next audit for this slot, waiting up to `at_most` for one.
+    ///
+    /// A slot does one audit at a time. One that it still holds is one that it never heard of, or
+    /// has given up: it goes back to its place in the queue first.
+    pub async fn lease(
+        &self,
+        asker: &Asker,
+        at_most: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        let deadline = Instant::now() + at_most;
+        let owner = asker.owner();
+        self.leave(asker).await?;
+        loop {
+            self.see(&asker.agent).await?;
+            let seat = Seat {
+                owner: owner.clone(),
+                locations: self.may_take(&asker.agent.location).await?,
+            };
+            let turn = self.turn(&seat);
+            let Ok(Ok(_turn)) = timeout_at(deadline, turn.acquire()).await else {
+                return Ok(None);
+            };
+            let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
+            if let Some(lease) = lease.await? {
+                for beside in &self.parts.beside {
+                    beside.leased(&lease);
+                }
+                return Ok(Some(lease));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let look = left.min(self.look_again());
+            self.parts.store.work_arrives(&seat, look).await;
+        }
+    }
+
+    /// Puts back what a slot holds that no longer works on anything.
+    pub async fn leave(&self, asker: &Asker) -> Result<(), StoreError> {
+        let owner = asker.owner();
+        for left in self.parts.agents.running(Some(&owner)).await? {
+            tracing::warn!(
+                audit = left.tracking_id,
+                owner,
+                "put back: its slot does not work on it"
+            );
+            self.hand_back(&left, HandBack::Drained).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn heartbeat(&self, lease: &Lease) -> Result<Hold, StoreError> {
+        let until = self.now().plus(self.parts.lease);
+        self.parts.store.heartbeat(lease, until).await
+    }
+
+    /// For who watches; the caller knows that the audit is held.
+    pub fn reached(&self, tracking_id: &str, phase: Phase) {
+        self.parts.phases.reached(tracking_id, phase);
+    }
+
+    /// What became of an attempt that was leased to a process of this name, or one that begins so.
+    pub async fn standing(
+        &self,
+        process: &str,
+        tracking_id: &str,
+        attempt: u32,
+    ) -> Result<Standing, StoreError> {
+        let standing = self.parts.agents.standing(tracking_id, attempt).await?;
+        Ok(match standing {
+            Standing::Held(lease) if !lease.owner.starts_with(process) => Standing::Lost,
+            standing => standing,
+        })
+    }
+
+    /// Before the report, so that a report's evidence is there when the report is. What a lost lease
+    /// leaves behind goes when it is old.
+    pub async fn keep(&self, lease: &Lease, kind: Evidence, bytes: Vec<u8>) -> std::io::Result<()> {
+        let blobs = match kind {
+            Evidence::Bundle => &self.parts.bundles,
+            Evidence::Exhibits => &self.parts.exhibits,
+        };
+        blobs.put(&lease.audit_id, bytes).await
+    }
+
+    /// Completes the audit with a report whose evidence has been kept.
+    pub async fn finish(&self, lease: &Lease, mut report: Report) -> Result<Hold, StoreError> {
+        for beside in &self.parts.beside {
+            beside.finishing(lease, &mut report);
+        }
+        let figures = figures(&report);
+        let finished = Finished {
+            report: serde_json::to_string(&report)
+                .map_err(|error| StoreError::Backend(format!("no report: {error}")))?,
+            error: report.error.map(|failure| AuditError {
+                code: failure.code.to_string(),
+                message: failure.message,
+            }),
+            finished_at: self.now(),
+        };
+        let hold = self.parts.store.finish(lease, finished).await;
+        self.parts.phases.ended(&lease.tracking_id);
+        let hold = hold?;
+        if hold == Hold::Held {
+            self.parts.metrics.audit_finished(&figures);
+        }
+        Ok(hold)
+    }
+
+    pub async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+        match why {
+            HandBack::Fault => self.parts.metrics.audit_faulted(),
+            HandBack::Drained => self.parts.metrics.audit_handed_back(),
+        }
+        self.parts.phases.ended(&lease.tracking_id);
+        self.parts.store.hand_back(lease, why).await
+    }
+
+    /// Notes that this agent lives, not more often than it takes to be believed.
+    pub async fn see(&self, agent: &Sighting) -> Result<(), StoreError> {
+        let enough = self.parts.lease / 2;
+        let known = locked(&self.seen).get(&agent.process).copied();
+        if known.is_some_and(|at| at.elapsed() < enough) {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let sighting = Sighting {
+            seen_at: self.now(),
+            ..agent.clone()
+        };
+        self.parts.agents.see(sighting).await?;
+        let mut seen = locked(&self.seen);
+        seen.retain(|_, at| at.elapsed() < enough);
+        seen.insert(agent.process.clone(), now);
+        drop(seen);
+        if known.is_none() {
+            // Its place is its own from now on.
+            *locked(&self.stood_at) = None;
+        }
+        Ok(())
+    }
+
+    async fn may_take(&self, stands_at: &str) -> Result<Option<Vec<String>>, StoreError> {
+        let parts = &self.parts;
+        let stood_at = match parts.simulate {
+            true => self.stood_at().await?,
+            false => Vec::new(),
+        };
+        Ok(may_take(
+            stands_at,
+            &parts.locations,
+            &stood_at,
+            parts.simulate,
+        ))
+    }
+
+    async fn stood_at(&self) -> Result<Vec<String>, StoreError> {
+        if let Some((at, known)) = &*locked(&self.stood_at)
+            && at.elapsed() < PLACES_FRESH_FOR
+        {
+            return Ok(known.clone());
+        }
+        let since = self.now().0.saturating_sub(ms(self.parts.lease * 3));
+        let found = self.parts.agents.stood_at(Timestamp(since)).await?;
+        *locked(&self.stood_at) = Some((Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    fn turn(&self, seat: &Seat) -> Arc<Semaphore> {
+        let mut turns = locked(&self.turns);
+        // Places come and go; what nobody waits at is made anew when somebody does.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        let turn = turns.entry(seat.locations.clone());
+        Arc::clone(turn.or_insert_with(|| Arc::new(Semaphore::new(WOKEN_AT_ONCE))))
+    }
+
+    /// How often who waits looks for what nobody tells: expired leases, other processes' audits.
+    fn look_again(&self) -> Duration {
+        let (least, most) = (Duration::from_millis(250), Duration::from_secs(5));
+        (self.parts.lease / 6).clamp(least, most)
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.parts.clock)()
+    }
+}
+
+fn figures(report: &Report) -> AuditFigures {
+    let cpu = &report.conditions.cpu;
+    let outcome = report.error.as_ref().map(|error| error.code.to_string());
+    AuditFigures {
+        outcome: outcome.unwrap_or_else(|| "measured".to_owned()),
+        phases: report
+            .timings
+            .iter()
+            .map(|timing| {
+                // What came over the wire may be any number.
+                let seconds = Duration::try_from_secs_f64(timing.ms.max(0.0) / 1000.0);
+                (
+                    timing.phase.as_str().to_owned(),
+                    seconds.unwrap_or_default(),
+                )
+            })
+            .collect(),
+        contention: cpu.contention.map(|contention| contention.share),
+        visits: cpu.visits,
+    }
+}
+
+fn ms(duration: Duration) -> i64 {
+    duration.as_millis().try_into().unwrap_or(i64::MAX)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,220 @@
+//! The steps of an audit, as an agent elsewhere takes them.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{FromRequest, Request, State},
+    response::Response,
+};
+use plumbline_engine::report::{FORMAT, Report};
+use plumbline_seam::{
+    Attempt, Finish, Heartbeat, Hold, LEASE_WAIT_AT_MOST_MS, LeaseAnswer, LeaseRequest, Offer,
+    Progress, Return, Standing, Why,
+};
+use plumbline_store::{HandBack, Hold as Kept, Lease, Standing as Stands};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::{Asker, Desk, caller::AgentCaller};
+use crate::{
+    answer,
+    api::{audit::asked_to_stop, order},
+    errors::Failure,
+    router::Shared,
+};
+
+/// The longest that anybody's request for work is held.
+pub(crate) const WAIT_AT_MOST: Duration = Duration::from_millis(LEASE_WAIT_AT_MOST_MS);
+/// Also how soon a revoked token gets nothing more.
+const DRAIN_NOTICED_WITHIN: Duration = Duration::from_secs(5);
+/// A report of a page with much in it has 200 kB.
+const REPORT_BYTES: usize = 32 * 1024 * 1024;
+/// For a report to arrive.
+pub(crate) const REPORT_WITHIN: Duration = Duration::from_secs(60);
+
+/// `POST /agent/v1/lease`: held until there is work, at the latest for as long as was asked.
+pub(crate) async fn lease(
+    State(service): State<Shared>,
+    caller: AgentCaller,
+    Message(asked): Message<LeaseRequest>,
+) -> Result<Response, Failure> {
+    let agents = super::of(&service)?;
+    if service
+        .app
+        .catalog
+        .location(&asked.agent.location)
+        .is_none()
+    {
+        return Err(Failure::InvalidLocation);
+    }
+    let asker = Asker {
+        agent: caller.sighting(asked.agent)?,
+        slot: asked.slot,
+    };
+    let wait = Duration::from_millis(asked.wait_ms).min(WAIT_AT_MOST);
+    let until = Instant::now() + wait;
+    loop {
+        if asked.leaving || caller.is_drained(&service).await? {
+            agents.desk.leave(&asker).await?;
+            agents.desk.see(&asker.agent).await?;
+            return Ok(granted(&agents.desk, None, true));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let lease = tokio::select! {
+            lease = agents.desk.lease(&asker, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
+            () = asked_to_stop(service.app.stopping.clone()) => {
+                return Ok(granted(&agents.desk, None, false));
+            }
+        };
+        if let Some(lease) = lease {
+            caller.notes.audit(&lease.tracking_id);
+            return Ok(granted(&agents.desk, Some(lease), false));
+        }
+        if left <= DRAIN_NOTICED_WITHIN {
+            return Ok(granted(&agents.desk, None, false));
+        }
+    }
+}
+
+fn granted(desk: &Desk, lease: Option<Lease>, drain: bool) -> Response {
+    let job = lease.map(|lease| Offer {
+        exhausted: lease.exhausted(),
+        attempt: Attempt {
+            tracking_id: lease.tracking_id,
+            attempt: lease.attempt,
+        },
+        url: lease.order.url,
+        device: lease.order.device,
+        network: lease.order.network,
+        location: lease.order.location,
+        runs: lease.runs,
+        heartbeat_ms: ms(desk.heartbeat_every()),
+        lease_ms: ms(desk.lease_for()),
+    });
+    answer::data(LeaseAnswer { job, drain })
+}
+
+/// `POST /agent/v1/heartbeat`
+pub(crate) async fn heartbeat(
+    State(service): State<Shared>,
+    caller: AgentCaller,
+    Message(said): Message<Heartbeat>,
+) -> Result<Response, Failure> {
+    let desk = &super::of(&service)?.desk;
+    let sighting = caller.sighting(said.agent)?;
+    desk.see(&sighting).await?;
+    let hold = match held(&service, &caller, &said.attempt).await? {
+        Some(lease) => desk.heartbeat(&lease).await?,
+        None => Kept::Lost,
+    };
+    Ok(standing(hold))
+}
+
+/// `POST /agent/v1/progress`
+pub(crate) async fn progress(
+    State(service): State<Shared>,
+    caller: AgentCaller,
+    Message(said): Message<Progress>,
+) -> Result<Response, Failure> {
+    let hold = match held(&service, &caller, &said.attempt).await? {
+        Some(lease) => {
+            let desk = &super::of(&service)?.desk;
+            desk.reached(&lease.tracking_id, said.phase);
+            Kept::Held
+        }
+        None => Kept::Lost,
+    };
+    Ok(standing(hold))
+}
+
+/// `POST /agent/v1/finish`: once more by the attempt that has finished is as good as the first time,
+/// whose answer may have been lost.
+pub(crate) async fn finish(
+    State(service): State<Shared>,
+    caller: AgentCaller,
+    Whole(said): Whole<Finish<Report>>,
+) -> Result<Response, Failure> {
+    let Attempt {
+        tracking_id,
+        attempt,
+    } = &said.attempt;
+    if said.report.format > FORMAT {
+        return Err(Failure::InvalidBody);
+    }
+    let stands = caller.standing(&service, tracking_id, *attempt).await?;
+    let desk = &super::of(&service)?.desk;
+    let hold = match stands {
+        Stands::Held(lease) => desk.finish(&lease, said.report).await?,
+        Stands::Finished => Kept::Held,
+        Stands::Lost => Kept::Lost,
+    };
+    Ok(standing(hold))
+}
+
+/// `POST /agent/v1/return`
+pub(crate) async fn give_back(
+    State(service): State<Shared>,
+    caller: AgentCaller,
+    Message(said): Message<Return>,
+) -> Result<Response, Failure> {
+    let why = match said.why {
+        Why::Fault => HandBack::Fault,
+        Why::Drained => HandBack::Drained,
+    };
+    let hold = match held(&service, &caller, &said.attempt).await? {
+        Some(lease) => super::of(&service)?.desk.hand_back(&lease, why).await?,
+        None => Kept::Lost,
+    };
+    Ok(standing(hold))
+}
+
+async fn held(
+    service: &Shared,
+    caller: &AgentCaller,
+    attempt: &Attempt,
+) -> Result<Option<Lease>, Failure> {
+    caller
+        .held(service, &attempt.tracking_id, attempt.attempt)
+        .await
+}
+
+fn standing(hold: Kept) -> Response {
+    let hold = match hold {
+        Kept::Held => Hold::Held,
+        Kept::Lost => Hold::Lost,
+    };
+    answer::data(Standing { hold })
+}
+
+/// A message of ours: small, and soon here.
+pub(crate) struct Message<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Message<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &Shared) -> Result<Self, Failure> {
+        let limits = &service.app.limits;
+        let text = order::read(request.into_body(), limits.body_bytes, limits.body_read).await?;
+        read(&text).map(Self)
+    }
+}
+
+/// A message with a report in it.
+pub(crate) struct Whole<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Whole<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+        let text = order::read(request.into_body(), REPORT_BYTES, REPORT_WITHIN).await?;
+        read(&text).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(text).map_err(|_| Failure::InvalidBody)
+}
+
+fn ms(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}

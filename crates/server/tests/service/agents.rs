@@ -1,0 +1,491 @@
+//! Agents elsewhere, as the wire has them.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use plumbline_engine::report::Report;
+use plumbline_server::Beside;
+use plumbline_store::{AgentStore, AgentToken, Lease, Store};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    logs,
+    rig::{Ask, EVIDENCE_BYTES, NOW, Reply, Rig, failure, get, post, put},
+};
+
+/// An agent's process, at a place.
+#[derive(Clone)]
+struct Agent {
+    token: String,
+    location: &'static str,
+}
+
+impl Agent {
+    async fn new(rig: &Rig, name: &str, location: &'static str) -> Self {
+        let token = AgentToken::generate().unwrap();
+        let key = token.key();
+        let added = rig.store.add_agent(name, key.id(), key.digest(), NOW);
+        added.await.unwrap();
+        Self {
+            token: token.reveal(),
+            location,
+        }
+    }
+
+    fn dress(&self, ask: Ask) -> Ask {
+        ask.header("Authorization", &format!("Bearer {}", self.token))
+            .header("X-Plumbline-Protocol", "1")
+    }
+
+    fn announcement(&self) -> Value {
+        json!({
+            "process": "p1", "location": self.location, "chromium": "Chrome/1.2.3.4",
+            "hostIndex": 1234.5, "slots": 2, "version": "0.1.0",
+        })
+    }
+
+    async fn say(&self, rig: &Rig, step: &str, message: &Value) -> Reply {
+        let ask = post(&format!("/agent/v1/{step}"), message.to_string());
+        rig.ask(&self.dress(ask)).await
+    }
+
+    async fn said(&self, rig: &Rig, step: &str, message: &Value) -> Value {
+        let reply = self.say(rig, step, message).await;
+        assert_eq!(reply.status, 200, "{step}: {}", reply.text());
+        assert_eq!(reply.header("x-plumbline-protocol"), Some("1"));
+        reply.json()["data"].clone()
+    }
+
+    async fn ask_for_work(&self, rig: &Rig, slot: u32, wait_ms: u64) -> Value {
+        let asked = json!({ "agent": self.announcement(), "slot": slot, "waitMs": wait_ms });
+        self.said(rig, "lease", &asked).await
+    }
+
+    /// The job that a slot gets, which there must be.
+    async fn lease(&self, rig: &Rig, slot: u32) -> Value {
+        let job = self.ask_for_work(rig, slot, 0).await["job"].clone();
+        assert!(job.is_object(), "{job}");
+        job
+    }
+
+    async fn hold(&self, rig: &Rig, step: &str, job: &Value, more: Value) -> Value {
+        let mut message = json!({ "trackingId": job["trackingId"], "attempt": job["attempt"] });
+        let members = message.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        self.said(rig, step, &message).await["hold"].clone()
+    }
+
+    async fn heartbeat(&self, rig: &Rig, job: &Value) -> Value {
+        let more = json!({ "agent": self.announcement() });
+        self.hold(rig, "heartbeat", job, more).await
+    }
+
+    async fn finish(&self, rig: &Rig, job: &Value) -> Value {
+        self.hold(rig, "finish", job, json!({ "report": report() }))
+            .await
+    }
+
+    fn evidence(&self, job: &Value, kind: &str, query: &str) -> String {
+        let id = job["trackingId"].as_str().unwrap();
+        format!("/agent/v1/evidence/{id}/{}/{kind}{query}", job["attempt"])
+    }
+
+    fn upload(&self, job: &Value, offset: usize, sent: &[u8], whole: &[u8]) -> Ask {
+        let digest = Sha256::digest(whole);
+        let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let query = format!("?offset={offset}&bytes={}&sha256={sha256}", whole.len());
+        let path = self.evidence(job, "bundle", &query);
+        self.dress(put(&path, sent))
+    }
+}
+
+fn report() -> Value {
+    json!({
+        "format": 1,
+        "requestedUrl": "https://example.com/",
+        "finalUrl": "https://example.com/",
+        "conditions": {
+            "device": { "id": "mobile", "name": "Mobile", "mode": "mobile" },
+            "network": { "id": "normal4g", "name": "4G", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
+            "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
+            "cpu": { "rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null },
+        },
+        "scores": { "performance": 97 },
+        "metrics": null, "error": null, "document": null, "browser": null,
+    })
+}
+
+#[tokio::test]
+async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let nothing = agent.ask_for_work(&rig, 0, 0).await;
+    assert_eq!(nothing, json!({ "job": null, "drain": false }));
+
+    let tracking_id = rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    assert_eq!(
+        job,
+        json!({
+            "trackingId": tracking_id, "attempt": 1, "url": "https://example.com/",
+            "device": "mobile", "network": "normal4g", "location": "eu", "runs": 1,
+            "exhausted": false, "heartbeatMs": 7500, "leaseMs": 30000,
+        })
+    );
+    assert_eq!(agent.heartbeat(&rig, &job).await, "held");
+    let progress = agent.hold(&rig, "progress", &job, json!({ "phase": "loading" }));
+    assert_eq!(progress.await, "held");
+
+    let bundle = b"what was seen".repeat(1000);
+    let kept = rig.ask(&agent.upload(&job, 0, &bundle, &bundle)).await;
+    let complete = json!({ "hold": "held", "received": bundle.len(), "complete": true });
+    assert_eq!(kept.json()["data"], complete);
+    assert_eq!(agent.finish(&rig, &job).await, "held");
+
+    let status = rig
+        .ask(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
+        .await
+        .json();
+    assert_eq!(status["data"]["status"], "completed");
+    let audit_id = status["data"]["auditId"].as_str().unwrap();
+    assert_eq!(rig.blob("bundles", audit_id), Some(bundle));
+    let data = rig
+        .ask(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
+        .await;
+    assert_eq!(data.json()["data"]["labData"]["performance"], 97);
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
+async fn only_a_token_that_is_valid_is_served_and_it_is_never_logged() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 });
+    let unauthorized = failure("Unauthorized");
+    let wrong = AgentToken::generate().unwrap().reveal();
+    for token in [wrong.as_str(), rig.key.as_str(), "", "pla_x_y"] {
+        let other = Agent {
+            token: token.to_owned(),
+            ..agent.clone()
+        };
+        let reply = other.say(&rig, "lease", &asked).await;
+        assert_eq!((reply.status, reply.json()), (401, unauthorized.clone()));
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+    }
+    agent.ask_for_work(&rig, 0, 0).await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    rig.store.revoke_agent("frankfurt", NOW).await.unwrap();
+    assert_eq!(agent.say(&rig, "lease", &asked).await.status, 401);
+    let finish = json!({ "trackingId": job["trackingId"], "attempt": 1, "report": report() });
+    assert_eq!(agent.say(&rig, "finish", &finish).await.status, 401);
+    let log = logs::said();
+    assert!(log.contains("/agent/v1/lease"));
+    for secret in [&agent.token, &wrong, &rig.key] {
+        assert!(!log.contains(secret.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn who_speaks_another_protocol_is_told_which_is_spoken_here() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 }).to_string();
+    let bearer = format!("Bearer {}", agent.token);
+    for version in [None, Some("2"), Some("one"), Some("")] {
+        let mut ask = post("/agent/v1/lease", asked.clone()).header("Authorization", &bearer);
+        if let Some(version) = version {
+            ask = ask.header("X-Plumbline-Protocol", version);
+        }
+        let reply = rig.ask(&ask).await;
+        assert_eq!(reply.status, 400, "{version:?}");
+        let message = reply.json()["message"].to_string();
+        assert!(message.contains("agent protocol 1"), "{message}");
+        assert_eq!(reply.header("x-plumbline-protocol"), Some("1"));
+    }
+}
+
+#[tokio::test]
+async fn a_late_result_is_refused_at_every_step() {
+    let rig = Rig::new().await;
+    let late = Agent::new(&rig, "late", "eu").await;
+    let other = Agent::new(&rig, "other", "eu").await;
+    rig.start().await;
+    let first = late.lease(&rig, 0).await;
+    let bundle = b"evidence".repeat(10);
+    let begun = rig
+        .ask(&late.upload(&first, 0, &bundle[..8], &bundle))
+        .await;
+    assert_eq!(begun.json()["data"]["received"], 8);
+
+    rig.clock.fetch_add(30_001, Ordering::SeqCst);
+    let second = other.lease(&rig, 0).await;
+    assert_eq!(second["attempt"], 2);
+    assert_eq!(late.heartbeat(&rig, &first).await, "lost");
+    let phase = json!({ "phase": "judging" });
+    assert_eq!(late.hold(&rig, "progress", &first, phase).await, "lost");
+    let rest = rig
+        .ask(&late.upload(&first, 8, &bundle[8..], &bundle))
+        .await;
+    assert_eq!(rest.json()["data"]["hold"], "lost");
+    assert_eq!(late.finish(&rig, &first).await, "lost");
+    for why in ["fault", "drained"] {
+        let given = late.hold(&rig, "return", &first, json!({ "why": why }));
+        assert_eq!(given.await, "lost");
+    }
+
+    assert_eq!(other.heartbeat(&rig, &second).await, "held");
+    assert_eq!(other.finish(&rig, &second).await, "held");
+    assert_eq!(late.finish(&rig, &first).await, "lost");
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
+async fn a_lease_is_its_agents_alone() {
+    let rig = Rig::new().await;
+    let owner = Agent::new(&rig, "owner", "eu").await;
+    let thief = Agent::new(&rig, "thief", "eu").await;
+    rig.start().await;
+    let job = owner.lease(&rig, 0).await;
+    assert_eq!(thief.heartbeat(&rig, &job).await, "lost");
+    assert_eq!(thief.finish(&rig, &job).await, "lost");
+    let back = thief.hold(&rig, "return", &job, json!({ "why": "fault" }));
+    assert_eq!(back.await, "lost");
+    assert_eq!(owner.finish(&rig, &job).await, "held");
+}
+
+#[tokio::test]
+async fn who_did_not_hear_the_answer_may_finish_again() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    assert_eq!(agent.finish(&rig, &job).await, "held");
+    assert_eq!(agent.finish(&rig, &job).await, "held");
+    let figures = rig.ask_for_text(&get("/metrics")).await;
+    let once = "plumbline_audits_finished_total{outcome=\"measured\"} 1\n";
+    assert!(figures.text().contains(once));
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
+async fn an_audit_that_was_given_but_never_heard_of_goes_back_when_its_slot_asks_again() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let unheard = rig.start().await;
+    agent.lease(&rig, 0).await;
+    let nothing = agent.ask_for_work(&rig, 1, 0).await;
+    assert_eq!(
+        nothing["job"],
+        Value::Null,
+        "another slot's work is its own"
+    );
+    let again = agent.lease(&rig, 0).await;
+    assert_eq!(again["trackingId"], unheard.as_str());
+    assert_eq!(again["attempt"], 2);
+    let queue = rig.store.queue(1).await.unwrap();
+    assert_eq!(queue[0].faults, 0);
+
+    let leaving = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
+    agent.said(&rig, "lease", &leaving).await;
+    assert_eq!(rig.store.queue_depth().await.unwrap().waiting, 1);
+}
+
+#[tokio::test]
+async fn an_upload_that_broke_off_goes_on_where_it_ended() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    let bundle: Vec<u8> = (0..100_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+
+    let request = agent.upload(&job, 0, &bundle, &bundle).bytes();
+    let mut broken = rig.connect().await;
+    broken.write(&request[..request.len() - 40_000]).await;
+    broken.end().await;
+    drop(broken);
+    let ask = agent.dress(get(&agent.evidence(&job, "bundle", "")));
+    let mut received = 0;
+    // Until the service has noticed that nothing more comes.
+    while received == 0 {
+        let reply = rig.ask(&ask).await.json();
+        received = reply["data"]["received"].as_u64().unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(received, 60_000);
+    for offset in [0, 59_999, 60_001] {
+        let elsewhere = agent.upload(&job, offset, &bundle[offset..], &bundle);
+        assert_eq!(rig.ask(&elsewhere).await.status, 409);
+    }
+    let rest = agent.upload(&job, 60_000, &bundle[60_000..], &bundle);
+    assert_eq!(rig.ask(&rest).await.json()["data"]["complete"], true);
+    let lease = rig.store.running(None).await.unwrap().remove(0);
+    assert_eq!(rig.blob("bundles", &lease.audit_id), Some(bundle));
+}
+
+#[tokio::test]
+async fn a_corrupt_upload_is_refused_and_may_be_sent_again() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    let (bundle, damaged) = (b"evidence".repeat(100), b"evidense".repeat(100));
+    let refused = rig.ask(&agent.upload(&job, 0, &damaged, &bundle)).await;
+    assert_eq!(refused.status, 422);
+    let lease = rig.store.running(None).await.unwrap().remove(0);
+    assert_eq!(rig.blob("bundles", &lease.audit_id), None);
+    let again = rig.ask(&agent.upload(&job, 0, &bundle, &bundle)).await;
+    assert_eq!(again.json()["data"]["complete"], true);
+    assert_eq!(rig.blob("bundles", &lease.audit_id), Some(bundle));
+}
+
+#[tokio::test]
+async fn an_upload_has_a_size_a_digest_and_a_kind() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    let put = |kind: &str, query: &str| agent.dress(put(&agent.evidence(&job, kind, query), "x"));
+    let digest = "0".repeat(64);
+    let too_large = format!("?offset=0&bytes={}&sha256={digest}", EVIDENCE_BYTES + 1);
+    let one = format!("?offset=0&bytes=1&sha256={digest}");
+    let none = format!("?offset=0&bytes=0&sha256={digest}");
+    for (kind, query, status) in [
+        ("bundle", too_large.as_str(), 413),
+        ("bundle", none.as_str(), 413),
+        ("secrets", one.as_str(), 404),
+        ("bundle", "", 400),
+        ("bundle", "?offset=-1&bytes=1&sha256=00", 400),
+        ("bundle", "?offset=0&bytes=1&sha256=00", 400),
+    ] {
+        let reply = rig.ask(&put(kind, query)).await;
+        assert_eq!(reply.status, status, "{kind} {query}");
+    }
+}
+
+#[tokio::test]
+async fn a_drained_agent_finishes_what_it_has_and_gets_nothing_new() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    rig.start().await;
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    rig.store.drain_agent("frankfurt", true, NOW).await.unwrap();
+    let told = agent.ask_for_work(&rig, 1, 5_000).await;
+    assert_eq!(told, json!({ "job": null, "drain": true }));
+    assert_eq!(agent.heartbeat(&rig, &job).await, "held");
+    assert_eq!(agent.finish(&rig, &job).await, "held");
+    let resume = rig.store.drain_agent("frankfurt", false, NOW);
+    resume.await.unwrap();
+    agent.lease(&rig, 0).await;
+}
+
+#[tokio::test]
+async fn an_audit_is_done_where_somebody_stands_and_simulated_where_nobody_does() {
+    let rig = Rig::new().await;
+    let europe = Agent::new(&rig, "frankfurt", "eu").await;
+    let texas = Agent::new(&rig, "dallas", "us-tx").await;
+    // Alone, it takes all there is.
+    rig.start().await;
+    let simulated = texas.lease(&rig, 0).await;
+    assert_eq!(simulated["location"], "eu");
+    texas.finish(&rig, &simulated).await;
+
+    europe.ask_for_work(&rig, 0, 0).await;
+    rig.start().await;
+    let nothing = texas.ask_for_work(&rig, 0, 0).await;
+    assert_eq!(nothing["job"], Value::Null, "somebody stands there now");
+    let real = europe.lease(&rig, 0).await;
+    europe.finish(&rig, &real).await;
+    let seen = rig.store.sightings(NOW).await.unwrap();
+    let places: Vec<_> = seen.iter().map(|seen| seen.location.as_str()).collect();
+    assert_eq!(places.len(), 2);
+    assert!(places.contains(&"eu") && places.contains(&"us-tx"));
+}
+
+#[tokio::test]
+async fn nothing_is_simulated_where_the_operator_does_not_allow_it() {
+    let rig = Rig::with_desk(|desk| desk.simulate = false).await;
+    let texas = Agent::new(&rig, "dallas", "us-tx").await;
+    rig.start().await;
+    let nothing = texas.ask_for_work(&rig, 0, 0).await;
+    assert_eq!(nothing["job"], Value::Null);
+    let europe = Agent::new(&rig, "frankfurt", "eu").await;
+    europe.lease(&rig, 0).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_work_is_woken_by_it() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 30_000 });
+    let ask = agent.dress(post("/agent/v1/lease", asked.to_string()));
+    let mut waiting = rig.connect().await;
+    waiting.write(&ask.bytes()).await;
+    let tracking_id = rig.start().await;
+    let answer = tokio::time::timeout(Duration::from_secs(20), waiting.reply_to("POST"));
+    let answer = answer.await.unwrap().json();
+    assert_eq!(answer["data"]["job"]["trackingId"], tracking_id.as_str());
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let with = |name: &str, value: Value| {
+        let mut announcement = agent.announcement();
+        announcement[name] = value;
+        json!({ "agent": announcement, "slot": 0, "waitMs": 0 })
+    };
+    for (message, status) in [
+        (with("process", json!("")), 400),
+        (with("process", json!("../x")), 400),
+        (with("process", json!("x".repeat(101))), 400),
+        (with("chromium", json!("a\u{7}")), 400),
+        (with("slots", json!(-1)), 400),
+        (with("location", json!("the-moon")), 406),
+        (json!([]), 400),
+        (json!({}), 400),
+    ] {
+        let reply = agent.say(&rig, "lease", &message).await;
+        assert_eq!(reply.status, status, "{message}");
+    }
+    rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    let mut newer = report();
+    newer["format"] = json!(99);
+    for wrong in [json!({}), json!("report"), newer] {
+        let finish = json!({ "trackingId": job["trackingId"], "attempt": 1, "report": wrong });
+        assert_eq!(agent.say(&rig, "finish", &finish).await.status, 400);
+    }
+    assert_eq!(agent.heartbeat(&rig, &job).await, "held");
+}
+
+#[tokio::test]
+async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
+    struct Note;
+    impl Beside for Note {
+        fn leased(&self, lease: &Lease) {
+            tracing::info!(audit = lease.tracking_id, "asking beside");
+        }
+        fn finishing(&self, lease: &Lease, report: &mut Report) {
+            report
+                .warnings
+                .push(format!("beside {}", lease.tracking_id));
+        }
+    }
+    let rig = Rig::with_desk(|desk| desk.beside.push(Arc::new(Note))).await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    let tracking_id = rig.start().await;
+    let job = agent.lease(&rig, 0).await;
+    assert!(logs::said().contains("asking beside"));
+    agent.finish(&rig, &job).await;
+    let queried = rig.store.status(&rig.account_id, &tracking_id).await;
+    let audit_id = queried.unwrap().unwrap().audit_id;
+    let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();
+    let report: Value = serde_json::from_str(&stored.unwrap().report).unwrap();
+    assert_eq!(report["warnings"], json!([format!("beside {tracking_id}")]));
+}

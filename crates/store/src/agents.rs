@@ -1,0 +1,146 @@
+use async_trait::async_trait;
+
+use crate::{Key, KeyDigest, Lease, StoreError, Timestamp};
+
+/// What agents outside the server's process need: their tokens, who was seen, who holds what.
+///
+/// The rules of [`crate::Store`] hold here too.
+#[async_trait]
+pub trait AgentStore: Send + Sync + 'static {
+    /// A name that another agent has, which is not revoked, is a [`StoreError::InUse`].
+    async fn add_agent(
+        &self,
+        name: &str,
+        token_id: &str,
+        digest: KeyDigest,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// By the id of its token.
+    async fn agent(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError>;
+
+    /// All there ever were, by name, the newest of a name last.
+    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError>;
+
+    /// From now on the agent of this name is refused; its name is free again.
+    async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Whether the agent of this name may get new work; a second drain keeps the first's time.
+    async fn drain_agent(
+        &self,
+        name: &str,
+        drained: bool,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Notes what a process says about itself, in place of what it said before. Who has not been
+    /// seen for a day is forgotten.
+    async fn see(&self, sighting: Sighting) -> Result<(), StoreError>;
+
+    /// Who was seen at `since` or later, by process.
+    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError>;
+
+    /// Where those stand who were seen at `since` or later and may get work, each place once.
+    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError>;
+
+    /// A process that is known to be gone is no longer seen. Returns how many there were whose
+    /// name starts with the prefix.
+    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError>;
+
+    /// What became of one attempt.
+    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError>;
+
+    /// All that runs, or only what this owner holds, in the order of acceptance.
+    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError>;
+}
+
+/// An agent as stored: never the token itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRecord {
+    /// The id of its token.
+    pub id: String,
+    pub name: String,
+    pub digest: KeyDigest,
+    pub created_at: Timestamp,
+    pub revoked_at: Option<Timestamp>,
+    pub drained_at: Option<Timestamp>,
+}
+
+/// A running agent, as it was seen last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sighting {
+    /// Begins the owner of each of its leases.
+    pub process: String,
+    /// None for an agent inside a server.
+    pub agent_id: Option<String>,
+    /// Where it really stands.
+    pub location: String,
+    pub chromium: String,
+    /// Its host's speed, unthrottled, on Lighthouse's BenchmarkIndex scale.
+    pub host_index: Option<f64>,
+    pub slots: u32,
+    pub version: String,
+    pub seen_at: Timestamp,
+}
+
+/// How long a sighting is kept.
+pub const SIGHTING_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What became of one attempt at an audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It runs, and nobody else has taken over.
+    Held(Lease),
+    /// It is the one that finished the audit.
+    Finished,
+    /// Taken over, handed back, or never there.
+    Lost,
+}
+
+/// `pla_<id>_<secret>`: what an agent proves itself with. As a [`Key`] in everything but its
+/// letters, so that neither is taken for the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentToken(Key);
+
+const PREFIX: &str = "pla";
+
+impl AgentToken {
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        Key::generate().map(Self)
+    }
+
+    /// `None` when it cannot be a token at all.
+    pub fn parse(text: &str) -> Option<Self> {
+        Key::parse_as(PREFIX, text).map(Self)
+    }
+
+    pub fn key(&self) -> &Key {
+        &self.0
+    }
+
+    /// The whole token: for showing it once, to who created it.
+    pub fn reveal(&self) -> String {
+        self.0.reveal_as(PREFIX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_no_key_and_a_key_no_token() {
+        let token = AgentToken::generate().unwrap();
+        assert_eq!(AgentToken::parse(&token.reveal()), Some(token.clone()));
+        assert_eq!(Key::parse(&token.reveal()), None);
+        assert_eq!(AgentToken::parse(&token.key().reveal()), None);
+    }
+
+    #[test]
+    fn a_debug_print_withholds_the_secret() {
+        let token = AgentToken::generate().unwrap();
+        let shown = token.reveal();
+        let secret = shown.rsplit('_').next().unwrap();
+        assert!(!format!("{token:?}").contains(secret));
+    }
+}

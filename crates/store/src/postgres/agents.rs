@@ -1,0 +1,292 @@
+//! Agents: tokens, sightings, and who holds what.
+
+use async_trait::async_trait;
+use tokio_postgres::Row;
+
+use super::bells::Rings;
+use super::connect::{change, row, rows};
+use super::{PostgresStore, audits, digest, small};
+use crate::{
+    AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing, StoreError,
+    Timestamp,
+};
+
+macro_rules! select_agents {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, name, digest, created_at, revoked_at, drained_at FROM agents ",
+            $tail
+        )
+    };
+}
+
+macro_rules! select_leases {
+    ($tail:literal) => {
+        concat!(
+            "SELECT tracking_id, audit_id, attempt, lease_owner, lease_expires_at,
+                    url, device, network, location, runs, faults, state
+             FROM audits ",
+            $tail
+        )
+    };
+}
+
+#[async_trait]
+impl AgentStore for PostgresStore {
+    async fn add_agent(
+        &self,
+        name: &str,
+        token_id: &str,
+        digest: KeyDigest,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (name, token_id) = (name.to_owned(), token_id.to_owned());
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                let added = change(
+                    db,
+                    "INSERT INTO agents (id, name, digest, created_at) VALUES ($1, $2, $3, $4)
+                     ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING",
+                    &[&token_id, &name, &digest.0.as_slice(), &now.0],
+                )
+                .await?;
+                match added {
+                    0 => Err(StoreError::InUse("agent's name")),
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+
+    async fn agent(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
+        let token_id = token_id.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = row(db, select_agents!("WHERE id = $1"), &[&token_id]).await?;
+                found.as_ref().map(agent).transpose()
+            })
+        })
+        .await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
+        self.read(|db| {
+            Box::pin(async move {
+                let found = rows(db, select_agents!("ORDER BY name, created_at, id"), &[]).await?;
+                found.iter().map(agent).collect()
+            })
+        })
+        .await
+    }
+
+    async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                let changed = change(
+                    db,
+                    "UPDATE agents SET revoked_at = $1 WHERE name = $2 AND revoked_at IS NULL",
+                    &[&now.0, &name],
+                )
+                .await?;
+                there_was(changed)
+            })
+        })
+        .await
+    }
+
+    async fn drain_agent(
+        &self,
+        name: &str,
+        drained: bool,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                let changed = change(
+                    db,
+                    "UPDATE agents SET drained_at = CASE WHEN $1 THEN coalesce(drained_at, $2) END
+                     WHERE name = $3 AND revoked_at IS NULL",
+                    &[&drained, &now.0, &name],
+                )
+                .await?;
+                there_was(changed)
+            })
+        })
+        .await
+    }
+
+    async fn see(&self, sighting: Sighting) -> Result<(), StoreError> {
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                let kept_since = sighting.seen_at.0.saturating_sub(SIGHTING_KEPT_MS);
+                change(
+                    db,
+                    "DELETE FROM sightings WHERE process IN (
+                         SELECT process FROM sightings WHERE seen_at < $1 FOR UPDATE SKIP LOCKED)",
+                    &[&kept_since],
+                )
+                .await?;
+                change(
+                    db,
+                    "INSERT INTO sightings (process, agent_id, location, chromium, host_index,
+                                            slots, version, seen_at)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                     ON CONFLICT (process) DO UPDATE SET
+                         agent_id = excluded.agent_id, location = excluded.location,
+                         chromium = excluded.chromium, host_index = excluded.host_index,
+                         slots = excluded.slots, version = excluded.version,
+                         seen_at = excluded.seen_at",
+                    &[
+                        &sighting.process,
+                        &sighting.agent_id,
+                        &sighting.location,
+                        &sighting.chromium,
+                        &sighting.host_index,
+                        &i64::from(sighting.slots),
+                        &sighting.version,
+                        &sighting.seen_at.0,
+                    ],
+                )
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError> {
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = rows(
+                    db,
+                    "SELECT process, agent_id, location, chromium, host_index, slots, version,
+                            seen_at
+                     FROM sightings WHERE seen_at >= $1 ORDER BY process",
+                    &[&since.0],
+                )
+                .await?;
+                found.iter().map(sighting).collect()
+            })
+        })
+        .await
+    }
+
+    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = rows(
+                    db,
+                    "SELECT DISTINCT sightings.location FROM sightings
+                     LEFT JOIN agents ON agents.id = sightings.agent_id
+                     WHERE sightings.seen_at >= $1 AND agents.revoked_at IS NULL
+                           AND agents.drained_at IS NULL
+                     ORDER BY sightings.location",
+                    &[&since.0],
+                )
+                .await?;
+                found.iter().map(|row| Ok(row.try_get(0)?)).collect()
+            })
+        })
+        .await
+    }
+
+    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError> {
+        let prefix = process_prefix.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                let sql = "DELETE FROM sightings WHERE starts_with(process, $1)";
+                change(db, sql, &[&prefix]).await
+            })
+        })
+        .await
+    }
+
+    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError> {
+        let tracking_id = tracking_id.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let sql = select_leases!("WHERE tracking_id = $1 AND attempt = $2");
+                let found = row(db, sql, &[&tracking_id, &i64::from(attempt)]).await?;
+                let Some(found) = found else {
+                    return Ok(Standing::Lost);
+                };
+                match found.try_get(11)? {
+                    "running" => lease(&found).map(Standing::Held),
+                    "completed" => Ok(Standing::Finished),
+                    _ => Ok(Standing::Lost),
+                }
+            })
+        })
+        .await
+    }
+
+    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError> {
+        let owner = owner.map(str::to_owned);
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = match &owner {
+                    Some(owner) => {
+                        let sql = select_leases!(
+                            "WHERE state = 'running' AND lease_owner = $1 ORDER BY position"
+                        );
+                        rows(db, sql, &[owner]).await?
+                    }
+                    None => {
+                        let sql = select_leases!("WHERE state = 'running' ORDER BY position");
+                        rows(db, sql, &[]).await?
+                    }
+                };
+                found.iter().map(lease).collect()
+            })
+        })
+        .await
+    }
+}
+
+fn there_was(changed: u64) -> Result<(), StoreError> {
+    match changed {
+        0 => Err(StoreError::NotFound("agent")),
+        _ => Ok(()),
+    }
+}
+
+fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
+    Ok(AgentRecord {
+        id: row.try_get(0)?,
+        name: row.try_get(1)?,
+        digest: KeyDigest(digest(row, 2)?),
+        created_at: Timestamp(row.try_get(3)?),
+        revoked_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
+        drained_at: row.try_get::<_, Option<i64>>(5)?.map(Timestamp),
+    })
+}
+
+fn sighting(row: &Row) -> Result<Sighting, StoreError> {
+    Ok(Sighting {
+        process: row.try_get(0)?,
+        agent_id: row.try_get(1)?,
+        location: row.try_get(2)?,
+        chromium: row.try_get(3)?,
+        host_index: row.try_get(4)?,
+        slots: small(row, 5)?,
+        version: row.try_get(6)?,
+        seen_at: Timestamp(row.try_get(7)?),
+    })
+}
+
+/// Of a running audit.
+fn lease(row: &Row) -> Result<Lease, StoreError> {
+    Ok(Lease {
+        tracking_id: row.try_get(0)?,
+        audit_id: row.try_get(1)?,
+        attempt: small(row, 2)?,
+        owner: row.try_get(3)?,
+        expires_at: Timestamp(row.try_get(4)?),
+        order: audits::order(row, 5)?,
+        runs: small(row, 9)?,
+        faults: small(row, 10)?,
+    })
+}

@@ -1,0 +1,220 @@
+//! Sessions, shared reports and recent audits.
+
+use async_trait::async_trait;
+use tokio_postgres::Row;
+
+use super::bells::Rings;
+use super::connect::{change, row, rows};
+use super::{PostgresStore, accounts, audits};
+use crate::{
+    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, StoreError, StoredReport, Timestamp,
+};
+
+#[async_trait]
+impl PageStore for PostgresStore {
+    async fn open_session(
+        &self,
+        session: KeyDigest,
+        key_id: &str,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let key_id = key_id.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                change(db, "DELETE FROM sessions WHERE expires_at <= $1", &[&now.0]).await?;
+                change(
+                    db,
+                    "INSERT INTO sessions (digest, key_id, expires_at) VALUES ($1, $2, $3)",
+                    &[&session.0.as_slice(), &key_id, &expires_at.0],
+                )
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn session(
+        &self,
+        session: KeyDigest,
+        now: Timestamp,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = row(
+                    db,
+                    "SELECT key_id FROM sessions WHERE digest = $1 AND expires_at > $2",
+                    &[&session.0.as_slice(), &now.0],
+                )
+                .await?;
+                match found {
+                    Some(row) => accounts::key(db, row.try_get(0)?).await,
+                    None => Ok(None),
+                }
+            })
+        })
+        .await
+    }
+
+    async fn close_session(&self, session: KeyDigest) -> Result<(), StoreError> {
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                change(
+                    db,
+                    "DELETE FROM sessions WHERE digest = $1",
+                    &[&session.0.as_slice()],
+                )
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn share(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+        token: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        let token = token.map(str::to_owned);
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                // Locked, so that of two at once the second finds what the first has left.
+                let reported = row(
+                    db,
+                    "SELECT audits.position FROM audits
+                     JOIN reports ON reports.position = audits.position
+                     WHERE audits.audit_id = $1 AND audits.account_id = $2 FOR UPDATE OF audits",
+                    &[&audit_id, &account_id],
+                )
+                .await?;
+                let Some(reported) = reported else {
+                    return Err(StoreError::NotFound("report"));
+                };
+                let position: i64 = reported.try_get(0)?;
+                change(db, "DELETE FROM shares WHERE position = $1", &[&position]).await?;
+                if let Some(token) = &token {
+                    change(
+                        db,
+                        "INSERT INTO shares (position, token, shared_at) VALUES ($1, $2, $3)",
+                        &[&position, token, &now.0],
+                    )
+                    .await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn share_token(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = row(
+                    db,
+                    "SELECT shares.token FROM audits
+                     JOIN shares ON shares.position = audits.position
+                     WHERE audits.audit_id = $1 AND audits.account_id = $2",
+                    &[&audit_id, &account_id],
+                )
+                .await?;
+                Ok(found.map(|row| row.try_get(0)).transpose()?)
+            })
+        })
+        .await
+    }
+
+    async fn shared_report(&self, token: &str) -> Result<Option<StoredReport>, StoreError> {
+        let token = token.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = row(
+                    db,
+                    "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device,
+                            audits.network, audits.location, audits.finished_at,
+                            audits.error_code, audits.error_message, reports.report
+                     FROM shares JOIN audits ON audits.position = shares.position
+                     JOIN reports ON reports.position = shares.position
+                     WHERE shares.token = $1",
+                    &[&token],
+                )
+                .await?;
+                found.as_ref().map(audits::stored_report).transpose()
+            })
+        })
+        .await
+    }
+
+    async fn recent(
+        &self,
+        account_id: &str,
+        url: Option<&str>,
+        at_most: u32,
+    ) -> Result<Vec<RecentAudit>, StoreError> {
+        const COLUMNS: &str =
+            "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
+                    coalesce(audits.finished_at, audits.accepted_at), reports.report
+             FROM audits LEFT JOIN reports ON reports.position = audits.position
+             WHERE audits.account_id = $1";
+        const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT $2";
+        let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
+        self.read(move |db| {
+            Box::pin(async move {
+                let at_most = i64::from(at_most);
+                let found = match &url {
+                    None => rows(db, &format!("{COLUMNS} {ORDER}"), &[&account_id, &at_most]).await,
+                    Some(url) => {
+                        let sql = format!(
+                            "{COLUMNS} AND md5(audits.url) = md5($3::text) AND audits.url = $3 {ORDER}"
+                        );
+                        rows(db, &sql, &[&account_id, &at_most, url]).await
+                    }
+                };
+                found?.iter().map(recent).collect()
+            })
+        })
+        .await
+    }
+
+    async fn order(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditOrder>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = row(
+                    db,
+                    "SELECT url, device, network, location FROM audits
+                     WHERE tracking_id = $1 AND account_id = $2",
+                    &[&tracking_id, &account_id],
+                )
+                .await?;
+                found.map(|row| audits::order(&row, 0)).transpose()
+            })
+        })
+        .await
+    }
+}
+
+fn recent(row: &Row) -> Result<RecentAudit, StoreError> {
+    let is_completed: bool = row.try_get(2)?;
+    let audit_id: String = row.try_get(1)?;
+    Ok(RecentAudit {
+        tracking_id: row.try_get(0)?,
+        audit_id: is_completed.then_some(audit_id),
+        url: row.try_get(3)?,
+        at: Timestamp(row.try_get(4)?),
+        report: row.try_get(5)?,
+    })
+}

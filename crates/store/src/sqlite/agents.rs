@@ -1,0 +1,273 @@
+//! Agents: tokens, sightings, and who holds what.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::writer::Wakes;
+use super::{SqliteStore, audits};
+use crate::{
+    AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing, StoreError,
+    Timestamp,
+};
+
+const AGENT: &str = "SELECT id, name, digest, created_at, revoked_at, drained_at FROM agents";
+const LEASE: &str = "SELECT tracking_id, audit_id, attempt, lease_owner, lease_expires_at,
+                            url, device, network, location, runs, faults, state
+                     FROM audits";
+
+#[async_trait]
+impl AgentStore for SqliteStore {
+    async fn add_agent(
+        &self,
+        name: &str,
+        token_id: &str,
+        digest: KeyDigest,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (name, token_id) = (name.to_owned(), token_id.to_owned());
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                if named(connection, &name)?.is_some() {
+                    return Err(StoreError::InUse("agent's name"));
+                }
+                connection
+                    .prepare_cached(
+                        "INSERT INTO agents (id, name, digest, created_at) VALUES (?, ?, ?, ?)",
+                    )?
+                    .execute(params![token_id, name, digest.0, now.0])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn agent(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
+        let token_id = token_id.to_owned();
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(&format!("{AGENT} WHERE id = ?"))?
+                    .query_row([&token_id], agent)
+                    .optional()
+            })
+            .await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
+        self.readers
+            .patient(|connection| {
+                let mut statement =
+                    connection.prepare_cached(&format!("{AGENT} ORDER BY name, created_at, id"))?;
+                let rows = statement.query_map([], agent)?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                let id = named(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
+                connection
+                    .prepare_cached("UPDATE agents SET revoked_at = ? WHERE id = ?")?
+                    .execute(params![now.0, id])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn drain_agent(
+        &self,
+        name: &str,
+        drained: bool,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                let id = named(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
+                connection
+                    .prepare_cached(
+                        "UPDATE agents SET drained_at = CASE WHEN ? THEN coalesce(drained_at, ?) END
+                         WHERE id = ?",
+                    )?
+                    .execute(params![drained, now.0, id])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn see(&self, sighting: Sighting) -> Result<(), StoreError> {
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM sightings WHERE seen_at < ?")?
+                    .execute([sighting.seen_at.0.saturating_sub(SIGHTING_KEPT_MS)])?;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO sightings (process, agent_id, location, chromium, host_index,
+                                                slots, version, seen_at)
+                         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                         ON CONFLICT (process) DO UPDATE SET
+                             agent_id = excluded.agent_id, location = excluded.location,
+                             chromium = excluded.chromium, host_index = excluded.host_index,
+                             slots = excluded.slots, version = excluded.version,
+                             seen_at = excluded.seen_at",
+                    )?
+                    .execute(params![
+                        sighting.process,
+                        sighting.agent_id,
+                        sighting.location,
+                        sighting.chromium,
+                        sighting.host_index,
+                        sighting.slots,
+                        sighting.version,
+                        sighting.seen_at.0
+                    ])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError> {
+        self.readers
+            .patient(move |connection| {
+                let mut statement = connection.prepare_cached(
+                    "SELECT process, agent_id, location, chromium, host_index, slots, version,
+                            seen_at
+                     FROM sightings WHERE seen_at >= ? ORDER BY process",
+                )?;
+                let rows = statement.query_map([since.0], |row| {
+                    Ok(Sighting {
+                        process: row.get(0)?,
+                        agent_id: row.get(1)?,
+                        location: row.get(2)?,
+                        chromium: row.get(3)?,
+                        host_index: row.get(4)?,
+                        slots: row.get(5)?,
+                        version: row.get(6)?,
+                        seen_at: Timestamp(row.get(7)?),
+                    })
+                })?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT DISTINCT sightings.location FROM sightings
+                         LEFT JOIN agents ON agents.id = sightings.agent_id
+                         WHERE sightings.seen_at >= ? AND agents.revoked_at IS NULL
+                               AND agents.drained_at IS NULL
+                         ORDER BY sightings.location",
+                    )?
+                    .query_map([since.0], |row| row.get(0))?
+                    .collect()
+            })
+            .await
+    }
+
+    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError> {
+        let prefix = process_prefix.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                let processes = connection
+                    .prepare_cached("SELECT process FROM sightings")?
+                    .query_map([], |row| row.get(0))?
+                    .collect::<Result<Vec<String>, _>>()?;
+                let mut gone = 0;
+                // Compared here and not in SQL, as in `recover`.
+                for process in processes.iter().filter(|name| name.starts_with(&prefix)) {
+                    connection
+                        .prepare_cached("DELETE FROM sightings WHERE process = ?")?
+                        .execute([process])?;
+                    gone += 1;
+                }
+                Ok(gone)
+            })
+            .await
+    }
+
+    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError> {
+        let tracking_id = tracking_id.to_owned();
+        self.readers
+            .quick(move |connection| {
+                let found = connection
+                    .prepare_cached(&format!("{LEASE} WHERE tracking_id = ? AND attempt = ?"))?
+                    .query_row(params![tracking_id, attempt], |row| {
+                        match row.get::<_, String>(11)?.as_str() {
+                            "running" => lease(row).map(Standing::Held),
+                            "completed" => Ok(Standing::Finished),
+                            _ => Ok(Standing::Lost),
+                        }
+                    })
+                    .optional()?;
+                Ok(found.unwrap_or(Standing::Lost))
+            })
+            .await
+    }
+
+    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError> {
+        let Some(owner) = owner.map(str::to_owned) else {
+            return self
+                .readers
+                .patient(|connection| {
+                    let sql = format!(
+                        "{LEASE} INDEXED BY audits_running WHERE state = 'running' ORDER BY position"
+                    );
+                    let mut statement = connection.prepare_cached(&sql)?;
+                    let rows = statement.query_map([], lease)?;
+                    Ok(rows.collect::<Result<_, _>>()?)
+                })
+                .await;
+        };
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "{LEASE} INDEXED BY audits_by_owner
+                         WHERE state = 'running' AND lease_owner = ? ORDER BY position"
+                    ))?
+                    .query_map([&owner], lease)?
+                    .collect()
+            })
+            .await
+    }
+}
+
+/// The id of the agent that has this name now.
+fn named(connection: &Connection, name: &str) -> Result<Option<String>, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT id FROM agents WHERE name = ? AND revoked_at IS NULL")?
+        .query_row([name], |row| row.get(0))
+        .optional()
+}
+
+fn agent(row: &Row<'_>) -> Result<AgentRecord, rusqlite::Error> {
+    Ok(AgentRecord {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        digest: KeyDigest(row.get(2)?),
+        created_at: Timestamp(row.get(3)?),
+        revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+        drained_at: row.get::<_, Option<i64>>(5)?.map(Timestamp),
+    })
+}
+
+/// Of a running audit, as [`LEASE`] selects it.
+fn lease(row: &Row<'_>) -> Result<Lease, rusqlite::Error> {
+    Ok(Lease {
+        tracking_id: row.get(0)?,
+        audit_id: row.get(1)?,
+        attempt: row.get(2)?,
+        owner: row.get(3)?,
+        expires_at: Timestamp(row.get(4)?),
+        order: audits::order(row, 5)?,
+        runs: row.get(9)?,
+        faults: row.get(10)?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Whose turn it is: accounts in turn, single starts before batches.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{INTERACTIVE_IN_A_ROW, Seat, StoreError};
+
+/// What an audit waits behind: those of its account, of the same kind, for the same location.
+pub(super) struct Lane<'a> {
+    pub(super) account_id: &'a str,
+    pub(super) location: &'a str,
+    pub(super) interactive: bool,
+}
+
+impl Lane<'_> {
+    /// Nothing where it is open already.
+    pub(super) fn open(&self, connection: &Connection, position: i64) -> Result<(), StoreError> {
+        connection
+            .prepare_cached(
+                "INSERT INTO lanes (account_id, location, interactive, turn, since)
+                 VALUES (?1, ?2, ?3,
+                         coalesce((SELECT turn FROM turns WHERE account_id = ?1), 0), ?4)
+                 ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                self.account_id,
+                self.location,
+                self.interactive,
+                position
+            ])?;
+        Ok(())
+    }
+
+    /// Something of it was leased: the account goes behind all others, and a lane in which nothing
+    /// waits any more is closed.
+    pub(super) fn served(&self, connection: &Connection) -> Result<(), StoreError> {
+        let turn: i64 = connection
+            .prepare_cached(
+                "UPDATE queue_clock SET turn = turn + 1,
+                        batch_turn = CASE WHEN ? THEN batch_turn ELSE turn + 1 END
+                 RETURNING turn",
+            )?
+            .query_row([self.interactive], |row| row.get(0))?;
+        connection
+            .prepare_cached(
+                "INSERT INTO turns (account_id, turn) VALUES (?, ?)
+                 ON CONFLICT (account_id) DO UPDATE SET turn = excluded.turn",
+            )?
+            .execute(params![self.account_id, turn])?;
+        connection
+            .prepare_cached("UPDATE lanes SET turn = ? WHERE account_id = ?")?
+            .execute(params![turn, self.account_id])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM lanes WHERE account_id = ?1 AND location = ?2 AND interactive = ?3
+                 AND NOT EXISTS (SELECT 1 FROM audits INDEXED BY audits_in_lanes
+                                 WHERE state = 'waiting' AND account_id = ?1 AND location = ?2
+                                   AND (batch_id IS NULL) = ?3)",
+            )?
+            .execute(params![self.account_id, self.location, self.interactive])?;
+        Ok(())
+    }
+}
+
+/// The position of the audit to be leased next, of those that wait.
+pub(super) fn next(
+    connection: &Connection,
+    seat: &Seat,
+    running_per_account: Option<u32>,
+) -> Result<Option<i64>, StoreError> {
+    let batches_lag: i64 = connection
+        .prepare_cached("SELECT turn - batch_turn FROM queue_clock")?
+        .query_row([], |row| row.get(0))?;
+    let interactive_first = batches_lag < INTERACTIVE_IN_A_ROW;
+    for interactive in [interactive_first, !interactive_first] {
+        if let Some(account_id) = next_account(connection, seat, running_per_account, interactive)?
+        {
+            return oldest(connection, seat, &account_id, interactive);
+        }
+    }
+    Ok(None)
+}
+
+fn next_account(
+    connection: &Connection,
+    seat: &Seat,
+    running_per_account: Option<u32>,
+    interactive: bool,
+) -> Result<Option<String>, rusqlite::Error> {
+    let mut first: Option<(i64, i64, String)> = None;
+    for place in seat.places() {
+        let index = match place {
+            Some(_) => "INDEXED BY lanes_by_location WHERE location = ?3 AND",
+            None => "INDEXED BY lanes_by_turn WHERE ?3 IS NULL AND",
+        };
+        let sql = format!(
+            "SELECT turn, since, account_id FROM lanes {index} interactive = ?1
+             AND (?2 IS NULL OR ?2 > (SELECT count(*) FROM audits INDEXED BY audits_running_of
+                                      WHERE state = 'running'
+                                        AND audits.account_id = lanes.account_id))
+             ORDER BY turn, since LIMIT 1"
+        );
+        let found = connection
+            .prepare_cached(&sql)?
+            .query_row(params![interactive, running_per_account, place], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        first = first.into_iter().chain(found).min();
+    }
+    Ok(first.map(|(_, _, account_id)| account_id))
+}
+
+fn oldest(
+    connection: &Connection,
+    seat: &Seat,
+    account_id: &str,
+    interactive: bool,
+) -> Result<Option<i64>, StoreError> {
+    let mut first = None;
+    for place in seat.places() {
+        let found: Option<i64> = connection
+            .prepare_cached(
+                "SELECT min((SELECT position FROM audits INDEXED BY audits_in_lanes
+                             WHERE state = 'waiting' AND audits.account_id = lanes.account_id
+                               AND (batch_id IS NULL) = lanes.interactive
+                               AND audits.location = lanes.location
+                             ORDER BY position LIMIT 1))
+                 FROM lanes
+                 WHERE account_id = ?1 AND interactive = ?2 AND (?3 IS NULL OR location = ?3)",
+            )?
+            .query_row(params![account_id, interactive, place], |row| row.get(0))?;
+        first = first.into_iter().chain(found).min();
+    }
+    Ok(first)
+}
+
+/// Whether anything waits that the seat may take now.
+pub(super) fn any_waits(
+    connection: &Connection,
+    seat: &Seat,
+    running_per_account: Option<u32>,
+) -> Result<bool, rusqlite::Error> {
+    for interactive in [true, false] {
+        if next_account(connection, seat, running_per_account, interactive)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

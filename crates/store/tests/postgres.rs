@@ -1,0 +1,258 @@
+//! What is promised of the PostgreSQL store itself, beyond the conformance suite.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod cluster;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plumbline_store::{
+    Acceptance, Account, AuditOptions, AuditOrder, AuditState, Finished, LedgerReason, NewAudit,
+    PostgresOptions, PostgresStore, Replay, Seat, Store, StoreError, Submission, Timestamp,
+};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_postgres::NoTls;
+
+use crate::cluster::{Cluster, Database};
+
+/// Less than the time after which who waits looks by itself.
+const SOON: Duration = Duration::from_secs(12);
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp(since.as_millis().try_into().unwrap())
+}
+
+async fn open(database: &Database) -> Arc<PostgresStore> {
+    let store = PostgresStore::open(&database.url, PostgresOptions::default()).await;
+    Arc::new(store.unwrap())
+}
+
+fn audit(account: &Account, name: &str) -> NewAudit {
+    NewAudit {
+        account_id: account.id.clone(),
+        audit_id: format!("report-of-{name}"),
+        tracking_id: name.to_owned(),
+        order: AuditOrder {
+            url: "https://page.example/".to_owned(),
+            device: "some-phone".to_owned(),
+            network: "some-network".to_owned(),
+            location: "some-place".to_owned(),
+        },
+        options: AuditOptions::default(),
+        accepted_at: now(),
+    }
+}
+
+fn finished() -> Finished {
+    Finished {
+        report: "{}".to_owned(),
+        error: None,
+        finished_at: now(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_servers_may_start_on_an_empty_database_at_once() {
+    let database = Database::fresh();
+    let mut starts = JoinSet::new();
+    for _ in 0..8 {
+        let url = database.url.clone();
+        starts.spawn(async move {
+            let store = PostgresStore::open(&url, PostgresOptions::default()).await;
+            store.unwrap().ping().await
+        });
+    }
+    for started in starts.join_all().await {
+        started.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_of_a_newer_version_is_refused() {
+    let database = Database::fresh();
+    drop(open(&database).await);
+    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = "UPDATE plumbline_schema SET version = 99";
+    client.batch_execute(sql).await.unwrap();
+    let refused = PostgresStore::open(&database.url, PostgresOptions::default()).await;
+    assert!(matches!(
+        refused.err(),
+        Some(StoreError::NewerSchema { found: 99, .. })
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_waits_at_another_server_is_woken() {
+    let database = Database::fresh();
+    let (here, there) = (open(&database).await, open(&database).await);
+    let account = here.create_account("someone", 5, now()).await.unwrap();
+    let waiter = tokio::spawn({
+        let there = Arc::clone(&there);
+        async move {
+            let seat = Seat::anywhere("there/1");
+            loop {
+                let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
+                match lease.unwrap() {
+                    Some(lease) => return lease,
+                    None => there.work_arrives(&seat, SOON * 10).await,
+                }
+            }
+        }
+    });
+    here.accept(audit(&account, "a")).await.unwrap();
+    let lease = timeout(SOON, waiter).await.expect("it was told").unwrap();
+    let watcher = tokio::spawn({
+        let (here, account) = (Arc::clone(&here), account.clone());
+        async move { here.completion(&account.id, "a", SOON * 10).await }
+    });
+    there.finish(&lease, finished()).await.unwrap();
+    let status = timeout(SOON, watcher).await.expect("it was told");
+    let status = status.unwrap().unwrap().unwrap();
+    assert_eq!(status.state, AuditState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed() {
+    let database = Database::fresh();
+    let options = PostgresOptions {
+        running_per_account: Some(3),
+        ..PostgresOptions::default()
+    };
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        servers.push(Arc::new(
+            PostgresStore::open(&database.url, options).await.unwrap(),
+        ));
+    }
+    let account = servers[0].create_account("busy", 40, now()).await.unwrap();
+    for n in 0..40 {
+        let audit = audit(&account, &n.to_string());
+        servers[0].accept(audit).await.unwrap();
+    }
+    let mut leasers = JoinSet::new();
+    for n in 0..16 {
+        let server = Arc::clone(&servers[n % 2]);
+        leasers.spawn(async move {
+            let seat = Seat::anywhere("agent");
+            let lease = server.lease(&seat, now(), Duration::from_secs(60)).await;
+            usize::from(lease.unwrap().is_some())
+        });
+    }
+    let leased: usize = leasers.join_all().await.into_iter().sum();
+    assert_eq!(leased, 3);
+}
+
+/// Starts are repeated with their idempotency key and ends with their lease, as clients and agents do it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_nobody_twice() {
+    const STARTS: u32 = 240;
+    const LEASE: Duration = Duration::from_secs(2);
+    let mut cluster = Cluster::start();
+    let database = cluster.database();
+    let servers = [open(&database).await, open(&database).await];
+    let account = servers[0]
+        .create_account("someone", STARTS * 2, now())
+        .await
+        .unwrap();
+
+    let mut starters = JoinSet::new();
+    for part in 0..4 {
+        let (server, account) = (Arc::clone(&servers[part % 2]), account.clone());
+        starters.spawn(async move {
+            for n in (part..STARTS as usize).step_by(4) {
+                start_until_accepted(&*server, &account, &n.to_string()).await;
+            }
+        });
+    }
+    let mut workers = JoinSet::new();
+    for n in 0..4 {
+        let server = Arc::clone(&servers[n % 2]);
+        workers.spawn(async move {
+            let seat = Seat::anywhere(format!("worker/{n}"));
+            loop {
+                match server.lease(&seat, now(), LEASE).await {
+                    Ok(Some(lease)) => {
+                        // Lost or not: another attempt will find out.
+                        while server.finish(&lease, finished()).await.is_err() {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                    Ok(None) => server.work_arrives(&seat, LEASE).await,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        });
+    }
+    for _ in 0..3 {
+        // In the middle of it: when some more have been completed.
+        let so_far = completed(&*servers[0], &account).await;
+        while completed(&*servers[0], &account).await < so_far + 20 {
+            tokio::task::yield_now().await;
+        }
+        cluster.end(true);
+    }
+    timeout(Duration::from_secs(120), starters.join_all())
+        .await
+        .expect("every start is answered");
+    timeout(Duration::from_secs(120), async {
+        while completed(&*servers[1], &account).await < STARTS as usize {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("every audit is completed");
+    workers.abort_all();
+
+    let ledger = servers[0].ledger(&account.id).await.unwrap();
+    let charged: Vec<_> = ledger
+        .iter()
+        .filter(|entry| entry.reason == LedgerReason::Audit)
+        .filter_map(|entry| entry.tracking_id.clone())
+        .collect();
+    let once: HashSet<_> = charged.iter().collect();
+    assert_eq!(
+        (charged.len(), once.len()),
+        (STARTS as usize, STARTS as usize)
+    );
+    let balance = servers[0].add_credits(&account.id, 0, now()).await.unwrap();
+    assert_eq!(balance, i64::from(STARTS));
+}
+
+async fn start_until_accepted(store: &dyn Store, account: &Account, name: &str) {
+    loop {
+        let submission = Submission {
+            replay: Some(Replay {
+                key: name.to_owned(),
+                digest: [0; 32],
+                reply: name.to_owned(),
+                until: now().plus(Duration::from_secs(600)),
+            }),
+            ..Submission::of(audit(account, name))
+        };
+        match store.submit(submission).await {
+            Ok(Acceptance::Accepted | Acceptance::Replayed(_)) => return,
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// Asked again while the database is away.
+async fn completed(store: &dyn Store, account: &Account) -> usize {
+    loop {
+        let (summary, depth) = (store.accounts().await, store.queue_depth().await);
+        if let (Ok(summaries), Ok(_)) = (summary, depth) {
+            let summary = summaries
+                .iter()
+                .find(|found| found.account.id == account.id);
+            let summary = summary.expect("the account stays");
+            return usize::try_from(summary.audits - summary.unfinished).unwrap();
+        }
+        tokio::task::yield_now().await;
+    }
+}

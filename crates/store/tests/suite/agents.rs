@@ -1,0 +1,182 @@
+use std::time::Duration;
+
+use plumbline_store::{
+    AgentStore, AgentToken, HandBack, SIGHTING_KEPT_MS, Sighting, Standing, StoreError, Timestamp,
+};
+
+use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
+
+async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
+    let token = AgentToken::generate().unwrap();
+    let key = token.key();
+    let added = agents.add_agent(name, key.id(), key.digest(), NOW).await;
+    added.unwrap();
+    token
+}
+
+fn sighting(process: &str, agent: Option<&AgentToken>, location: &str) -> Sighting {
+    Sighting {
+        process: process.to_owned(),
+        agent_id: agent.map(|token| token.key().id().to_owned()),
+        location: location.to_owned(),
+        chromium: "Chrome/1.2.3.4".to_owned(),
+        host_index: Some(1234.5),
+        slots: 2,
+        version: "0.1.0".to_owned(),
+        seen_at: NOW,
+    }
+}
+
+pub async fn an_agent_is_found_by_its_token_until_and_after_it_is_revoked(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let token = add(&*agents, "frankfurt").await;
+    let found = agents.agent(token.key().id()).await.unwrap().unwrap();
+    assert_eq!(found.name, "frankfurt");
+    assert_eq!(found.digest, token.key().digest());
+    assert_eq!((found.revoked_at, found.drained_at), (None, None));
+    assert_eq!(agents.agent("nobody").await.unwrap(), None);
+
+    agents
+        .revoke_agent("frankfurt", later(LEASE))
+        .await
+        .unwrap();
+    let found = agents.agent(token.key().id()).await.unwrap().unwrap();
+    assert_eq!(found.revoked_at, Some(later(LEASE)));
+    let again = agents.revoke_agent("frankfurt", NOW).await;
+    assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
+}
+
+pub async fn a_name_is_one_agents_until_it_is_revoked(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let first = add(&*agents, "frankfurt").await;
+    let other = AgentToken::generate().unwrap();
+    let key = other.key();
+    let twice = agents.add_agent("frankfurt", key.id(), key.digest(), NOW);
+    let twice = twice.await;
+    assert!(matches!(twice, Err(StoreError::InUse(_))), "{twice:?}");
+    agents.revoke_agent("frankfurt", NOW).await.unwrap();
+    let second = add(&*agents, "frankfurt").await;
+    add(&*agents, "dallas").await;
+    let all = agents.agents().await.unwrap();
+    let names: Vec<_> = all.iter().map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["dallas", "frankfurt", "frankfurt"]);
+    let valid = |token: &AgentToken| {
+        let found = all.iter().find(|agent| agent.id == token.key().id());
+        found.unwrap().revoked_at.is_none()
+    };
+    assert!(!valid(&first) && valid(&second));
+}
+
+pub async fn an_agent_is_drained_until_it_may_work_again(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let token = add(&*agents, "frankfurt").await;
+    let drained_at = async || {
+        let found = agents.agent(token.key().id()).await.unwrap();
+        found.unwrap().drained_at
+    };
+    agents.drain_agent("frankfurt", true, NOW).await.unwrap();
+    let again = agents.drain_agent("frankfurt", true, later(LEASE));
+    again.await.unwrap();
+    assert_eq!(drained_at().await, Some(NOW));
+    agents.drain_agent("frankfurt", false, NOW).await.unwrap();
+    assert_eq!(drained_at().await, None);
+    let nobody = agents.drain_agent("nobody", true, NOW).await;
+    assert!(matches!(nobody, Err(StoreError::NotFound(_))), "{nobody:?}");
+}
+
+pub async fn who_was_seen_last_is_known_and_forgotten_after_a_day(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let token = add(&*agents, "frankfurt").await;
+    let first = sighting("agent/x", Some(&token), "eu");
+    agents.see(first.clone()).await.unwrap();
+    let embedded = sighting("embedded-y", None, "us-tx");
+    agents.see(embedded.clone()).await.unwrap();
+    assert_eq!(
+        agents.sightings(NOW).await.unwrap(),
+        [first.clone(), embedded]
+    );
+
+    let again = Sighting {
+        host_index: None,
+        seen_at: later(LEASE),
+        ..first
+    };
+    agents.see(again.clone()).await.unwrap();
+    let fresh = agents.sightings(later(LEASE)).await.unwrap();
+    assert_eq!(fresh, std::slice::from_ref(&again));
+
+    let tomorrow = Timestamp(NOW.0 + SIGHTING_KEPT_MS + 1);
+    let late = Sighting {
+        seen_at: tomorrow,
+        ..again
+    };
+    agents.see(late.clone()).await.unwrap();
+    assert_eq!(agents.sightings(Timestamp(0)).await.unwrap(), [late]);
+    assert_eq!(agents.unsee("agent/").await.unwrap(), 1);
+    assert_eq!(agents.unsee("agent/").await.unwrap(), 0);
+    assert_eq!(agents.sightings(Timestamp(0)).await.unwrap(), []);
+}
+
+pub async fn a_place_is_stood_at_while_somebody_may_work_there(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let eu = add(&*agents, "frankfurt").await;
+    let asia = add(&*agents, "singapore").await;
+    for seen in [
+        sighting("embedded-y", None, "us-tx"),
+        sighting("agent/1", Some(&eu), "eu"),
+        sighting("agent/2", Some(&eu), "eu"),
+        sighting("agent/3", Some(&asia), "asia"),
+    ] {
+        agents.see(seen).await.unwrap();
+    }
+    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["asia", "eu", "us-tx"]);
+    agents.drain_agent("frankfurt", true, NOW).await.unwrap();
+    agents.revoke_agent("singapore", NOW).await.unwrap();
+    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["us-tx"]);
+    agents.drain_agent("frankfurt", false, NOW).await.unwrap();
+    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["eu", "us-tx"]);
+    let after = later(Duration::from_millis(1));
+    assert_eq!(agents.stood_at(after).await.unwrap(), [""; 0]);
+}
+
+pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
+    backend: &dyn Backend,
+) {
+    let (store, agents) = backend.open_agents().await;
+    accepted(&*store, &["a"]).await;
+    assert_eq!(agents.standing("a", 0).await.unwrap(), Standing::Lost);
+    let first = lease(&*store, NOW).await.unwrap();
+    let held = agents.standing("a", first.attempt).await.unwrap();
+    assert_eq!(held, Standing::Held(first.clone()));
+
+    let second = lease(&*store, later(LEASE)).await.unwrap();
+    let lost = agents.standing("a", first.attempt).await.unwrap();
+    assert_eq!(lost, Standing::Lost, "taken over");
+    store.hand_back(&second, HandBack::Drained).await.unwrap();
+    let lost = agents.standing("a", second.attempt).await.unwrap();
+    assert_eq!(lost, Standing::Lost, "handed back");
+
+    let third = lease(&*store, later(LEASE)).await.unwrap();
+    store.finish(&third, measured()).await.unwrap();
+    let done = agents.standing("a", third.attempt).await.unwrap();
+    assert_eq!(done, Standing::Finished);
+    assert_eq!(
+        agents.standing("a", second.attempt).await.unwrap(),
+        Standing::Lost
+    );
+    assert_eq!(agents.standing("unknown", 1).await.unwrap(), Standing::Lost);
+}
+
+pub async fn what_runs_is_known_by_its_owner(backend: &dyn Backend) {
+    let (store, agents) = backend.open_agents().await;
+    accepted(&*store, &["a", "b", "c"]).await;
+    let first = lease(&*store, NOW).await.unwrap();
+    let second = lease(&*store, NOW).await.unwrap();
+    let all = agents.running(None).await.unwrap();
+    assert_eq!(all, [first.clone(), second.clone()]);
+    let own = agents.running(Some(&first.owner)).await.unwrap();
+    assert_eq!(own, [first.clone(), second.clone()], "they share a name");
+    assert_eq!(agents.running(Some("agent/2")).await.unwrap(), []);
+    store.finish(&first, measured()).await.unwrap();
+    assert_eq!(agents.running(None).await.unwrap(), [second]);
+}

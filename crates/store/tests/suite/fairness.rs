@@ -1,0 +1,153 @@
+use std::pin::pin;
+use std::time::Duration;
+
+use plumbline_store::{Account, INTERACTIVE_IN_A_ROW, Store, Submission};
+use tokio::time::timeout;
+
+use super::{Backend, LEASE, NEVER, NOW, account, audit, later, lease, measured, seat_at};
+
+/// Audits `{name}0`, `{name}1`, … of an account of their own.
+async fn singles(store: &dyn Store, name: &str, count: u32) -> Account {
+    let account = account(store, count).await;
+    for n in 0..count {
+        store
+            .accept(audit(&account, &format!("{name}{n}")))
+            .await
+            .unwrap();
+    }
+    account
+}
+
+async fn batch(store: &dyn Store, account: &Account, name: &str, count: u32) {
+    let audits = (0..count).map(|n| audit(account, &format!("{name}{n}")));
+    let submission = Submission {
+        audits: audits.collect(),
+        batch_id: Some(name.to_owned()),
+        ..Submission::of(audit(account, name))
+    };
+    store.submit(submission).await.unwrap();
+}
+
+async fn leased(store: &dyn Store, count: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..count {
+        names.extend(lease(store, NOW).await.map(|lease| lease.tracking_id));
+    }
+    names
+}
+
+pub async fn accounts_take_turns(backend: &dyn Backend) {
+    let store = backend.open().await;
+    singles(&*store, "a", 3).await;
+    singles(&*store, "b", 3).await;
+    assert_eq!(leased(&*store, 3).await, ["a0", "b0", "a1"]);
+    // Also through another server, and for who comes later.
+    let other = backend.open().await;
+    singles(&*other, "c", 2).await;
+    assert_eq!(leased(&*other, 3).await, ["c0", "b1", "a2"]);
+    assert_eq!(leased(&*store, 9).await, ["c1", "b2"]);
+}
+
+pub async fn a_batch_of_many_does_not_delay_anothers_start(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let busy = account(&*store, 1000).await;
+    batch(&*store, &busy, "many", 1000).await;
+    assert_eq!(leased(&*store, 3).await, ["many0", "many1", "many2"]);
+    singles(&*store, "one", 1).await;
+    assert_eq!(leased(&*store, 2).await, ["one0", "many3"]);
+    // Of two batches neither waits for the other's end.
+    let second = account(&*store, 10).await;
+    batch(&*store, &second, "few", 10).await;
+    assert_eq!(leased(&*store, 3).await, ["few0", "many4", "few1"]);
+}
+
+/// Having nothing waiting for a moment is no way to the front.
+pub async fn who_starts_one_after_another_takes_turns_all_the_same(backend: &dyn Backend) {
+    let store = backend.open().await;
+    singles(&*store, "a", 5).await;
+    let other = account(&*store, 5).await;
+    let mut order = Vec::new();
+    for n in 0..5 {
+        store.accept(audit(&other, &format!("b{n}"))).await.unwrap();
+        order.extend(leased(&*store, 2).await);
+    }
+    let turns: Vec<_> = order.iter().map(|name| &name[..1]).collect();
+    for two in turns.chunks(2) {
+        assert!(two.contains(&"a") && two.contains(&"b"), "{order:?}");
+    }
+}
+
+pub async fn starts_go_before_batches_but_do_not_starve_them(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1000).await;
+    batch(&*store, &account, "batch", 3).await;
+    for n in 0..20 {
+        store
+            .accept(audit(&account, &format!("start{n}")))
+            .await
+            .unwrap();
+    }
+    let order = leased(&*store, 23).await;
+    assert_eq!(order.len(), 23);
+    assert_eq!(order[0], "start0");
+    let in_a_row = usize::try_from(INTERACTIVE_IN_A_ROW).unwrap();
+    for n in 0..3 {
+        let name = format!("batch{n}");
+        let place = order.iter().position(|leased| *leased == name).unwrap();
+        assert!(
+            place >= n * in_a_row && place < (n + 1) * (in_a_row + 1),
+            "{order:?}"
+        );
+    }
+}
+
+pub async fn an_account_has_only_so_many_running(backend: &dyn Backend) {
+    let store = backend.open_bounded(2).await;
+    singles(&*store, "a", 4).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    let second = lease(&*store, NOW).await.unwrap();
+    assert_eq!(lease(&*store, NOW).await, None);
+    singles(&*store, "b", 1).await;
+    assert_eq!(leased(&*store, 2).await, ["b0"]);
+
+    let anywhere = plumbline_store::Seat::anywhere("waiter");
+    let mut waiter = pin!(store.work_arrives(&anywhere, NEVER));
+    let early = timeout(Duration::from_millis(50), waiter.as_mut()).await;
+    assert!(early.is_err(), "woke for what may not run yet");
+    store.finish(&held, measured()).await.unwrap();
+    timeout(NEVER / 2, waiter).await.expect("one ended");
+    assert_eq!(leased(&*store, 2).await, ["a2"]);
+
+    // A lease that expires is taken over: that makes no more of them.
+    let over = lease(&*store, later(LEASE)).await.unwrap();
+    assert_eq!(over.tracking_id, second.tracking_id);
+}
+
+pub async fn whose_turn_it_is_is_decided_among_what_a_seat_may_take(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let (one, two) = (account(&*store, 9).await, account(&*store, 9).await);
+    for (account, name, location) in [
+        (&one, "a0", "here"),
+        (&one, "a1", "there"),
+        (&one, "a2", "there"),
+        (&two, "b0", "far"),
+        (&two, "b1", "there"),
+    ] {
+        let mut audit = audit(account, name);
+        audit.order.location = location.to_owned();
+        store.accept(audit).await.unwrap();
+    }
+    let mut order = Vec::new();
+    for locations in [
+        &["there"][..],
+        &["there", "here"],
+        &["here", "there"],
+        &["there"],
+    ] {
+        let seat = seat_at(locations);
+        let lease = store.lease(&seat, NOW, LEASE).await.unwrap();
+        order.extend(lease.map(|lease| lease.tracking_id));
+    }
+    assert_eq!(order, ["a1", "b1", "a0", "a2"]);
+    assert_eq!(leased(&*store, 2).await, ["b0"]);
+}
