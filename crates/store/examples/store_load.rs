@@ -1,23 +1,25 @@
 //! What a store carries: reads, acceptances, leases and finishes per second, at several numbers of
 //! concurrent callers, with 100,000 audits kept.
 //!
-//! `cargo run --release -p plumbline-store --example store_load`
+//! `cargo run --release -p plumbline-store --example store_load -- [postgres://…]`: in a temporary SQLite file, or in
+//! an empty database.
 
 use std::error::Error;
 use std::future::Future;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_store::{
-    AuditOptions, AuditOrder, Finished, Key, NewAudit, Seat, SqliteStore, Store, Timestamp,
-    random_text,
+    AuditOptions, AuditOrder, Finished, Key, NewAudit, PostgresOptions, PostgresStore, Seat,
+    SqliteStore, Store, Timestamp, random_text,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 const KEPT: usize = 100_000;
+/// Between which the audits are spread: an account's own are accepted one after another.
+const ACCOUNTS: usize = 50;
 /// As large as a report with its checks, without screenshots.
 const REPORT_BYTES: usize = 20_000;
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -26,53 +28,57 @@ const LEASE: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let path = directory.path().join("load.db");
-    let store = Arc::new(SqliteStore::open(&path)?);
-    let account = store.create_account("load", u32::MAX, NOW).await?.id;
+    let store: Arc<dyn Store> = match std::env::args().nth(1) {
+        Some(url) => Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await?),
+        None => Arc::new(SqliteStore::open(&directory.path().join("load.db"))?),
+    };
+    let mut accounts = Vec::new();
+    for _ in 0..ACCOUNTS {
+        accounts.push(store.create_account("load", u32::MAX, NOW).await?.id);
+    }
     let key = Key::generate()?;
     store
-        .add_key(&account, key.id(), key.digest(), None, NOW)
+        .add_key(&accounts[0], key.id(), key.digest(), None, NOW)
         .await?;
     let ids = (0..KEPT)
         .map(|_| random_text(24))
         .collect::<Result<Vec<_>, _>>()?;
     let load = Load {
         store,
-        account,
+        accounts: accounts.into(),
         key_id: key.id().to_owned(),
         ids: ids.into(),
     };
 
-    print("accept, filling", load.accept_all(256).await?, &path)?;
+    print("accept, filling", load.accept_all(256).await?);
     for callers in [1, 2, 16, 64, 256] {
-        print("key + status", load.read(callers, 100_000).await?, &path)?;
+        print("key + status", load.read(callers, 100_000).await?);
     }
     for (callers, times) in [(1, 500), (16, 8_000), (128, 20_000)] {
-        print("accept", load.accept(callers, times).await?, &path)?;
+        print("accept", load.accept(callers, times).await?);
     }
     for (callers, times) in [(1, 500), (4, 2_000), (32, 8_000)] {
-        print("lease + finish", load.work(callers, times).await?, &path)?;
+        print("lease + finish", load.work(callers, times).await?);
     }
     print(
         "key + status while others accept",
         load.read_amid_writes().await?,
-        &path,
-    )?;
+    );
     Ok(())
 }
 
 #[derive(Clone)]
 struct Load {
-    store: Arc<SqliteStore>,
-    account: String,
+    store: Arc<dyn Store>,
+    accounts: Arc<[String]>,
     key_id: String,
     ids: Arc<[String]>,
 }
 
 impl Load {
-    fn audit(&self, tracking_id: String) -> NewAudit {
+    fn audit(&self, n: usize, tracking_id: String) -> NewAudit {
         NewAudit {
-            account_id: self.account.clone(),
+            account_id: self.accounts[n % ACCOUNTS].clone(),
             audit_id: format!("r{tracking_id}"),
             tracking_id,
             order: AuditOrder {
@@ -91,7 +97,9 @@ impl Load {
         repeat(callers, KEPT, move |n| {
             let load = load.clone();
             async move {
-                load.store.accept(load.audit(load.ids[n].clone())).await?;
+                load.store
+                    .accept(load.audit(n, load.ids[n].clone()))
+                    .await?;
                 Ok(())
             }
         })
@@ -100,10 +108,10 @@ impl Load {
 
     async fn accept(&self, callers: usize, times: usize) -> Result<Figures, Failure> {
         let load = self.clone();
-        repeat(callers, times, move |_| {
+        repeat(callers, times, move |n| {
             let load = load.clone();
             async move {
-                load.store.accept(load.audit(random_text(24)?)).await?;
+                load.store.accept(load.audit(n, random_text(24)?)).await?;
                 Ok(())
             }
         })
@@ -116,10 +124,10 @@ impl Load {
             let load = load.clone();
             async move {
                 // Spread over all of them: neighbours would share their pages.
-                let id = &load.ids[n.wrapping_mul(7_919) % load.ids.len()];
-                let key = load.store.key(&load.key_id).await?.ok_or("no key")?;
+                let n = n.wrapping_mul(7_919) % load.ids.len();
+                load.store.key(&load.key_id).await?.ok_or("no key")?;
                 load.store
-                    .status(&key.account_id, id)
+                    .status(&load.accounts[n % ACCOUNTS], &load.ids[n])
                     .await?
                     .ok_or("no audit")?;
                 Ok(())
@@ -207,7 +215,7 @@ where
     })
 }
 
-fn print(what: &str, figures: Figures, path: &Path) -> Result<(), Failure> {
+fn print(what: &str, figures: Figures) {
     let at = |share: usize| figures.each[(figures.each.len() - 1) * share / 1000];
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status
@@ -215,14 +223,12 @@ fn print(what: &str, figures: Figures, path: &Path) -> Result<(), Failure> {
         .find_map(|line| line.strip_prefix("VmRSS:"))
         .unwrap_or("unknown");
     println!(
-        "{what:33} {:4} callers {:8.0}/s  p50 {:>9.3?}  p99 {:>9.3?}  max {:>9.3?}  resident {}  file {} MB",
+        "{what:33} {:4} callers {:8.0}/s  p50 {:>9.3?}  p99 {:>9.3?}  max {:>9.3?}  resident {}",
         figures.callers,
         figures.times as f64 / figures.took.as_secs_f64(),
         at(500),
         at(990),
         at(1000),
         resident.trim(),
-        std::fs::metadata(path)?.len() / 1_000_000,
     );
-    Ok(())
 }

@@ -208,7 +208,7 @@ pub async fn move_to_postgres(
     source.execute_batch("BEGIN IMMEDIATE")?;
     let fingerprint = sums_of_all(&source)?;
 
-    let connections = Connections::new(to, 4)?;
+    let connections = Connections::patient(to)?;
     postgres::bring_up_to_date(&connections).await?;
     let mark = fingerprint.join("\n");
     if begin(&connections, &mark).await? == Begun::Finished {

@@ -38,13 +38,30 @@ pub(crate) struct Connections {
     hasty: Pool,
     pub(super) config: Config,
     pub(super) tls: Tls,
+    done_within: Duration,
     pub(super) reads: Latency,
     pub(super) writes: Latency,
 }
 
 impl Connections {
     pub(crate) fn new(address: &str, at_most: usize) -> Result<Self, StoreError> {
-        let config = config(address)?;
+        Self::within(address, at_most, STATEMENT_MS, DONE_WITHIN)
+    }
+
+    /// For work on everything at once, during which nobody else waits.
+    pub(crate) fn patient(address: &str) -> Result<Self, StoreError> {
+        let hours = 12 * 60 * 60;
+        let within = Duration::from_secs(hours.into());
+        Self::within(address, FEWEST_CONNECTIONS, hours * 1000, within)
+    }
+
+    fn within(
+        address: &str,
+        at_most: usize,
+        statement_ms: u32,
+        done_within: Duration,
+    ) -> Result<Self, StoreError> {
+        let config = config(address, statement_ms)?;
         let tls = Tls::with_the_systems_roots()?;
         let mut hasty = config.clone();
         let options = config.get_options().unwrap_or_default();
@@ -54,6 +71,7 @@ impl Connections {
             hasty: pool(&hasty, &tls, 1)?,
             config,
             tls,
+            done_within,
             reads: Latency::default(),
             writes: Latency::default(),
         })
@@ -76,7 +94,7 @@ impl Connections {
     {
         let began = Instant::now();
         let client = self.get().await?;
-        let answer = timeout(DONE_WITHIN, work(&client)).await;
+        let answer = timeout(self.done_within, work(&client)).await;
         self.reads.note(began.elapsed());
         answer.unwrap_or_else(|_| Err(given_up(client)))
     }
@@ -88,7 +106,7 @@ impl Connections {
     {
         let began = Instant::now();
         let mut client = self.get().await?;
-        let answer = timeout(DONE_WITHIN, async {
+        let answer = timeout(self.done_within, async {
             let transaction = client.transaction().await?;
             let value = work(&transaction).await?;
             transaction.commit().await?;
@@ -120,7 +138,7 @@ pub(super) fn given_up(client: Object) -> StoreError {
     StoreError::Backend("PostgreSQL did not answer in time".to_owned())
 }
 
-fn config(address: &str) -> Result<Config, StoreError> {
+fn config(address: &str, statement_ms: u32) -> Result<Config, StoreError> {
     let mut config: Config = address
         .parse()
         .map_err(|error| StoreError::Backend(format!("no PostgreSQL address: {}", said(&error))))?;
@@ -137,7 +155,7 @@ fn config(address: &str) -> Result<Config, StoreError> {
         });
     }
     let own =
-        format!("-c statement_timeout={STATEMENT_MS} -c idle_in_transaction_session_timeout=60000");
+        format!("-c statement_timeout={statement_ms} -c idle_in_transaction_session_timeout=60000");
     let options = match config.get_options() {
         Some(given) => format!("{own} {given}"),
         None => own,
@@ -213,7 +231,7 @@ mod tests {
     use super::*;
 
     fn mode(address: &str) -> SslMode {
-        config(address).unwrap().get_ssl_mode()
+        config(address, STATEMENT_MS).unwrap().get_ssl_mode()
     }
 
     #[test]
@@ -239,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_without_repeating_the_password() {
-        let refused = config("postgres://u:secret@host:port/db").unwrap_err();
+        let refused = config("postgres://u:secret@host:port/db", STATEMENT_MS).unwrap_err();
         assert!(!refused.to_string().contains("secret"), "{refused}");
     }
 }

@@ -59,8 +59,10 @@ pub(super) async fn lease_for_all(
         };
         let emptied = round.answer(&connections, batch).await;
         connections.writes.note(began.elapsed());
-        if let Err(error) = tidy(&connections, emptied).await {
-            tracing::debug!(%error, "empty lanes stay for now");
+        match timeout(DONE_WITHIN, tidy(&connections, emptied)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "empty lanes stay for now"),
+            Err(_) => tracing::debug!("empty lanes stay for now"),
         }
     }
 }
@@ -271,16 +273,14 @@ async fn has_room(
     Ok(found.map_or(Ok(false), |row| row.try_get(0))?)
 }
 
+/// On the hasty connection too: a lane that comes back after a crash is found empty once more.
 async fn tidy(connections: &Connections, lanes: HashSet<Lane>) -> Result<(), StoreError> {
+    let mut db = connections.get_hasty().await?;
     for lane in lanes {
-        let (seen, removed) = (lane.clone(), lane);
-        let looks_empty = connections
-            .read(|db| Box::pin(async move { lanes::looks_empty(db, &seen).await }))
-            .await?;
-        if looks_empty {
-            connections
-                .write(|db| Box::pin(async move { lanes::close(db, &removed).await }))
-                .await?;
+        if lanes::looks_empty(&db, &lane).await? {
+            let transaction = db.transaction().await?;
+            lanes::close(&transaction, &lane).await?;
+            transaction.commit().await?;
         }
     }
     Ok(())

@@ -50,7 +50,7 @@ impl Cluster {
             .tempdir()
             .unwrap()
             .keep();
-        fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
         if let Some((uid, gid)) = unprivileged() {
             chown(&directory, Some(uid), Some(gid)).unwrap();
         }
