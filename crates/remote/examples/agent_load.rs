@@ -66,7 +66,11 @@ async fn main() -> Result<(), Failure> {
         starter.await??;
     }
     let end = Instant::now() + FINISH_WITHIN;
-    while Instant::now() < end && lock(&seen).finished.len() < lock(&seen).accepted.len() {
+    let is_over = || {
+        let seen = lock(&seen);
+        seen.finished.len() >= seen.accepted.len()
+    };
+    while Instant::now() < end && !is_over() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     println!("{}", summary(&lock(&seen), began.elapsed()));
