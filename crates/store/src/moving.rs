@@ -283,7 +283,8 @@ async fn refuse_other_data(db: &Transaction<'_>) -> Result<(), StoreError> {
 /// What was copied so far is of a state that the file has left.
 async fn start_anew(db: &Transaction<'_>, mark: &str) -> Result<(), StoreError> {
     let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-    let sql = format!("TRUNCATE {}, move_progress", names.join(", "));
+    // Who was seen is not moved, but refers to what is.
+    let sql = format!("TRUNCATE {}, sightings, move_progress", names.join(", "));
     db.batch_execute(&sql).await?;
     db.execute("UPDATE move SET source = $1", &[&mark]).await?;
     Ok(())
