@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 
 use memmap2::{Advice, MmapMut};
 
-/// Loads of one turn: some 20 µs, and no more lines taken from the page's caches than that.
-pub(super) const STEPS: u32 = 64;
+/// Loads of one turn: some 15 µs, and no more lines taken from the page's caches than that.
+pub(super) const STEPS: u32 = 32;
 
-/// More than the caches of one core hold (2 MiB on the host where this was chosen): with the page's own
-/// data in between, a place that is met again, after a second, comes from the cache that all cores
-/// share, or from beyond. Of 1, 3 and 32 MiB, 3 told most of a page's slowness.
-const BYTES: usize = 3 << 20;
+/// So large that a place has left the near caches before it is met again, whatever a page does
+/// meanwhile: at a thousand turns a second it takes 16 seconds to go round. A chain of 3 MiB told a little
+/// more of one page's slowness, but stayed in the caches beside work that needs few of them, and
+/// then called a core fast that was not.
+const BYTES: usize = 32 << 20;
 /// What processors of today load at once.
 const LINE_BYTES: usize = 64;
 const LINES: u32 = (BYTES / LINE_BYTES) as u32;

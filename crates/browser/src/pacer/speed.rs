@@ -27,8 +27,8 @@ pub struct CorePace {
 /// How a page's slowness goes with that of either work: the exponents that made thirty loads of one
 /// page on a restless host the same amount of work. Script follows loads more than itself, as neighbours
 /// make them both slower and more frequent.
-const PAGE_PER_PIECE: f64 = 0.5;
-const PAGE_PER_LOAD: f64 = 1.6;
+const PAGE_PER_PIECE: f64 = 0.6;
+const PAGE_PER_LOAD: f64 = 1.4;
 
 /// No neighbour takes more than half of a core, and no core is much faster than alone: what is read
 /// beyond that is a mistake.
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_core_that_needs_the_nominal_time_has_speed_one() {
         assert_eq!(NOMINAL.speed_beside(NOMINAL), 1.0);
-        assert!(pace(8000.0, 400.0).speed_beside(NOMINAL) < 0.75);
+        assert!(pace(8000.0, 400.0).speed_beside(NOMINAL) < 0.7);
         assert!(pace(4000.0, 500.0).speed_beside(NOMINAL) < 0.8);
         assert!(pace(3000.0, 400.0).speed_beside(NOMINAL) > 1.1);
     }
