@@ -46,7 +46,8 @@ bench-schema: build
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent
-	bench/link --pages $(CORPUS) --truth $(SHARED)/tools/packet_link.py --only '$(ONLY)'
+	bench/link --pages $(CORPUS) --truth $(SHARED)/tools/packet_link.py --lighthouse $(SHARED)/tools/lighthouse \
+	  --only '$(ONLY)'
 
 corpus:
 	@[ -e $(SHARED)/corpus/fetch.sh ] && [ -e $(SHARED)/tools ] || \
