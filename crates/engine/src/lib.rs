@@ -9,6 +9,7 @@ pub mod facts;
 pub mod field;
 pub mod metrics;
 pub mod registry;
+mod replay;
 pub mod report;
 pub mod runs;
 pub mod scoring;
@@ -16,3 +17,4 @@ pub mod scoring;
 pub use evaluate::{
     evaluate, evaluate_with_exhibits, not_measured, remember_conditions, remembered_conditions,
 };
+pub use replay::{Distance, distances};

@@ -26,6 +26,7 @@ mod resources;
 mod screenshots;
 mod shifts;
 mod tasks;
+mod turns;
 mod user_timings;
 mod work;
 
@@ -49,5 +50,6 @@ pub use resources::{
 pub use screenshots::Screenshot;
 pub use shifts::{LayoutShift, MovedNode, Shifts};
 pub use tasks::{Task, Tasks};
+pub use turns::{Tie, Turn};
 pub use user_timings::UserTiming;
 pub use work::{Chore, Work, WorkKind};

@@ -23,6 +23,7 @@ use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::tasks::{TaskEvents, Tasks, is_task};
+use crate::turns::{Turn, TurnEvents};
 use crate::user_timings::{TimingEvents, UserTiming};
 use crate::work::{Work, WorkEvents};
 
@@ -34,6 +35,8 @@ pub struct Trace {
     pub navigation: Navigation,
     pub frames: Frames,
     pub tasks: Tasks,
+    /// The same tasks with what ties them to requests.
+    pub turns: Vec<Turn>,
     /// What the main threads did, by kind of work.
     pub activity: Vec<Stretch>,
     pub paints: Paints,
@@ -84,6 +87,7 @@ struct Collected<'a> {
     end_us: f64,
     navigation: NavigationEvents,
     tasks: TaskEvents,
+    turns: TurnEvents<'a>,
     paints: Paints,
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
@@ -108,6 +112,7 @@ impl<'a> Collected<'a> {
         self.work.see(event);
         self.reflows.see(event);
         self.activity.see(event);
+        self.turns.see(event);
         if is_task(&event.name) {
             self.tasks.see(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -134,12 +139,14 @@ impl<'a> Collected<'a> {
         let (navigation, frames) = self.navigation.resolve()?;
         let threads = &navigation.main_threads;
         let mut reflows = self.reflows.all();
+        let tasks = self.tasks.of_threads(threads);
         Ok(Trace {
             work: self
                 .work
                 .of_threads(threads, &frames, self.end_us, &mut reflows),
             reflows,
-            tasks: self.tasks.of_threads(threads),
+            turns: self.turns.of_threads(threads, &tasks),
+            tasks,
             activity: self.activity.of_threads(threads),
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames),

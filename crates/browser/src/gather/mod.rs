@@ -5,6 +5,7 @@ mod anchors;
 mod back_forward;
 mod console;
 mod coverage;
+mod full_page;
 mod image_sizing;
 mod main_document;
 mod manifest;
@@ -119,6 +120,15 @@ pub(crate) async fn artifacts(
     all.extend(fetched);
     all.extend(scripted);
     (picture, all)
+}
+
+/// A picture of the whole page, while the trace arrives: from here on the page may be laid out anew.
+pub(crate) async fn full_page(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+    let mut found = Found::within(Instant::now() + AFTER_TRACE);
+    let caller = page.caller();
+    let picture = full_page::gather(&caller);
+    page.during(found.add(full_page::ARTIFACT, picture)).await;
+    found.artifacts
 }
 
 /// What only a complete trace names; and, at the very end, what takes the page away.

@@ -87,6 +87,7 @@ async fn walk(
     drop(restock);
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
+    artifacts.extend(gather::full_page(&mut page).await);
     receive_trace(&mut page).await?;
     artifacts.extend(gather::after_trace(&mut page).await);
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());

@@ -109,3 +109,38 @@ async fn elements_say_how_much_of_them_the_scrollers_around_them_leave_to_be_see
         assert_eq!(seen(whole), None, "{whole}");
     }
 }
+
+/// Width and height out of the head of a lossy WebP, in base64 (RFC 9649, 2.5).
+fn webp_size(base64: &str) -> (u32, u32) {
+    let sextet = |symbol: u8| {
+        let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        alphabet.iter().position(|of| *of == symbol).unwrap() as u32
+    };
+    let head: Vec<u8> = base64.as_bytes()[..40]
+        .chunks(4)
+        .flat_map(|group| {
+            let bits = group.iter().fold(0, |bits, of| bits << 6 | sextet(*of));
+            [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8]
+        })
+        .collect();
+    assert_eq!(&head[8..16], b"WEBPVP8 ");
+    let size = |at: usize| u32::from(u16::from_le_bytes([head[at], head[at + 1]]) & 0x3fff);
+    (size(26), size(28))
+}
+
+#[tokio::test]
+async fn a_picture_shows_the_whole_page_in_css_pixels() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("tall.html"))).await;
+    let picture = artifact(&bundle, "full-page-picture");
+    assert_eq!(picture["width"].as_f64(), Some(412.0));
+    assert_eq!(picture["height"].as_f64(), Some(3000.0));
+    assert_eq!(webp_size(picture["data"].as_str().unwrap()), (412, 3000));
+}
+
+#[tokio::test]
+async fn one_screen_needs_no_second_picture() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("plain-text.html"))).await;
+    assert_eq!(artifact(&bundle, "full-page-picture"), Value::Null);
+}

@@ -1,11 +1,10 @@
 //! What the page loaded, as the trace has it, and what fewer bytes would have given.
 
-use plumbline_trace::{Milestone, Resource, Trace};
+use plumbline_trace::{Resource, Trace};
 
 use super::{Facts, Missing};
 use crate::checks::Savings;
-use crate::metrics::lcp;
-use crate::report::Conditions;
+use crate::replay::Replay;
 
 /// The resources of the navigation that counts, in the order in which they were asked for.
 pub fn loaded(trace: &Trace) -> impl Iterator<Item = &Resource> {
@@ -57,42 +56,25 @@ pub fn compression(resource: &Resource) -> f64 {
     }
 }
 
-/// Paints are told in steps of this.
+/// Paints are told in steps of this (trace engine, insights/Common.js).
 const STEP_MS: f64 = 50.0;
 
-/// What the two paints would gain if these bytes (by resource id) had not come: the time that they took on the
-/// emulated line, as far as the paint had to wait for them. Lighthouse simulates the whole load instead.
+/// What the two paints would gain if these bytes (by resource id) had not come. Nothing where that cannot be said.
 pub fn time_saved(facts: &Facts, wasted: &[(&str, f64)]) -> Savings {
-    let (Ok(trace), Ok(conditions)) = (facts.get::<Trace>(), facts.get::<Conditions>()) else {
+    time_saved_in_steps(facts, wasted, STEP_MS)
+}
+
+/// The same, told in steps of so many milliseconds.
+pub fn time_saved_in_steps(facts: &Facts, wasted: &[(&str, f64)], step_ms: f64) -> Savings {
+    let Ok(replay) = facts.get::<Replay>() else {
         return Savings::default();
     };
-    let down_kbps = conditions.network.down_kbps;
-    if down_kbps <= 0.0 {
-        return Savings::default();
-    }
-    let until = |paint_us: Option<f64>| {
-        let paint_us = paint_us?;
-        let waited_for = |resource: &Resource| {
-            let is_document = trace.navigation.document_request.as_ref() == Some(&resource.id);
-            resource.finish_us <= paint_us
-                && (is_document
-                    || is_render_blocking(resource)
-                    || (resource.resource_type == "Image" && resource.priority != "Low"))
-        };
-        let bytes: f64 = wasted
-            .iter()
-            .filter(|(id, _)| trace.resources.by_id(id).is_some_and(waited_for))
-            .map(|(_, bytes)| bytes)
-            .sum();
-        let ms = (bytes * 8.0 / down_kbps).min(trace.since_origin_ms(paint_us));
-        // A sum of nothing is -0.
-        Some((ms / STEP_MS).round() * STEP_MS + 0.0)
-    };
-    let lcp_ms = lcp::largest_contentful_paint(&trace).ok();
-    let origin_us = trace.navigation.time_origin_us;
+    let (fcp_ms, lcp_ms) = replay.saved_ms_without_bytes(wasted);
+    // Less than nothing is nothing; and a nothing of -0 is 0.
+    let told = |ms: f64| ((ms / step_ms).round() * step_ms).max(0.0) + 0.0;
     Savings {
-        fcp_ms: until(trace.first_us(Milestone::FirstContentfulPaint)),
-        lcp_ms: until(lcp_ms.map(|ms| origin_us + ms * 1000.0)),
+        fcp_ms: fcp_ms.map(told),
+        lcp_ms: lcp_ms.map(told),
         ..Savings::default()
     }
 }

@@ -54,7 +54,10 @@ pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
 pub use links::{Link, LinkSource, Links};
-pub use loaded::{compression, document, is_compressed, is_render_blocking, loaded, time_saved};
+pub use loaded::{
+    compression, document, is_compressed, is_render_blocking, loaded, time_saved,
+    time_saved_in_steps,
+};
 pub use main_resource::{MainDocument, MainResource};
 pub use main_thread::{Blamed, ScriptUrls};
 pub use manifest::{

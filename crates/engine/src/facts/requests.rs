@@ -3,7 +3,7 @@
 //! The rules by which protocol events become requests are those of Lighthouse's network records
 //! (core/lib/network-recorder.js, network-request.js).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ use super::{Fact, Facts, Missing};
 pub struct Requests {
     pub all: Vec<Request>,
     by_id: HashMap<String, usize>,
+    service_workers: HashSet<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub struct Request {
     pub resource_bytes: f64,
     /// When the network stack took it up, in seconds of Chromium's monotonic clock.
     pub sent_s: f64,
+    /// A service worker, or what one asked for: Lighthouse does not listen to these.
+    pub is_of_service_worker: bool,
 }
 
 impl Requests {
@@ -132,6 +135,11 @@ impl Requests {
         let Ok(url) = Url::parse(&sent.request.url) else {
             return;
         };
+        if sent.request.headers.service_worker.is_some() {
+            self.service_workers.insert(sent.request.url.clone());
+        }
+        let is_of_service_worker = sent.request.headers.service_worker.is_some()
+            || self.service_workers.contains(&sent.document_url);
         let next = self.all.len();
         if let Some(earlier) = self.latest(&sent.request_id) {
             let Some(response) = sent.redirect_response else {
@@ -161,6 +169,7 @@ impl Requests {
             header_bytes: 0.0,
             resource_bytes: 0.0,
             sent_s: sent.timestamp.unwrap_or_default(),
+            is_of_service_worker,
         });
     }
 }
@@ -257,6 +266,8 @@ struct Sent {
     wall_time: Option<f64>,
     timestamp: Option<f64>,
     frame_id: Option<String>,
+    #[serde(default, rename = "documentURL", deserialize_with = "or_default")]
+    document_url: String,
     #[serde(rename = "type")]
     kind: Option<String>,
     redirect_response: Option<Response>,
@@ -267,6 +278,15 @@ struct Sent {
 struct Asked {
     url: String,
     is_same_site: Option<bool>,
+    #[serde(default, deserialize_with = "or_default")]
+    headers: AskedHeaders,
+}
+
+/// What Chromium says when it fetches a service worker's script (Service Workers, "Service-Worker").
+#[derive(Default, Deserialize)]
+struct AskedHeaders {
+    #[serde(rename = "Service-Worker")]
+    service_worker: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -357,6 +377,22 @@ mod tests {
         assert_eq!(second.headers.len(), 2);
         assert!(second.is_finished && !second.is_failed);
         assert!(found.is_secure(first), "the browser itself made it HTTPS");
+    }
+
+    #[test]
+    fn a_service_worker_is_known_by_how_it_is_asked_for() {
+        let found = requests(
+            r#"[
+            {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "documentURL": "https://a.test/",
+              "request": {"url": "https://a.test/a.js", "headers": {"Accept": "*/*"}}}},
+            {"method": "Network.requestWillBeSent", "params": {"requestId": "2", "documentURL": "https://a.test/sw.js",
+              "request": {"url": "https://a.test/sw.js", "headers": {"Service-Worker": "script"}}}},
+            {"method": "Network.requestWillBeSent", "params": {"requestId": "3", "documentURL": "https://a.test/sw.js",
+              "request": {"url": "https://a.test/offline.html"}}}
+        ]"#,
+        );
+        let of_worker: Vec<bool> = found.all.iter().map(|of| of.is_of_service_worker).collect();
+        assert_eq!(of_worker, [false, true, true]);
     }
 
     #[test]

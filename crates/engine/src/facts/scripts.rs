@@ -7,6 +7,13 @@ use super::node::or_default;
 #[derive(Debug, Default, Deserialize)]
 pub struct Scripts(pub Vec<Script>);
 
+impl Scripts {
+    /// Whether there is anything to read: an empty script has nothing that could be missing.
+    pub fn has_text(&self) -> bool {
+        self.0.iter().any(|script| script.length > 0)
+    }
+}
+
 impl Artifact for Scripts {
     const NAME: &'static str = "scripts";
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::details::of_check;
 use super::metrics::{self, METRICS};
 use super::pictures::Pictures;
-use super::{CATEGORIES, plain, requests};
+use super::{CATEGORIES, plain, requests, vitals};
 use crate::export::Subject;
 use crate::network::Network;
 
@@ -61,6 +61,7 @@ pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut P
                         .into_iter()
                         .flat_map(|network| requests::audits(network, report)),
                 )
+                .chain(pictures.trace().into_iter().flat_map(vitals::audits))
                 .chain(pictures.audits());
             refs.extend(all.add_hidden(extra));
         }

@@ -7,6 +7,7 @@ use plumbline_engine::category::CheckResult;
 use serde_json::{Map, Value, json};
 
 use super::pictures::Pictures;
+use super::tree::network_tree;
 
 pub(super) struct Found {
     pub(super) details: Value,
@@ -25,7 +26,16 @@ pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<F
     let check = serde_json::to_value(check).ok()?;
     let savings = &check["savings"];
     let mut details = convert(&check["details"], pictures)?;
+    if check["id"] == "network-dependency-tree-insight"
+        && let Some(tree) = network_tree(&check["details"])
+    {
+        details["items"][0] = tree;
+    }
     let wasted_bytes = &savings["wastedBytes"];
+    // Where Lighthouse's insights keep it.
+    if wasted_bytes.is_number() {
+        details["debugData"] = json!({ "type": "debugdata", "wastedBytes": wasted_bytes });
+    }
     let saved_ms = ["lcpMs", "fcpMs", "tbtMs"]
         .iter()
         .find_map(|name| savings[name].as_f64());

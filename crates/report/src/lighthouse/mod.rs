@@ -10,6 +10,8 @@ mod details;
 mod metrics;
 mod pictures;
 mod requests;
+mod tree;
+mod vitals;
 
 use plumbline_catalog::Mode;
 use plumbline_engine::report::Report;

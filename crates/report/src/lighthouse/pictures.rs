@@ -2,6 +2,7 @@
 
 use plumbline_bundle::{Artifact, Bundle, Screenshot};
 use plumbline_trace::Trace;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::details::Rect;
@@ -10,9 +11,22 @@ use super::details::Rect;
 const THUMBNAILS: u32 = 8;
 const SHORTEST_FILM_MS: f64 = 3000.0;
 
+/// The page from top to bottom, in CSS pixels, as far as a picture can be (browser: gather/full_page.rs).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole {
+    mime_type: String,
+    width: f64,
+    height: f64,
+    scrolled_x: f64,
+    scrolled_y: f64,
+    data: String,
+}
+
 #[derive(Default)]
 pub(super) struct Pictures<'a> {
     last: Option<&'a Screenshot>,
+    whole: Option<Whole>,
     trace: Option<Trace>,
     page: Value,
     nodes: Map<String, Value>,
@@ -27,12 +41,21 @@ impl<'a> Pictures<'a> {
             Some(Artifact::Gathered(page)) => serde_json::from_str(page.get()).unwrap_or_default(),
             _ => Value::Null,
         };
+        let whole = match bundle.artifacts.get("full-page-picture") {
+            Some(Artifact::Gathered(whole)) => serde_json::from_str(whole.get()).ok(),
+            _ => None,
+        };
         Self {
+            whole,
             last: bundle.screenshot.as_ref(),
             trace: Trace::read(&bundle.trace).ok(),
             page,
             nodes: Map::new(),
         }
+    }
+
+    pub(super) fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
     }
 
     fn scale(&self) -> f64 {
@@ -42,14 +65,21 @@ impl<'a> Pictures<'a> {
 
     /// In CSS pixels, which is what elements are measured in.
     fn size(&self) -> Option<(f64, f64)> {
+        if let Some(whole) = &self.whole {
+            return Some((whole.width, whole.height));
+        }
         let last = self.last?;
         let css = |px: u32| (f64::from(px) / self.scale()).round();
         Some((css(last.width_px), css(last.height_px)))
     }
 
     /// Under which name the picture shows the element; none where it is not on the picture.
-    pub(super) fn show(&mut self, rect: Rect) -> Option<String> {
+    pub(super) fn show(&mut self, mut rect: Rect) -> Option<String> {
         let (width, height) = self.size()?;
+        if let Some(whole) = &self.whole {
+            rect.left += whole.scrolled_x;
+            rect.top += whole.scrolled_y;
+        }
         let is_seen = rect.width > 0.0
             && rect.height > 0.0
             && (0.0..width).contains(&rect.left)
@@ -76,12 +106,17 @@ impl<'a> Pictures<'a> {
     }
 
     pub(super) fn full_page(&self) -> Value {
-        let (Some(last), Some((width, height))) = (self.last, self.size()) else {
+        let seen = self.last.map(|last| (&last.mime_type, &last.data));
+        let whole = self
+            .whole
+            .as_ref()
+            .map(|whole| (&whole.mime_type, &whole.data));
+        let (Some((mime_type, data)), Some((width, height))) = (whole.or(seen), self.size()) else {
             return Value::Null;
         };
         json!({
             "screenshot": {
-                "data": format!("data:{};base64,{}", last.mime_type, last.data),
+                "data": format!("data:{mime_type};base64,{data}"),
                 "width": width,
                 "height": height,
             },

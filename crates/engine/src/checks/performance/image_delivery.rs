@@ -143,13 +143,18 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Shown<'a
     })
 }
 
-/// The largest element that shows the image, where it is not too far down.
+/// The largest element that shows the image, where it is not too far down, and not beside the screen as closed menus are.
 fn standing<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Shown<'a>> {
     let ratio = page.device_pixel_ratio;
     images
         .iter()
         .filter(|image| image.src == url && image.rect.width * image.rect.height > 0.0)
-        .filter(|image| image.rect.top <= page.inner_height + PAINTED_AHEAD_PX * ratio)
+        .filter(|image| {
+            image.rect.top <= page.inner_height + PAINTED_AHEAD_PX * ratio
+                && image.rect.left < page.inner_width
+                && image.rect.left + image.rect.width > 0.0
+                && image.rect.top + image.rect.height > 0.0
+        })
         .filter_map(|image| {
             let natural = image.natural?;
             Some(Shown {
@@ -282,19 +287,21 @@ mod tests {
 
     #[test]
     fn an_element_that_was_not_painted_yet_is_taken_as_it_stands() {
-        let image = |top: u32, width: u32| {
+        let image_at = |left: i32, top: u32, width: u32| {
             Traced::new()
                 .loads("2.1", IMAGE, 150, 500, json!({"resourceType": "Image"}), json!({"mimeType": "image/jpeg"}),
                        json!({"encodedDataLength": 10_300, "decodedBodyLength": 10_000}))
                 .visit()
-                .with("page", r#"{"innerHeight": 800, "devicePixelRatio": 2}"#)
+                .with("page", r#"{"innerWidth": 400, "innerHeight": 800, "devicePixelRatio": 2}"#)
                 .with("images", &format!(
-                    r#"[{{"src": "{IMAGE}", "displayed": {{"width": 50, "height": 50}}, "rect": {{"top": {top}, "width": {width}, "height": 50}},
+                    r#"[{{"src": "{IMAGE}", "displayed": {{"width": 50, "height": 50}}, "rect": {{"left": {left}, "top": {top}, "width": {width}, "height": 50}},
                          "natural": {{"width": 100, "height": 100}}}}]"#
                 ))
                 .verdict(CHECK)
         };
+        let image = |top: u32, width: u32| image_at(0, top, width);
         assert_eq!(image(8800, 50), Verdict::Fail);
+        assert_eq!(image_at(-60, 100, 50), Verdict::Pass, "in a closed menu");
         assert_eq!(image(100, 0), Verdict::Pass, "not shown at all");
         assert_eq!(
             image(8900, 50),

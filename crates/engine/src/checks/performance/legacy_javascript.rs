@@ -33,7 +33,7 @@ const MIN_BYTES: f64 = 5000.0;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
     let trace = facts.get::<Trace>()?;
-    if !scripts.0.is_empty() && !scripts.0.iter().any(Script::was_read) {
+    if scripts.has_text() && !scripts.0.iter().any(Script::was_read) {
         return Err(Missing("the texts of scripts were not read".to_owned()));
     }
     let mut found: Vec<(&Script, &Legacy, Option<&Resource>, f64)> = scripts
@@ -135,6 +135,9 @@ mod tests {
             Verdict::Pass,
             "another frame's"
         );
-        assert_eq!(judge(r#"{"url": "x"}"#).0, Verdict::CouldNotMeasure);
+        let unread = r#"{"url": "x", "length": 9}"#;
+        assert_eq!(judge(unread).0, Verdict::CouldNotMeasure);
+        let empty = r#"{"url": "x", "length": 0}"#;
+        assert_eq!(judge(empty).0, Verdict::Pass, "nothing is missing of it");
     }
 }

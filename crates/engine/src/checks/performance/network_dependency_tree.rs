@@ -1,11 +1,11 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use plumbline_trace::{Resource, Trace};
 use url::Url;
 
 use crate::checks::{Cell, Details, Findings, Outcome, Row, Unit, check};
 use crate::facts::{Facts, Missing, TRACE, document, is_render_blocking, loaded};
-use crate::metrics::lcp;
+use crate::replay::{Graph, Replay};
 use crate::report::Conditions;
 
 check! {
@@ -23,8 +23,8 @@ check! {
     /// Preload what is needed early, join what is loaded in a row, and defer what can wait.
     ///
     /// # Source
-    /// Lighthouse 13.5, `network-dependency-tree-insight`; trace engine, insights/NetworkDependencyTree. Which origins
-    /// a preconnect would help with is judged by what came before the largest paint.
+    /// Lighthouse 13.5, `network-dependency-tree-insight`; trace engine, insights/NetworkDependencyTree. What waited
+    /// for which is read from who asked and from what the main thread did in between (lantern/graph).
     id: "network-dependency-tree-insight",
     pass: "Important requests do not wait for others",
     fail: "Important requests wait for others",
@@ -39,10 +39,11 @@ const MAX_PRECONNECTS: usize = 4;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let document = document(&trace)?;
-    let tree = Tree::of(&trace, document);
-    let longest_ms = tree
-        .until_us(document)
-        .map_or(0.0, |us| (us - document.start_us) / 1000.0);
+    let graph = facts.get::<Graph>()?;
+    let root = graph.nodes[graph.document].request();
+    let root = root.map_or(0, |request| request.resource);
+    let tree = Tree::of(&trace, &graph);
+    let longest_ms = (tree.until_us(root) - document.start_us) / 1000.0;
     let chains = Findings::new([
         ("url", "Request", Unit::Url),
         ("transferSize", "Transferred", Unit::Bytes),
@@ -52,10 +53,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             Unit::Ms,
         ),
     ])
-    .rows([tree.row(document, document)]);
+    .rows([tree.row(root, document.start_us)]);
     let candidates = candidates(facts, &trace, document);
     let mut details: Vec<Details> = vec![chains.into()];
-    details.push(preconnected(&trace, &candidates).into());
+    let preconnected = preconnected(&trace, document, &candidates);
+    let preconnects = preconnected.rows.len();
+    details.push(preconnected.into());
     details.push(
         Findings::new([
             ("origin", "Origin worth a preconnect", Unit::Text),
@@ -73,90 +76,83 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         false => Outcome::fail(format!("The longest chain takes {longest_ms:.0} ms.")),
     };
     let mut outcome = outcome.with(Details::parts(details));
-    if trace.resources.preconnects.len() > MAX_PRECONNECTS {
+    if preconnects > MAX_PRECONNECTS {
         outcome = outcome.warning("More than four preconnects compete with each other.");
     }
     Ok(outcome)
 }
 
-/// Important requests by the one that they waited for.
+/// Important requests by the one that they waited for; both are places among the trace's resources.
 struct Tree<'a> {
-    children: HashMap<&'a str, Vec<&'a Resource>>,
+    resources: &'a [Resource],
+    children: HashMap<usize, Vec<usize>>,
 }
 
 impl<'a> Tree<'a> {
-    fn of(trace: &'a Trace, document: &'a Resource) -> Self {
-        let mut by_url: HashMap<&str, Vec<&Resource>> = HashMap::new();
-        for resource in loaded(trace) {
-            by_url.entry(&resource.url).or_default().push(resource);
-        }
-        // A parent begins before its child, so that one pass in order of time knows every parent.
-        let mut in_tree: HashMap<&str, bool> = HashMap::from([(document.id.as_str(), true)]);
-        let mut ordered: Vec<&Resource> = loaded(trace).collect();
-        ordered.sort_by(|a, b| a.start_us.total_cmp(&b.start_us));
+    /// Visits a node when all that it needs has been visited, so that it hangs below what it waited for last.
+    fn of(trace: &'a Trace, graph: &Graph) -> Self {
+        let resources = trace.resources.all.as_slice();
         let mut tree = Self {
+            resources,
             children: HashMap::new(),
         };
-        for resource in ordered {
-            if resource.id == document.id {
-                continue;
-            }
-            let parent = parent(resource, &by_url).unwrap_or(document);
-            let is_in = is_important(trace, resource)
-                && in_tree.get(parent.id.as_str()).copied().unwrap_or(false);
-            in_tree.insert(&resource.id, is_in);
-            if is_in {
-                tree.children.entry(&parent.id).or_default().push(resource);
+        let mut waiting_for: Vec<usize> = graph.nodes.iter().map(|node| node.needs.len()).collect();
+        // With each node the request above it, where everything from there up is important.
+        let mut queue = VecDeque::from([(graph.root, None)]);
+        while let Some((at, above)) = queue.pop_front() {
+            let node = &graph.nodes[at];
+            let below = match node.request() {
+                // A redirect is a part of its request.
+                Some(request) if !request.is_redirect => {
+                    let is_document = at == graph.document;
+                    let is_in = is_document
+                        || (above.is_some() && is_important(trace, &resources[request.resource]));
+                    if let Some(above) = above
+                        && is_in
+                        && !is_document
+                    {
+                        tree.children
+                            .entry(above)
+                            .or_default()
+                            .push(request.resource);
+                    }
+                    is_in.then_some(request.resource)
+                }
+                _ => above,
+            };
+            for next in &node.needed_by {
+                waiting_for[*next] -= 1;
+                if waiting_for[*next] == 0 {
+                    queue.push_back((*next, below));
+                }
             }
         }
         tree
     }
 
-    fn children(&self, of: &Resource) -> &[&'a Resource] {
-        self.children.get(of.id.as_str()).map_or(&[], Vec::as_slice)
+    fn children(&self, of: usize) -> &[usize] {
+        self.children.get(&of).map_or(&[], Vec::as_slice)
     }
 
     /// The end of the latest request below and including this one.
-    fn until_us(&self, resource: &Resource) -> Option<f64> {
-        let below = self
-            .children(resource)
-            .iter()
-            .filter_map(|child| self.until_us(child));
-        below.chain([resource.end_us]).reduce(f64::max)
+    fn until_us(&self, resource: usize) -> f64 {
+        let below = self.children(resource).iter();
+        below
+            .map(|child| self.until_us(*child))
+            .fold(self.resources[resource].end_us, f64::max)
     }
 
-    fn row(&self, resource: &Resource, document: &Resource) -> Row {
-        let mut children = self.children(resource).to_vec();
-        children.sort_by(|a, b| {
-            let (a_us, b_us) = (self.until_us(a), self.until_us(b));
-            b_us.unwrap_or(0.0).total_cmp(&a_us.unwrap_or(0.0))
-        });
+    fn row(&self, at: usize, start_us: f64) -> Row {
+        let resource = &self.resources[at];
+        let mut children = self.children(at).to_vec();
+        children.sort_by(|a, b| self.until_us(*b).total_cmp(&self.until_us(*a)));
         Row::new([
             Cell::url(&resource.url),
             Cell::Bytes(resource.transfer_bytes),
-            Cell::Ms(((resource.end_us - document.start_us) / 1000.0).round()),
+            Cell::Ms(((resource.end_us - start_us) / 1000.0).round()),
         ])
-        .with(children.into_iter().map(|child| self.row(child, document)))
+        .with(children.into_iter().map(|child| self.row(child, start_us)))
     }
-}
-
-/// The one that named it. Of several scripts on the stack the last to be loaded; one that cannot be told apart
-/// from another of the same address is nobody.
-fn parent<'a>(
-    resource: &Resource,
-    by_url: &HashMap<&str, Vec<&'a Resource>>,
-) -> Option<&'a Resource> {
-    let named = match resource.initiator_kind.as_str() {
-        "script" => resource.stack_urls.as_slice(),
-        _ => std::slice::from_ref(&resource.initiator_url),
-    };
-    named
-        .iter()
-        .filter_map(|url| match by_url.get(url.as_str())?.as_slice() {
-            [only] if only.start_us <= resource.start_us && only.id != resource.id => Some(*only),
-            _ => None,
-        })
-        .max_by(|a, b| a.start_us.total_cmp(&b.start_us))
 }
 
 /// What a first view waits for: not images, data, frames or what was preloaded.
@@ -189,14 +185,12 @@ fn origin(url: &str) -> Option<String> {
 
 /// Origins other than the page's that the largest paint had to wait for, connected to late.
 fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String, f64)> {
-    let rtt_ms = facts
-        .get::<Conditions>()
-        .map_or(0.0, |conditions| conditions.network.rtt_ms);
-    let until_us = lcp::largest_contentful_paint(trace)
-        .map_or(0.0, |ms| trace.navigation.time_origin_us + ms * 1000.0);
+    let (Ok(conditions), Ok(replay)) = (facts.get::<Conditions>(), facts.get::<Replay>()) else {
+        return Vec::new();
+    };
     let own = origin(&document.url);
     let mut found: Vec<(String, f64)> = Vec::new();
-    for resource in loaded(trace) {
+    for (at, resource) in trace.resources.all.iter().enumerate() {
         let (Some(timing), Some(origin)) = (resource.timing, origin(&resource.url)) else {
             continue;
         };
@@ -208,12 +202,13 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
         if connected
             || Some(&origin) == own.as_ref()
             || resource.initiator_url == document.url
-            || resource.finish_us > until_us
+            || !replay.is_before_largest_paint(at)
             || idle_us.max(0.0) >= MAX_IDLE_S * 1e6
             || found.iter().any(|(known, _)| *known == origin)
         {
             continue;
         }
+        let rtt_ms = conditions.network.rtt_ms + replay.more_rtt_ms(&origin);
         let handshakes = if origin.starts_with("https") {
             2.0
         } else {
@@ -228,11 +223,17 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
     found
 }
 
-/// What elements asked to connect to early, and whether it was of use.
-fn preconnected(trace: &Trace, candidates: &[(String, f64)]) -> Findings {
-    let table = Findings::new([("origin", "Preconnected origin", Unit::Text)]);
-    table.rows(trace.resources.preconnects.iter().map(|preconnect| {
-        let asked = origin(&preconnect.url);
+/// What elements and the document's `Link` headers asked to connect to early, and whether it was of use.
+fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]) -> Findings {
+    let table = Findings::new([
+        ("origin", "Preconnected origin", Unit::Text),
+        ("source", "Asked for by", Unit::Text),
+    ]);
+    let by_elements = trace.resources.preconnects.iter();
+    let by_elements = by_elements.map(|preconnect| (preconnect.url.as_str(), "an element"));
+    let by_headers = document.header("link").flat_map(preconnects_of_header);
+    table.rows(by_elements.chain(by_headers).map(|(url, source)| {
+        let asked = origin(url);
         let is_used = loaded(trace).any(|resource| origin(&resource.url) == asked);
         let still_late = candidates
             .iter()
@@ -244,9 +245,36 @@ fn preconnected(trace: &Trace, candidates: &[(String, f64)]) -> Findings {
         if still_late {
             notes.push("It was connected to again: look at the crossorigin attribute");
         }
-        let notes = notes.into_iter().map(|note| Row::new([Cell::text(note)]));
-        Row::new([Cell::text(&preconnect.url)]).with(notes)
+        let notes = notes.into_iter();
+        let notes = notes.map(|note| Row::new([Cell::text(note), Cell::Nothing]));
+        Row::new([Cell::text(url), Cell::text(source)]).with(notes)
     }))
+}
+
+/// Addresses with `rel=preconnect`, with the words that say so. A comma ends a link unless it stands in its address.
+fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    let mut rest = header;
+    while let Some(address_end) = rest.find('>') {
+        let end = rest[address_end..]
+            .find(',')
+            .map_or(rest.len(), |comma| address_end + comma);
+        let link = rest[..end].trim();
+        rest = rest.get(end + 1..).unwrap_or_default();
+        let Some((url, parameters)) = link.strip_prefix('<').and_then(|l| l.split_once('>')) else {
+            continue;
+        };
+        let is_preconnect = parameters.split(';').any(|parameter| {
+            parameter.split_once('=').is_some_and(|(name, value)| {
+                name.trim().eq_ignore_ascii_case("rel")
+                    && value.trim().trim_matches('"') == "preconnect"
+            })
+        });
+        if is_preconnect && !url.trim().is_empty() {
+            found.push((url.trim(), link));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -287,6 +315,16 @@ mod tests {
         let document = tree(&outcome);
         assert_eq!(document.sub_rows.len(), 1);
         assert_eq!(document.sub_rows[0].sub_rows.len(), 1);
+    }
+
+    #[test]
+    fn a_link_header_names_preconnects_among_other_things() {
+        let header = "</a,b.css>; rel=preload; as=style, <https://a.test>; rel=\"preconnect\", <https://b.test>; crossorigin=x; REL=preconnect,<x";
+        let found: Vec<&str> = super::preconnects_of_header(header)
+            .into_iter()
+            .map(|(url, _)| url)
+            .collect();
+        assert_eq!(found, ["https://a.test", "https://b.test"]);
     }
 
     #[test]

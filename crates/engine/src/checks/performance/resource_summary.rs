@@ -54,7 +54,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut by_kind = [Sum::default(); KINDS.len()];
     let mut total = Sum::default();
     let mut third_party = Sum::default();
-    for request in &requests.all {
+    for request in requests.all.iter().filter(|of| !of.is_of_service_worker) {
         let kind = kind(request);
         let is_icon_of_browser = kind == "other" && request.url.path().ends_with("/favicon.ico");
         if is_icon_of_browser || request.stays_here() {

@@ -1,7 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use plumbline_entities as entities;
-use plumbline_trace::{Resource, Trace};
+use plumbline_trace::{Tie, Trace};
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{Facts, Missing, TRACE, loaded};
@@ -14,7 +14,8 @@ check! {
     /// The code of others is the part of a page that its owner does not control.
     ///
     /// # Scored
-    /// Weighs nothing, judges nothing. Lists organisations that sent something, by bytes, with their files.
+    /// Weighs nothing, judges nothing. Lists organisations that sent something or ran on the main thread, the longest
+    /// there first, with their files.
     ///
     /// # Fix
     /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
@@ -28,25 +29,25 @@ check! {
     run: run,
 }
 
+#[derive(Default)]
+struct Party {
+    /// By address: bytes, and milliseconds of the main thread.
+    urls: BTreeMap<String, (f64, f64)>,
+}
+
+impl Party {
+    fn sum(&self) -> (f64, f64) {
+        let urls = self.urls.values();
+        urls.fold((0.0, 0.0), |sum, url| (sum.0 + url.0, sum.1 + url.1))
+    }
+}
+
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
-    let own = entities::of_url(&trace.navigation.url);
-    let mut by_name: BTreeMap<String, Vec<&Resource>> = BTreeMap::new();
-    for resource in loaded(&trace).filter(|resource| resource.transfer_bytes > 0.0) {
-        if let Some(name) =
-            entities::of_url(&resource.url).filter(|name| Some(name) != own.as_ref())
-        {
-            by_name.entry(name.into_owned()).or_default().push(resource);
-        }
-    }
-    let sum = |resources: &[&Resource]| -> f64 {
-        resources
-            .iter()
-            .map(|resource| resource.transfer_bytes)
-            .sum()
-    };
-    let mut parties: Vec<(String, Vec<&Resource>)> = by_name.into_iter().collect();
-    parties.sort_by(|(_, a), (_, b)| sum(b).total_cmp(&sum(a)));
+    let mut parties: Vec<(String, Party)> = parties(&trace).into_iter().collect();
+    // As Lighthouse has them: who kept the main thread longest comes first.
+    let by_cost = |a: (f64, f64), b: (f64, f64)| b.1.total_cmp(&a.1).then(b.0.total_cmp(&a.0));
+    parties.sort_by(|(_, a), (_, b)| by_cost(a.sum(), b.sum()));
     let outcome = match parties.len() {
         0 => Outcome::pass(),
         number => Outcome::informative(format!(
@@ -61,18 +62,53 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let table = Findings::new([
         ("entity", "Third party", Unit::Text),
         ("transferSize", "Transferred", Unit::Bytes),
+        ("mainThreadTime", "On the main thread", Unit::Ms),
     ])
-    .rows(parties.iter().map(|(name, resources)| {
-        Row::new([Cell::text(name), Cell::Bytes(sum(resources))]).with(resources.iter().map(
-            |resource| {
-                Row::new([
-                    Cell::url(&resource.url),
-                    Cell::Bytes(resource.transfer_bytes),
-                ])
-            },
+    .rows(parties.into_iter().map(|(name, party)| {
+        let (bytes, ms) = party.sum();
+        let mut urls: Vec<_> = party.urls.into_iter().collect();
+        urls.sort_by(|(_, a), (_, b)| by_cost(*a, *b));
+        Row::new([Cell::text(&name), Cell::Bytes(bytes), Cell::Ms(ms)]).with(urls.into_iter().map(
+            |(url, (bytes, ms))| Row::new([Cell::url(&url), Cell::Bytes(bytes), Cell::Ms(ms)]),
         ))
     }));
     Ok(outcome.with(table.into()))
+}
+
+/// Who sent something, and who was waited for or ran on the main thread though nothing came.
+fn parties(trace: &Trace) -> BTreeMap<String, Party> {
+    let own = entities::of_url(&trace.navigation.url);
+    let mut known: HashMap<String, Option<String>> = HashMap::new();
+    let mut parties: BTreeMap<String, Party> = BTreeMap::new();
+    let mut add = |url: &str, bytes: f64, ms: f64| {
+        if !known.contains_key(url) {
+            let name = Some(url)
+                .filter(|url| url.starts_with("http"))
+                .and_then(entities::of_url)
+                .filter(|name| Some(name) != own.as_ref())
+                .map(|name| name.into_owned());
+            known.insert(url.to_owned(), name);
+        }
+        if let Some(Some(name)) = known.get(url) {
+            let party = parties.entry(name.clone()).or_default();
+            let sum = party.urls.entry(url.to_owned()).or_default();
+            *sum = (sum.0 + bytes, sum.1 + ms);
+        }
+    };
+    for resource in loaded(trace).filter(|resource| resource.transfer_bytes > 0.0) {
+        add(&resource.url, resource.transfer_bytes, 0.0);
+    }
+    for tie in trace.turns.iter().flat_map(|turn| &turn.ties) {
+        if let Tie::Url(url) = tie {
+            add(url, 0.0, 0.0);
+        }
+    }
+    for work in &trace.work {
+        if let Some(url) = work.urls.first() {
+            add(url, 0.0, work.self_us / 1000.0);
+        }
+    }
+    parties
 }
 
 #[cfg(test)]
@@ -102,6 +138,12 @@ mod tests {
             )
             .resource("2.4", "https://unheard.test/c.js", none(), none());
         assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
+        let run = json!({"data": {"url": "https://waited-for.test/x", "readyState": 4}});
+        let waited = Traced::new()
+            .task(600, 10)
+            .event("XHRReadyStateChange", run)
+            .found(CHECK);
+        assert_eq!(waited, ["waited-for.test"], "though nothing came");
         assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
     }
 }

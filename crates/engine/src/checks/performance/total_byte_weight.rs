@@ -36,6 +36,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .all
         .iter()
         .filter(|request| !request.stays_here() && request.transfer_bytes > 0.0)
+        .filter(|request| !request.is_of_service_worker)
         .collect();
     heavy.sort_by(|a, b| {
         let by_size = b.transfer_bytes.total_cmp(&a.transfer_bytes);

@@ -95,8 +95,31 @@ impl Traced {
         self
     }
 
+    /// A task of the main thread. Events of no time of their own are at 600 ms.
+    pub(super) fn task(mut self, at_ms: u64, dur_ms: u64) -> Self {
+        self.0.push(
+            json!({"name": "RunTask", "cat": "disabled-by-default-devtools.timeline", "ph": "X", "ts": at_ms * 1000,
+                   "dur": dur_ms * 1000, "pid": 2, "tid": 3, "args": {}}),
+        );
+        self
+    }
+
     pub(super) fn visit(self) -> Visit {
         Visit::new().trace(&Value::Array(self.0))
+    }
+
+    /// Over a line of 150 ms and 1.6 Mbit/s.
+    pub(super) fn judge_on_slow_line(self, check: Check) -> Outcome {
+        let conditions = json!({
+            "device": {"id": "mobile", "name": "", "mode": "mobile"},
+            "network": {"id": "slow", "name": "", "downKbps": 1638.4, "upKbps": 750.0, "rttMs": 150.0},
+            "location": {"id": "here", "name": "", "mode": "agent", "addedRttMs": 0.0},
+            "cpu": {"rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null, "limitedByHost": false,
+                    "contention": null, "visits": 0},
+        });
+        self.visit()
+            .with("conditions", &conditions.to_string())
+            .judge(check)
     }
 
     pub(super) fn judge(self, check: Check) -> Outcome {

@@ -31,7 +31,7 @@ const MIN_WASTED_BYTES: f64 = 2048.0;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
     let requests = facts.get::<Requests>()?;
-    if !scripts.0.is_empty() && !scripts.0.iter().any(Script::was_read) {
+    if scripts.has_text() && !scripts.0.iter().any(Script::was_read) {
         return Err(Missing("the texts of scripts were not read".to_owned()));
     }
     let found = scripts

@@ -36,7 +36,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
     let requests = facts.get::<Requests>()?;
     let covered = || scripts.0.iter().filter(|script| script.coverage.is_some());
-    if covered().next().is_none() && !scripts.0.is_empty() {
+    if covered().next().is_none() && scripts.has_text() {
         return Err(Missing("which functions ran was not gathered".to_owned()));
     }
     let found = covered()

@@ -3,7 +3,7 @@
 use plumbline_trace::Trace;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, count};
-use crate::facts::{Facts, loaded, time_saved};
+use crate::facts::{Facts, loaded, time_saved_in_steps};
 
 pub(super) struct Wasting {
     /// The address, or the beginning of a text without one.
@@ -13,6 +13,9 @@ pub(super) struct Wasting {
     /// What of the file it is, where that is known.
     pub(super) parts: Vec<Wasting>,
 }
+
+/// Lighthouse tells what fewer bytes give in steps of this (byte-efficiency-audit.js).
+const STEP_MS: f64 = 10.0;
 
 /// The largest waste first. `one` and `many` say what the files are.
 pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &str) -> Outcome {
@@ -62,5 +65,5 @@ fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
             Some((resource.id.as_str(), wasting.wasted_bytes))
         })
         .collect();
-    time_saved(facts, &by_id)
+    time_saved_in_steps(facts, &by_id, STEP_MS)
 }

@@ -1,0 +1,147 @@
+//! What a paint waited for.
+
+use std::collections::{HashMap, HashSet};
+
+use super::graph::{Graph, Node, Request};
+
+/// For the first contentful paint: what blocks rendering, unless a script asked for it.
+pub(super) fn needed_first(graph: &Graph, paint_us: f64) -> Vec<bool> {
+    needed(graph, paint_us, false, |request| {
+        has_blocking_priority(request) && !request.is_by_script
+    })
+}
+
+/// For the largest contentful paint: everything but images that were not urgent.
+pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64) -> Vec<bool> {
+    needed(graph, paint_us, false, |request| {
+        request.resource_type != "Image" || !matches!(request.priority.as_str(), "Low" | "VeryLow")
+    })
+}
+
+/// All that may have come before the largest paint, as places among the trace's resources.
+pub(super) fn perhaps_needed_for_largest(graph: &Graph, paint_us: f64) -> HashSet<usize> {
+    let nodes = needed(graph, paint_us, true, |_| true);
+    let is_needed = |(node, is_needed): (&Node, bool)| {
+        let request = node.request().filter(|_| is_needed)?;
+        Some(request.resource)
+    };
+    graph
+        .nodes
+        .iter()
+        .zip(nodes)
+        .filter_map(is_needed)
+        .collect()
+}
+
+fn has_blocking_priority(request: &Request) -> bool {
+    match request.priority.as_str() {
+        "VeryHigh" => true,
+        "High" => matches!(request.resource_type.as_str(), "Script" | "Document"),
+        _ => false,
+    }
+}
+
+fn needed(
+    graph: &Graph,
+    paint_us: f64,
+    with_all_layouts: bool,
+    is_blocking: impl Fn(&Request) -> bool,
+) -> Vec<bool> {
+    let tasks = Tasks::of(graph, paint_us, with_all_layouts, &is_blocking);
+    let is_wanted = |at: usize, node: &Node| match node.request() {
+        None => tasks.needed.contains(&at),
+        Some(request) => {
+            let is_late = node.end_us > paint_us || node.start_us > paint_us;
+            (!is_late || at == graph.document)
+                && !tasks.not_blocking.contains(request.url.as_str())
+                && is_blocking(request)
+        }
+    };
+    let mut nodes = vec![false; graph.nodes.len()];
+    // What is wanted brings what it waited for.
+    let mut open: Vec<usize> = vec![graph.document];
+    let reached = graph.nodes.iter().enumerate();
+    open.extend(
+        reached
+            .filter(|(at, node)| !node.needs.is_empty() && is_wanted(*at, node))
+            .map(|(at, _)| at),
+    );
+    while let Some(at) = open.pop() {
+        if !std::mem::replace(&mut nodes[at], true) {
+            open.extend(&graph.nodes[at].needs);
+        }
+    }
+    nodes
+}
+
+struct Tasks<'g> {
+    needed: HashSet<usize>,
+    /// Scripts that ran only after the paint.
+    not_blocking: HashSet<&'g str>,
+}
+
+impl<'g> Tasks<'g> {
+    fn of(
+        graph: &'g Graph,
+        paint_us: f64,
+        with_all_layouts: bool,
+        is_blocking: &impl Fn(&Request) -> bool,
+    ) -> Self {
+        let mut first_run: HashMap<&str, usize> = HashMap::new();
+        let mut early: Vec<usize> = Vec::new();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let Some(task) = node.task().filter(|_| !node.needs.is_empty()) else {
+                continue;
+            };
+            if node.start_us <= paint_us {
+                early.push(at);
+            }
+            for url in &task.evaluated_urls {
+                let first = first_run.entry(url).or_insert(at);
+                if node.start_us < graph.nodes[*first].start_us {
+                    *first = at;
+                }
+            }
+        }
+        early.sort_by(|a, b| {
+            graph.nodes[*a]
+                .start_us
+                .total_cmp(&graph.nodes[*b].start_us)
+        });
+        let mut tasks = Self {
+            needed: HashSet::new(),
+            not_blocking: HashSet::new(),
+        };
+        for node in &graph.nodes {
+            let Some(request) = node.request().filter(|request| {
+                request.resource_type == "Script" && node.end_us <= paint_us && is_blocking(request)
+            }) else {
+                continue;
+            };
+            match first_run.get(request.url.as_str()) {
+                Some(run) if graph.nodes[*run].start_us <= paint_us => {
+                    tasks.needed.insert(*run);
+                }
+                Some(_) => {
+                    tasks.not_blocking.insert(&request.url);
+                }
+                None => {}
+            }
+        }
+        let task = |at: &usize| graph.nodes[*at].task();
+        let mut first_with = |has: fn(&plumbline_trace::Turn) -> bool| {
+            let first = early.iter().find(|at| task(at).is_some_and(has));
+            tasks.needed.extend(first);
+        };
+        first_with(|task| task.has_layout);
+        first_with(|task| task.has_paint);
+        first_with(|task| task.has_parsing);
+        if with_all_layouts {
+            let layouts = early
+                .iter()
+                .filter(|at| task(at).is_some_and(|task| task.has_layout));
+            tasks.needed.extend(layouts);
+        }
+        tasks
+    }
+}

@@ -1,0 +1,133 @@
+//! Figures that Lighthouse keeps for programs: how far servers are, how quick, and how much there was to do.
+
+use plumbline_engine::distances;
+use plumbline_engine::scoring::Curve;
+use plumbline_trace::{Milestone, Trace};
+use serde_json::{Value, json};
+
+use super::pictures::informative;
+
+/// A page without a task still draws a frame (core/computed/metrics/max-potential-fid.js).
+const SHORTEST_DELAY_MS: f64 = 16.0;
+/// core/audits/metrics/max-potential-fid.js.
+const DELAY: Curve = Curve {
+    p10: 130.0,
+    median: 250.0,
+};
+/// Tasks longer than so many milliseconds are counted (core/audits/diagnostics.js).
+const LENGTHS_MS: [(&str, f64); 5] = [
+    ("numTasksOver10ms", 10.0),
+    ("numTasksOver25ms", 25.0),
+    ("numTasksOver50ms", 50.0),
+    ("numTasksOver100ms", 100.0),
+    ("numTasksOver500ms", 500.0),
+];
+
+pub(super) fn audits(trace: &Trace) -> Vec<Value> {
+    let distances = distances(&trace.resources.all);
+    let rtts = || {
+        distances
+            .iter()
+            .filter_map(|(at, seen)| Some((at, seen.rtt_ms?)))
+    };
+    let nearest_ms = rtts().map(|(_, ms)| ms).reduce(f64::min).unwrap_or(0.0);
+    let responses = distances
+        .iter()
+        .filter_map(|(at, seen)| Some((at, seen.response_ms(nearest_ms)?)));
+    let rtt = by_origin(
+        "network-rtt",
+        "Round trips",
+        "How long a round trip to each origin took.",
+        "rtt",
+        rtts(),
+    );
+    let latency = by_origin(
+        "network-server-latency",
+        "Server latencies",
+        "How long the servers of each origin took to answer.",
+        "serverResponseTime",
+        responses,
+    );
+    let diagnostics = diagnostics(trace, nearest_ms, &rtt, &latency);
+    max_delay(trace)
+        .into_iter()
+        .chain([rtt, latency, diagnostics])
+        .collect()
+}
+
+/// What somebody would have waited for at most who touched the page at the worst time after its first paint.
+fn max_delay(trace: &Trace) -> Option<Value> {
+    let painted_us = trace.first_us(Milestone::FirstContentfulPaint)?;
+    let tasks = trace.tasks.all.iter();
+    let longest_ms = tasks
+        .filter(|task| task.start_us + task.dur_us >= painted_us)
+        .map(|task| task.dur_us / 1000.0)
+        .fold(SHORTEST_DELAY_MS, f64::max);
+    Some(json!({
+        "id": "max-potential-fid",
+        "title": "Max Potential First Input Delay",
+        "description": "The longest task after the first paint.",
+        "score": DELAY.score(longest_ms),
+        "scoreDisplayMode": "numeric",
+        "numericValue": longest_ms,
+        "numericUnit": "millisecond",
+        "displayValue": format!("{:.0}\u{a0}ms", (longest_ms / 10.0).round() * 10.0),
+    }))
+}
+
+fn by_origin<'a>(
+    id: &str,
+    title: &str,
+    description: &str,
+    key: &str,
+    of: impl Iterator<Item = (&'a String, f64)>,
+) -> Value {
+    let mut rows: Vec<(&String, f64)> = of.collect();
+    rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let most_ms = rows.first().map_or(0.0, |(_, ms)| *ms);
+    let items: Vec<Value> = rows
+        .iter()
+        .map(|(origin, ms)| json!({ "origin": origin, key: ms }))
+        .collect();
+    let headings = json!([
+        { "key": "origin", "valueType": "text", "label": "Origin" },
+        { "key": key, "valueType": "ms", "granularity": 1, "label": "Took" },
+    ]);
+    let details =
+        json!({ "type": "table", "headings": headings, "items": items, "sortedBy": [key] });
+    let mut audit = informative(id, title, description, details);
+    audit["numericValue"] = json!(most_ms);
+    audit["numericUnit"] = json!("millisecond");
+    audit["displayValue"] = json!(format!("{most_ms:.0}\u{a0}ms"));
+    audit
+}
+
+fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Value {
+    let resources = || trace.resources.all.iter();
+    let of_type = |kind: &str| resources().filter(|of| of.resource_type == kind).count();
+    let document = trace.navigation.document_request.as_deref();
+    let document = document.and_then(|id| trace.resources.by_id(id));
+    let tasks_ms = || trace.tasks.all.iter().map(|task| task.dur_us / 1000.0);
+    let mut item = json!({
+        "numRequests": trace.resources.all.len(),
+        "numScripts": of_type("Script"),
+        "numStylesheets": of_type("Stylesheet"),
+        "numFonts": of_type("Font"),
+        "numTasks": trace.tasks.all.len(),
+        "rtt": rtt_ms,
+        "maxRtt": rtt["numericValue"],
+        "maxServerLatency": latency["numericValue"],
+        "totalByteWeight": resources().map(|of| of.transfer_bytes).sum::<f64>(),
+        "totalTaskTime": tasks_ms().sum::<f64>(),
+        "mainDocumentTransferSize": document.map(|of| of.transfer_bytes),
+    });
+    for (name, longer_ms) in LENGTHS_MS {
+        item[name] = json!(tasks_ms().filter(|ms| *ms > longer_ms).count());
+    }
+    informative(
+        "diagnostics",
+        "Diagnostics",
+        "How much there was to load and to do.",
+        json!({ "type": "debugdata", "items": [item] }),
+    )
+}

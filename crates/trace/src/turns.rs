@@ -1,0 +1,295 @@
+//! What ties one task of a main thread to requests and to other tasks: whose script ran, which timer was set or
+//! fired, what was asked for. Of this a graph of the load is made: what had to be there before what.
+//!
+//! The events that count are those of Lighthouse's graph (trace_engine, lantern/graph/PageDependencyGraph.js).
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::event::Event;
+use crate::navigation::Thread;
+use crate::tasks::{Task, Tasks};
+
+/// A task of the main thread with its ties, in the order in which they came.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    pub start_us: f64,
+    pub end_us: f64,
+    pub has_layout: bool,
+    pub has_paint: bool,
+    pub has_parsing: bool,
+    pub evaluated_urls: Vec<String>,
+    pub ties: Vec<Tie>,
+}
+
+impl Turn {
+    pub fn duration_us(&self) -> f64 {
+        self.end_us - self.start_us
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Tie {
+    /// It worked for the document of this frame.
+    Frame(String),
+    /// It ran, or was asked for by, what came from this address.
+    Url(String),
+    /// It asked for this resource.
+    Asked(String),
+    TimerSet(String),
+    TimerFired(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Layout,
+    Paint,
+    Parsing,
+    TimerSet,
+    TimerFired,
+    Invalidated,
+    Evaluated,
+    XhrChanged,
+    Called,
+    StyleParsed,
+    Asked,
+}
+
+impl Kind {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "Layout" => Self::Layout,
+            "Paint" => Self::Paint,
+            "ParseHTML" => Self::Parsing,
+            "TimerInstall" => Self::TimerSet,
+            "TimerFire" => Self::TimerFired,
+            "InvalidateLayout" | "ScheduleStyleRecalculation" => Self::Invalidated,
+            "EvaluateScript" => Self::Evaluated,
+            "XHRReadyStateChange" => Self::XhrChanged,
+            "FunctionCall" | "v8.compile" => Self::Called,
+            "ParseAuthorStyleSheet" => Self::StyleParsed,
+            "ResourceSendRequest" => Self::Asked,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Seen<'a> {
+    kind: Kind,
+    ts_us: f64,
+    args: Option<&'a RawValue>,
+}
+
+/// Of every thread: which are the page's is known only when the trace has ended.
+#[derive(Debug, Default)]
+pub(crate) struct TurnEvents<'a> {
+    by_thread: HashMap<Thread, Vec<Seen<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Args<'a> {
+    #[serde(borrow)]
+    data: Data<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    #[serde(borrow)]
+    url: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    frame: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    style_sheet_url: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    timer_id: Option<&'a RawValue>,
+    ready_state: Option<f64>,
+    #[serde(default, borrow)]
+    stack_trace: Vec<CallFrame<'a>>,
+}
+
+#[derive(Deserialize)]
+struct CallFrame<'a> {
+    #[serde(borrow)]
+    url: Option<Cow<'a, str>>,
+}
+
+impl<'a> TurnEvents<'a> {
+    pub(crate) fn see(&mut self, event: &Event<'a>) {
+        if let Some(kind) = Kind::named(&event.name) {
+            self.by_thread
+                .entry(event.thread())
+                .or_default()
+                .push(Seen {
+                    kind,
+                    ts_us: event.ts_us,
+                    args: event.args,
+                });
+        }
+    }
+
+    /// In order of their start.
+    pub(crate) fn of_threads(mut self, threads: &[Thread], tasks: &Tasks) -> Vec<Turn> {
+        let mut seen: Vec<Seen> = threads
+            .iter()
+            .filter_map(|thread| self.by_thread.remove(thread))
+            .flatten()
+            .collect();
+        seen.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
+        let mut seen = seen.into_iter().peekable();
+        let mut turns = Vec::with_capacity(tasks.all.len());
+        for (at, task) in tasks.all.iter().enumerate() {
+            let end_us = end_us(task, tasks.all.get(at + 1));
+            while seen.next_if(|event| event.ts_us < task.start_us).is_some() {}
+            let mut turn = Turn {
+                start_us: task.start_us,
+                end_us,
+                ..Turn::default()
+            };
+            let mut known = HashSet::new();
+            while let Some(event) = seen.next_if(|event| event.ts_us < end_us) {
+                turn.take(&event, &mut known);
+            }
+            turns.push(turn);
+        }
+        turns
+    }
+}
+
+/// Chromium at times lets a task overlap the next one, which it cannot do.
+fn end_us(task: &Task, next: Option<&Task>) -> f64 {
+    let end_us = task.start_us + task.dur_us;
+    match next {
+        Some(next) if next.start_us < end_us => next.start_us - 1.0,
+        _ => end_us,
+    }
+}
+
+impl Turn {
+    fn take(&mut self, event: &Seen, known: &mut HashSet<Tie>) {
+        match event.kind {
+            Kind::Layout => self.has_layout = true,
+            Kind::Paint => self.has_paint = true,
+            Kind::Parsing => self.has_parsing = true,
+            _ => {
+                let args = event.args.map(RawValue::get).unwrap_or_default();
+                if let Ok(Args { data }) = serde_json::from_str(args) {
+                    self.tie(event.kind, data, known);
+                }
+            }
+        }
+    }
+
+    fn tie(&mut self, kind: Kind, data: Data, known: &mut HashSet<Tie>) {
+        // An answer that is not complete ties nothing.
+        if kind == Kind::XhrChanged && data.ready_state != Some(4.0) {
+            return;
+        }
+        let timer = data.timer_id.map(|id| id.get().to_owned());
+        let of_frame = matches!(
+            kind,
+            Kind::Invalidated | Kind::Evaluated | Kind::Called | Kind::StyleParsed | Kind::Asked
+        );
+        let of_url = matches!(kind, Kind::Evaluated | Kind::XhrChanged | Kind::Called);
+        let of_stack = !matches!(kind, Kind::TimerFired | Kind::Called | Kind::StyleParsed);
+        let url = |url: Cow<str>| (!url.is_empty()).then(|| Tie::Url(url.into_owned()));
+        if let Some(Tie::Url(url)) = data.url.clone().and_then(url)
+            && kind == Kind::Evaluated
+            && !self.evaluated_urls.contains(&url)
+        {
+            self.evaluated_urls.push(url);
+        }
+        let direct = match kind {
+            Kind::TimerSet => timer.map(Tie::TimerSet),
+            Kind::TimerFired => timer.map(Tie::TimerFired),
+            Kind::StyleParsed => data.style_sheet_url.and_then(url),
+            Kind::Asked => data.request_id.map(|id| Tie::Asked(id.into_owned())),
+            _ if of_url => data.url.and_then(url),
+            _ => None,
+        };
+        let frame = data.frame.filter(|_| of_frame);
+        let stack = data.stack_trace.into_iter().filter(|_| of_stack);
+        let ties = frame
+            .map(|frame| Tie::Frame(frame.into_owned()))
+            .into_iter()
+            .chain(direct)
+            .chain(stack.filter_map(|frame| frame.url.and_then(url)));
+        for tie in ties {
+            if known.insert(tie.clone()) {
+                self.ties.push(tie);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Trace;
+
+    fn turns(mut events: Vec<serde_json::Value>) -> Vec<Turn> {
+        events.push(json!({"name": "TracingStartedInBrowser", "cat": "disabled-by-default-devtools.timeline", "ph": "I", "pid": 1, "tid": 1, "ts": 1,
+            "args": {"data": {"frames": [{"frame": "F", "url": "https://a.test/", "name": "", "processId": 1}]}}}));
+        events.push(json!({"name": "navigationStart", "cat": "blink.user_timing,loading", "ph": "R", "pid": 1, "tid": 1, "ts": 2,
+            "args": {"frame": "F", "data": {"documentLoaderURL": "https://a.test/", "isLoadingMainFrame": true, "isOutermostMainFrame": true, "navigationId": "N"}}}));
+        events.push(json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": 1, "tid": 1, "ts": 0, "args": {"name": "CrRendererMain"}}));
+        let bytes = serde_json::to_vec(&events).unwrap();
+        Trace::read(&bytes).unwrap().turns
+    }
+
+    fn event(name: &str, ts_us: u32, dur_us: u32, data: serde_json::Value) -> serde_json::Value {
+        json!({"name": name, "cat": "devtools.timeline", "ph": "X", "pid": 1, "tid": 1, "ts": ts_us, "dur": dur_us, "args": {"data": data}})
+    }
+
+    #[test]
+    fn a_task_is_tied_to_whose_script_ran_and_what_it_asked_for() {
+        let url = "https://a.test/a.js";
+        let found = turns(vec![
+            event("RunTask", 100, 50, json!({})),
+            event("EvaluateScript", 110, 30, json!({"url": url, "frame": "F"})),
+            event(
+                "ResourceSendRequest",
+                120,
+                0,
+                json!({"requestId": "1.2", "stackTrace": [{"url": url}]}),
+            ),
+            event("Layout", 141, 1, json!({})),
+            event("RunTask", 200, 50, json!({})),
+            event(
+                "XHRReadyStateChange",
+                210,
+                0,
+                json!({"readyState": 2, "url": url}),
+            ),
+        ]);
+        assert_eq!(found.len(), 2);
+        let ties = [
+            Tie::Frame("F".to_owned()),
+            Tie::Url(url.to_owned()),
+            Tie::Asked("1.2".to_owned()),
+        ];
+        assert_eq!(found[0].ties, ties);
+        assert_eq!(found[0].evaluated_urls, [url]);
+        assert!(found[0].has_layout && !found[0].has_paint);
+        assert_eq!(found[1].ties, [], "an answer that is still coming");
+    }
+
+    #[test]
+    fn a_task_ends_where_the_next_one_begins() {
+        let found = turns(vec![
+            event("RunTask", 100, 500, json!({})),
+            event("RunTask", 200, 50, json!({})),
+            event("Paint", 210, 1, json!({})),
+        ]);
+        assert_eq!(found[0].end_us, 199.0);
+        assert!(!found[0].has_paint && found[1].has_paint);
+    }
+}
