@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plumbline_browser::{NetworkPath, Pool, VisitError, VisitPlan, visit};
+use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::{Conditions, Report};
@@ -87,7 +87,7 @@ impl Auditor {
     pub async fn audit(
         &self,
         order: &Order,
-        progress: &(dyn Fn(Phase) + Send + Sync),
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
         let mut best: Option<(f64, Audited)> = None;
@@ -118,7 +118,7 @@ impl Auditor {
         &self,
         order: &Order,
         resolved: &Resolved<'_>,
-        progress: &(dyn Fn(Phase) + Send + Sync),
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
@@ -138,13 +138,13 @@ impl Auditor {
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
         let allowed = plan.deadline + AROUND_THE_VISIT;
-        let observe = |phase| {
+        let observe = |step: Step<'_>| {
             // What is fetched besides the page (robots.txt, source maps) is no part of what is
             // measured, and must not be cut because the line is slow.
-            if phase == Phase::Gathering {
+            if step == Step::Entered(Phase::Gathering) {
                 link.lift();
             }
-            progress(phase);
+            progress(step);
         };
         let visited = timeout(allowed, self.visit(&plan, &observe)).await;
         let explained = reason::explain(visited, &link);
@@ -183,7 +183,7 @@ impl Auditor {
     async fn visit(
         &self,
         plan: &VisitPlan,
-        progress: &(dyn Fn(Phase) + Send + Sync),
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Bundle, VisitError> {
         let browser = self.browsers.take().await;
         let browser = browser.map_err(|error| VisitError::Fault(error.to_string()))?;
@@ -194,9 +194,9 @@ impl Auditor {
 async fn judge(
     mut bundle: Bundle,
     conditions: Conditions,
-    progress: &(dyn Fn(Phase) + Send + Sync),
+    progress: &(dyn Fn(Step<'_>) + Send + Sync),
 ) -> Result<Audited, AuditFault> {
-    progress(Phase::Judging);
+    progress(Step::Entered(Phase::Judging));
     let judging = spawn_blocking(move || {
         let started = Instant::now();
         remember_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;

@@ -13,5 +13,6 @@ mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};
 pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
+pub use plumbline_browser::Step;
 pub use run::{AgentSettings, run};
 pub use work::{Hold, Job, Next, Work, WorkError};

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_bundle::Phase;
+use plumbline_browser::Step;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -170,7 +170,7 @@ impl Slot {
                 Err(fault) => Ended::Fault(fault),
             };
         }
-        let progress = |phase: Phase| self.work.reached(job, phase);
+        let progress = |step: Step<'_>| self.work.reached(job, step);
         tokio::select! {
             result = self.auditor.audit_several(&job.order, job.runs, &progress) => match result {
                 Ok(audited) => Ended::Audited(Box::new(audited)),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_bundle::Phase;
+use plumbline_browser::Step;
 
 use crate::{Audited, Order};
 
@@ -60,8 +60,9 @@ pub trait Work: Send + Sync + 'static {
     /// Says that the job is still being worked on.
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError>;
 
-    /// Says which phase the job has reached: a courtesy to who waits for it. Must not block.
-    fn reached(&self, job: &Job, phase: Phase);
+    /// Says how far the job is: a courtesy to who waits for it, and to who asks around about the page meanwhile.
+    /// Must not block.
+    fn reached(&self, job: &Job, step: Step<'_>);
 
     /// Hands in what an audit came to: of a measured page, or of one that cannot be.
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError>;

@@ -20,6 +20,6 @@ pub use gauge::{Benchmark, Gauge, Reading};
 pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
 pub use pacer::{CorePace, Throttle};
 pub use pool::{Pool, PoolCounts};
-pub use visit::{NetworkPath, VisitError, VisitPlan, visit};
+pub use visit::{NetworkPath, Step, VisitError, VisitPlan, visit};
 
 pub use plumbline_bundle::Phase;

@@ -64,15 +64,27 @@ impl FieldData {
         }
     }
 
-    /// Does not wait.
+    /// Begins to ask about the page, and about nothing else for this audit any more. Does not wait.
     pub fn begin(&self, tracking_id: &str, url: &str, device: &str) {
         let (Some(dataset), Some(device)) = (&self.dataset, self.catalog.device(device)) else {
             return;
         };
-        let asked = dataset.begin(url, device.form_factor());
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if all
+            .get(tracking_id)
+            .is_some_and(|(_, asked)| asked.is_about(url))
+        {
+            return;
+        }
+        let asked = dataset.begin(url, device.form_factor());
         all.retain(|_, (begun, _)| begun.elapsed() < FORGOTTEN_AFTER);
         all.insert(tracking_id.to_owned(), (Instant::now(), asked));
+    }
+
+    /// The dataset files a visit under the address it led to: from there on that one is asked about, where it is
+    /// another than the one that was ordered.
+    pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
+        self.begin(tracking_id, url, device);
     }
 
     /// Adds to the report what is there by now, or why it is not. Does not wait.
@@ -97,6 +109,10 @@ impl Beside for FieldData {
     fn leased(&self, lease: &Lease) {
         let order = &lease.order;
         self.begin(&lease.tracking_id, &order.url, &order.device);
+    }
+
+    fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
+        self.arrived(tracking_id, device, url);
     }
 
     fn finishing(&self, lease: &Lease, report: &mut Report) {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Work, WorkError};
-use plumbline_bundle::Phase;
+use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
 use plumbline_seam::Evidence;
 use plumbline_server::{Asker, Desk};
 use plumbline_store::{HandBack, Hold as Kept, Lease, Sighting, Standing, StoreError};
@@ -40,8 +39,11 @@ impl Work for StoreWork {
         }
     }
 
-    fn reached(&self, job: &Job, phase: Phase) {
-        self.desk.reached(&job.tracking_id, phase);
+    fn reached(&self, job: &Job, step: Step<'_>) {
+        match step {
+            Step::Entered(phase) => self.desk.reached(&job.tracking_id, phase),
+            Step::Arrived(url) => self.desk.arrived(&job.tracking_id, &job.order.device, url),
+        }
     }
 
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {

@@ -112,21 +112,38 @@ enum Progress {
 }
 
 /// A question that was begun.
-pub struct Asked(watch::Receiver<Progress>);
+pub struct Asked {
+    progress: watch::Receiver<Progress>,
+    /// As the dataset is asked for it; none for what is no web address.
+    page: Option<Question>,
+}
 
 impl Asked {
     /// What is known by now, without waiting for more.
     pub fn so_far(&self) -> Result<FieldData, FieldReason> {
-        match known(&self.0)? {
+        match known(&self.progress)? {
             Found::Data(data) => Ok((*data).clone()),
             Found::History(_) => Err(FieldReason::BadAnswer),
         }
     }
 
+    /// Whether asking about `url` would be the same question.
+    pub fn is_about(&self, url: &str) -> bool {
+        let same = |page: &Question| {
+            let url = Url::parse(url).ok()?;
+            let [other, _] = Question::both(page.about, &url, page.form_factor)?;
+            Some(other == *page)
+        };
+        self.page.as_ref().and_then(same).unwrap_or(false)
+    }
+
     /// Returns when there is nothing more to wait for.
     pub async fn ended(&mut self) {
         // A sender that is gone has said all it will.
-        let _ = self.0.wait_for(|p| matches!(p, Progress::Done(_))).await;
+        let _ = self
+            .progress
+            .wait_for(|p| matches!(p, Progress::Done(_)))
+            .await;
     }
 }
 
@@ -159,7 +176,7 @@ impl Dataset {
     /// Begins to ask for the page's record, else its origin's. Does not wait; what comes too late for who
     /// asked is kept for who asks next.
     pub fn begin(&self, url: &str, form_factor: FormFactor) -> Asked {
-        Asked(self.look_up(About::Now, url, form_factor))
+        self.look_up(About::Now, url, form_factor)
     }
 
     /// The page's history, else its origin's, waiting no longer than `at_most`.
@@ -169,9 +186,9 @@ impl Dataset {
         form_factor: FormFactor,
         at_most: Duration,
     ) -> Result<FieldHistory, FieldReason> {
-        let mut asked = Asked(self.look_up(About::History, url, form_factor));
+        let mut asked = self.look_up(About::History, url, form_factor);
         let _ = tokio::time::timeout(at_most, asked.ended()).await;
-        match known(&asked.0)? {
+        match known(&asked.progress)? {
             Found::History(history) => Ok((*history).clone()),
             Found::Data(_) => Err(FieldReason::BadAnswer),
         }
@@ -187,16 +204,12 @@ impl Dataset {
             .collect()
     }
 
-    fn look_up(
-        &self,
-        about: About,
-        url: &str,
-        form_factor: FormFactor,
-    ) -> watch::Receiver<Progress> {
+    fn look_up(&self, about: About, url: &str, form_factor: FormFactor) -> Asked {
         let (sender, receiver) = watch::channel(Progress::Pending(None));
         let questions = Url::parse(url)
             .ok()
             .and_then(|url| Some((Question::both(about, &url, form_factor)?, url)));
+        let page = questions.as_ref().map(|([page, _], _)| page.clone());
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
             let answer = match questions {
@@ -205,7 +218,10 @@ impl Dataset {
             };
             sender.send_replace(Progress::Done(answer));
         });
-        receiver
+        Asked {
+            progress: receiver,
+            page,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::Method;
 use hyper::body::Bytes;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Work, WorkError};
+use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
     self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
@@ -198,9 +198,17 @@ impl Work for RemoteWork {
         Ok(hold(answer.hold))
     }
 
-    fn reached(&self, job: &Job, phase: Phase) {
-        let attempt = attempt(job);
-        if self.phases.try_send(Progress { attempt, phase }).is_err() {
+    fn reached(&self, job: &Job, step: Step<'_>) {
+        let (phase, arrived_at) = match step {
+            Step::Entered(phase) => (phase, None),
+            Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
+        };
+        let progress = Progress {
+            attempt: attempt(job),
+            phase,
+            arrived_at,
+        };
+        if self.phases.try_send(progress).is_err() {
             tracing::debug!(audit = %job.tracking_id, "a phase was not told");
         }
     }

@@ -1,5 +1,5 @@
 // Everything works without this file. It adds: sorting and filtering of requests, live progress, printing with
-// all open, and marks opened checks that a link points to.
+// all open, opens checks that a link points to, and marks where in a report one is.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 const tools = document.querySelector(".js-tools");
@@ -50,6 +50,31 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 open();
+
+const jump = document.querySelector(".js-jump");
+if (jump) {
+  const links = all("a", jump);
+  const places = links.map((link) => document.getElementById(link.hash.slice(1)));
+  let asked = false;
+  // The last of them that has come up to the top third.
+  const mark = () => {
+    asked = false;
+    const line = innerHeight / 3;
+    const last = places.findLastIndex((place) => place && place.getBoundingClientRect().top < line);
+    if (last < 0) jump.scrollLeft = 0;
+    links.forEach((link, index) => {
+      if ((index === last) === (link.ariaCurrent === "true")) return;
+      link.ariaCurrent = index === last ? "true" : null;
+      const shown = link.getBoundingClientRect();
+      const room = jump.getBoundingClientRect();
+      if (index === last && (shown.left < room.left || shown.right > room.right)) jump.scrollLeft += shown.left - room.left - 16;
+    });
+  };
+  addEventListener("scroll", () => {
+    if (!asked) requestAnimationFrame(mark);
+    asked = true;
+  }, { passive: true });
+}
 
 for (const button of all(".js-print")) {
   button.hidden = false;

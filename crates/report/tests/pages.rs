@@ -3,6 +3,7 @@
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
+use plumbline_engine::checks::{Cell, Details, Findings, Row, SourcePlace, Unit};
 use plumbline_engine::exhibits::{self, Exhibits, Phases, RequestShown};
 use plumbline_engine::field::{
     FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period, RecordOf,
@@ -107,6 +108,9 @@ fn report(said: &str) -> Report {
         check("c", json!({"kind": "console", "items": [{"text": said, "source": said, "url": said, "line": 1, "column": 1}]})),
         check("d", json!({"kind": "values", "items": [{"name": said, "value": said}]})),
         check("e", json!({"kind": "table", "columns": [said], "rows": [[said]]})),
+        check("f", json!(findings(said, &node))),
+        check("g", json!({"kind": "parts", "items": [findings(said, &node)]})),
+        check("h", json!({"kind": "checklist", "items": [{"id": said, "label": said, "is_met": false}]})),
     ]}]);
     Report {
         error: None,
@@ -138,6 +142,29 @@ fn report(said: &str) -> Report {
         }),
         ..not_measured(said, conditions(said), failure)
     }
+}
+
+fn findings(said: &str, node: &serde_json::Value) -> Details {
+    let columns = [
+        (said, said, Unit::Text),
+        (said, said, Unit::Url),
+        (said, said, Unit::Source),
+        (said, said, Unit::Element),
+    ];
+    let row = || {
+        let place = SourcePlace {
+            url: said.to_owned(),
+            function: said.to_owned(),
+            ..SourcePlace::default()
+        };
+        Row::new([
+            Cell::text(said),
+            Cell::url(said),
+            Cell::Source(place),
+            Cell::Element(Box::new(serde_json::from_value(node.clone()).unwrap())),
+        ])
+    };
+    Details::Findings(Findings::new(columns).rows([row().with([row()])]))
 }
 
 fn shown(said: &str, requests: usize) -> Exhibits {
@@ -359,5 +386,5 @@ fn the_heaviest_failed_check_is_fixed_first() {
     let fixes = page.split("What to fix first").nth(1).unwrap();
     let first = fixes.find("The heaviest of them").unwrap();
     assert!(first < fixes.find("something").unwrap());
-    assert!(fixes.contains("+45 points"), "10 of 22");
+    assert!(fixes.contains("+32 points"), "10 of 31");
 }

@@ -97,10 +97,14 @@ pub struct Heartbeat {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Progress {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub phase: Phase,
+    /// Where the page's document stands, redirects behind it; said once it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived_at: Option<String>,
 }
 
 /// Hands in a report, after its evidence.
@@ -190,6 +194,7 @@ mod tests {
                 attempt: 2,
             },
             phase: Phase::Loading,
+            arrived_at: None,
         };
         let said = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });
         assert_eq!(serde_json::to_value(&progress).unwrap(), said);

@@ -88,6 +88,11 @@ impl Loading {
         self.documents.saturating_sub(1)
     }
 
+    /// How many there were, the present one among them.
+    pub(super) fn documents(&self) -> u32 {
+        self.documents
+    }
+
     pub(super) fn final_url(&self) -> &str {
         self.document.as_ref().map_or("", |document| &document.url)
     }

@@ -36,7 +36,7 @@ const TRACE_DEADLINE: Duration = Duration::from_secs(45);
 pub async fn visit(
     mut browser: Browser,
     plan: &VisitPlan,
-    observer: &(dyn Fn(Phase) + Send + Sync),
+    observer: &(dyn Fn(Step<'_>) + Send + Sync),
 ) -> Result<Bundle, VisitError> {
     let allowed = plan.deadline + BESIDES_LOADING;
     let outcome = tokio::time::timeout(allowed, walk(&mut browser, plan, observer))
@@ -61,7 +61,7 @@ pub async fn visit(
 async fn walk(
     browser: &mut Browser,
     plan: &VisitPlan,
-    observer: &(dyn Fn(Phase) + Send + Sync),
+    observer: &(dyn Fn(Step<'_>) + Send + Sync),
 ) -> Result<Bundle, VisitError> {
     let url = checked(&plan.url)?;
     let product = browser.version().product.clone();
@@ -77,7 +77,10 @@ async fn walk(
     clock.enter(Phase::Loading);
     let deadline = Instant::now() + plan.deadline;
     navigate(&mut page, &url, deadline).await?;
-    wait::until_quiet(&mut page, plan, deadline).await?;
+    wait::until_quiet(&mut page, plan, deadline, &|url| {
+        observer(Step::Arrived(url))
+    })
+    .await?;
 
     let pacing = pacer.finish();
 
@@ -179,15 +182,24 @@ fn warn_about_document(page: &mut Page<'_>, status: u16) {
     }
 }
 
+/// What an observer hears of a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    Entered(Phase),
+    /// A document is there, redirects behind it: its address. Once more for every document that the page itself
+    /// sends the browser on to.
+    Arrived(&'a str),
+}
+
 /// Tells the observer of each phase, and how long it took.
 struct Clock<'a> {
-    observer: &'a (dyn Fn(Phase) + Send + Sync),
+    observer: &'a (dyn Fn(Step<'_>) + Send + Sync),
     present: Option<(Phase, Instant)>,
     timings: Vec<PhaseTiming>,
 }
 
 impl<'a> Clock<'a> {
-    fn start(observer: &'a (dyn Fn(Phase) + Send + Sync)) -> Self {
+    fn start(observer: &'a (dyn Fn(Step<'_>) + Send + Sync)) -> Self {
         Self {
             observer,
             present: None,
@@ -197,7 +209,7 @@ impl<'a> Clock<'a> {
 
     fn enter(&mut self, phase: Phase) {
         self.stop();
-        (self.observer)(phase);
+        (self.observer)(Step::Entered(phase));
         self.present = Some((phase, Instant::now()));
     }
 

@@ -16,17 +16,23 @@ const HUNG: Duration = Duration::from_secs(3);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Returns when the page is loaded, painted and quiet, or at the deadline with a warning if there is
-/// something to measure.
+/// something to measure. Tells where each document stands as soon as it is there.
 pub(super) async fn until_quiet(
     page: &mut Page<'_>,
     plan: &VisitPlan,
     deadline: Instant,
+    arrived: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<(), VisitError> {
+    let mut documents = 0;
     // The main thread has been asked, and could not be quiet for long enough before this.
     let mut not_before = Instant::now();
     loop {
         if let Some(failure) = page.loading.failure() {
             return Err(failure.clone().into());
+        }
+        if page.loading.documents() > documents {
+            documents = page.loading.documents();
+            arrived(page.loading.final_url());
         }
         let window = if page.loading.is_painted() {
             plan.quiet

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{Audited, Auditor, Cpu, Order};
+use plumbline_agent::{Audited, Auditor, Cpu, Order, Step};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
@@ -64,7 +64,10 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     for turn in 1..=args.runs {
         let progress = Progress::start(turn, args.runs);
         let audited = auditor
-            .audit(&order, &|phase| progress.show(phase))
+            .audit(&order, &|step| match step {
+                Step::Entered(phase) => progress.show(phase),
+                Step::Arrived(url) => field.arrived(ONLY, &order.device, url),
+            })
             .await
             .map_err(Exit::failed)?;
         progress.end();

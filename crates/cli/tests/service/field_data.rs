@@ -94,6 +94,35 @@ fn an_audit_carries_what_visitors_met_and_whose_record_it_is() {
 }
 
 #[test]
+fn an_address_that_leads_elsewhere_carries_what_visitors_met_there() {
+    let crux = Crux::start(found);
+    // Nothing is painted before the dataset has answered twice: for the address, and for where it leads.
+    let site = pages::serve_and_paint_after(crux.after_answers(2));
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 1);
+    let flags = crux.flags();
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["--allow-target", "127.0.0.1"]);
+    let server = Server::start(data.path(), &flags);
+    let client = Client {
+        address: server.address,
+        key,
+    };
+    let (data, whole) = audited(&client, &format!("http://{site}/old"));
+    assert_eq!(whole["finalUrl"], format!("http://{site}/rich"));
+    assert_eq!(whole["fieldData"]["subject"], format!("http://{site}/rich"));
+    assert_eq!(data["fieldDataSource"]["record"], "url");
+    let asked = crux.asked();
+    let mut asked: Vec<_> = asked
+        .iter()
+        .map(|(_, body)| body["url"].to_string())
+        .collect();
+    asked.sort();
+    let expected = ["old", "rich"].map(|page| format!("\"http://{site}/{page}\""));
+    assert_eq!(asked, expected);
+}
+
+#[test]
 fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
     let crux = Crux::start(|_, _| Reply::Silence);
     let data = tempfile::tempdir().unwrap();

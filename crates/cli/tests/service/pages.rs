@@ -20,26 +20,40 @@ pub fn serve() -> SocketAddr {
 
 /// The same, answering only when `ready` returns.
 pub fn serve_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
+    serve_each(move |_| ready())
+}
+
+/// The same, answering what nothing is painted without, `/style.css`, only when `ready` returns: `/old` leads to
+/// `/rich`, which is there, and not yet seen.
+pub fn serve_and_paint_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
+    serve_each(move |path| {
+        if path == "/style.css" {
+            ready();
+        }
+    })
+}
+
+fn serve_each(ready: impl Fn(&str) + Send + Sync + 'static) -> SocketAddr {
     let ready = Arc::new(ready);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let ready = Arc::clone(&ready);
-            thread::spawn(move || {
-                ready();
-                answer(stream)
-            });
+            thread::spawn(move || answer(stream, &*ready));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream) -> Option<()> {
+fn answer(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let request = lines.next()?.ok()?;
     while !lines.next()?.ok()?.is_empty() {}
-    let (status, kind, body) = match request.split(' ').nth(1)? {
+    let path = request.split(' ').nth(1)?;
+    ready(path);
+    let (status, kind, body) = match path {
+        "/old" => ("302 Found\r\nLocation: /rich", "text/html", ""),
         "/" => ("200 OK", "text/html", PAGE),
         "/rich" => ("200 OK", "text/html", RICH),
         "/style.css" => ("200 OK", "text/css", "body { font: 20px sans-serif }"),

@@ -7,7 +7,15 @@ use super::figures::ms;
 pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let conditions = &report.conditions;
     let (cpu, network, location) = (&conditions.cpu, &conditions.network, &conditions.location);
-    let mut rows = vec![
+    let mut rows = vec![("Address", report.requested_url.clone())];
+    if let Some(led_to) = report
+        .final_url
+        .as_ref()
+        .filter(|url| **url != report.requested_url)
+    {
+        rows.push(("Led to", led_to.clone()));
+    }
+    rows.extend([
         ("Device", conditions.device.name.clone()),
         ("Network", network.name.clone()),
         (
@@ -37,7 +45,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
                 (false, false) => "not slowed down".to_owned(),
             },
         ),
-    ];
+    ]);
     if let Some(contention) = cpu.contention {
         rows.push((
             "Waiting for a core",

@@ -7,7 +7,7 @@ use plumbline_engine::field::{
 };
 use plumbline_engine::report::{Metric, Report};
 
-use super::charts::{self, Point};
+use super::charts::{self, Point, Scale};
 use super::figures::{Grade, ms, tick};
 
 /// Field data of an address over time, or why there is none.
@@ -146,10 +146,16 @@ fn value_text(kind: FieldKind, value: f64) -> String {
 
 fn limit_text(kind: FieldKind) -> String {
     let [good, _] = kind.limits();
+    tick_text(kind, good)
+}
+
+/// A round value.
+fn tick_text(kind: FieldKind, value: f64) -> String {
     match kind {
-        FieldKind::Cls => format!("{good}"),
-        _ if good < 1000.0 => ms(good),
-        _ => tick(good),
+        // Steps of a twentieth come as 0.15000000000000002.
+        FieldKind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),
+        _ if value < 1000.0 && value > 0.0 => ms(value),
+        _ => tick(value),
     }
 }
 
@@ -163,11 +169,6 @@ fn people(form_factor: FormFactor) -> &'static str {
 
 /// `15 Oct to 11 Nov 2026`.
 fn days(period: &Period) -> String {
-    let date = |text: &str, form: &str| {
-        let date: Result<Date, _> = text.parse();
-        // Stands in a chart, too, where nothing is escaped: what is no date is not shown.
-        date.map_or_else(|_| "?".to_owned(), |date| date.strftime(form).to_string())
-    };
     let (first, last) = (&period.first_date, &period.last_date);
     let same_year = first.get(..4) == last.get(..4);
     format!(
@@ -175,6 +176,16 @@ fn days(period: &Period) -> String {
         date(first, if same_year { "%-d %b" } else { "%-d %b %Y" }),
         date(last, "%-d %b %Y")
     )
+}
+
+fn last_day(period: &Period) -> String {
+    date(&period.last_date, "%-d %b %Y")
+}
+
+/// Stands in a chart, too, where nothing is escaped: what is no date is not shown.
+fn date(text: &str, form: &str) -> String {
+    let date: Result<Date, _> = text.parse();
+    date.map_or_else(|_| "?".to_owned(), |date| date.strftime(form).to_string())
 }
 
 /// Why there is none, for people.
@@ -221,7 +232,16 @@ pub(super) struct FieldTrend {
 }
 
 pub(super) fn field_series(past: &[FieldPast]) -> Vec<FieldSeries> {
-    past.iter().map(series).collect()
+    let mut all: Vec<FieldSeries> = past.iter().map(series).collect();
+    // What holds for every kind of device is said once.
+    if let [first, others @ ..] = &mut all[..]
+        && first.none.is_some()
+        && others.iter().all(|other| other.none == first.none)
+    {
+        first.title = "In the field".to_owned();
+        all.truncate(1);
+    }
+    all
 }
 
 fn series(past: &FieldPast) -> FieldSeries {
@@ -254,16 +274,19 @@ fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<
         .zip(&history.periods)
         .map(|(value, period)| {
             let value = (*value)?;
-            let day = days(period);
             Some(Point {
                 value,
                 class: grade(kind, value).class(),
-                title: format!("{day}: {}", value_text(kind, value)),
-                day,
+                title: format!("{}: {}", days(period), value_text(kind, value)),
+                day: last_day(period),
             })
         })
         .collect();
     let limit = limit_text(kind);
+    let good_up_to = kind.limits()[0];
+    let highest = values.iter().flatten().copied();
+    let scale = Scale::up_to(highest.fold(good_up_to, f64::max));
+    let tick = |value: f64| tick_text(kind, value);
     let said = format!(
         "{name} of three quarters of visits over {} periods: newest {}, good up to {limit}",
         points.iter().flatten().count(),
@@ -273,7 +296,7 @@ fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<
         name,
         newest: value_text(kind, newest),
         class: grade(kind, newest).class(),
-        svg: charts::field_periods(&points, kind.limits()[0], &said),
+        svg: charts::trend(&points, good_up_to, &scale, tick, &said),
         limit,
     })
 }

@@ -1,7 +1,7 @@
 //! What to fix first: failed checks by what their passing would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Cell, Details, Row, Savings, Verdict};
+use plumbline_engine::checks::{Cell, Details, Findings, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
@@ -22,6 +22,8 @@ pub(super) struct Fix {
     pub(super) elements: Vec<ElementView>,
     /// Addresses and what each costs.
     pub(super) urls: Vec<(String, String)>,
+    /// What has no address: console messages, kinds of work, things that are missing; with figures where there are some.
+    pub(super) told: Vec<(String, String)>,
     pub(super) more: usize,
 }
 
@@ -141,8 +143,9 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
 
 fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
     let check = candidate.check;
-    let (mut elements, mut urls) = (Vec::new(), Vec::new());
-    match &check.details {
+    let (mut elements, mut urls, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    let details = check.details.as_ref().map(first_part);
+    match details {
         Some(Details::Elements { items }) => {
             elements = element_views(items, MOST_ELEMENTS, shot);
         }
@@ -152,12 +155,42 @@ fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
             urls.extend(named);
         }
         Some(Details::Findings(findings)) => {
-            urls.extend(findings.rows.iter().filter_map(cost).take(MOST_ELEMENTS));
+            let rows = findings.rows.iter();
+            let costs = rows.filter_map(|row| cost(findings, row));
+            for (what, is_address, figures) in costs.take(MOST_ELEMENTS) {
+                let among = if is_address { &mut urls } else { &mut told };
+                among.push((what, figures));
+            }
         }
-        _ => {}
+        Some(Details::Console { items }) => {
+            let lines = items.iter().take(MOST_ELEMENTS);
+            told.extend(lines.map(|line| (line.text.clone(), line.url.clone())));
+        }
+        Some(Details::Values { items }) => {
+            let values = items.iter().take(MOST_ELEMENTS);
+            told.extend(values.map(|value| (value.name.clone(), value.value.clone())));
+        }
+        Some(Details::Table(table)) => {
+            let rows = table.rows.iter().take(MOST_ELEMENTS);
+            told.extend(rows.filter_map(|row| {
+                let (first, others) = row.split_first()?;
+                let others = others.iter().filter(|cell| !cell.is_empty());
+                let others: Vec<&str> = others.map(String::as_str).collect();
+                Some((first.clone(), others.join(", ")))
+            }));
+        }
+        Some(Details::Checklist { items }) => {
+            let unmet = items.iter().filter(|item| !item.is_met);
+            let unmet = unmet.map(|item| (item.label.clone(), String::new()));
+            told.extend(unmet.take(MOST_ELEMENTS));
+        }
+        Some(Details::Parts { .. }) | None => {}
     }
-    let shown = elements.len() + urls.len();
-    let found = check.details.as_ref().map_or(0, Details::len);
+    let shown = elements.len() + urls.len() + told.len();
+    let found = match details {
+        Some(Details::Checklist { .. }) | None => shown,
+        Some(details) => details.len(),
+    };
     Fix {
         anchor: candidate.anchor,
         title: check.title.clone(),
@@ -171,19 +204,44 @@ fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
         },
         elements,
         urls,
+        told,
     }
 }
 
-/// A row's address, and its figures in words. None where it names no address.
-fn cost(row: &Row) -> Option<(String, String)> {
-    let url = row.cells.iter().find_map(|cell| match cell {
-        Cell::Url(url) => Some(url.clone()),
-        _ => None,
-    })?;
-    let figures = row.cells.iter().filter_map(|cell| match cell {
-        Cell::Bytes(size) => Some(bytes(size.max(0.0) as u64)),
-        Cell::Ms(time) => Some(ms(*time)),
+/// The first of several that says anything.
+fn first_part(details: &Details) -> &Details {
+    match details {
+        Details::Parts { items } => items
+            .iter()
+            .map(first_part)
+            .find(|part| !part.is_empty())
+            .unwrap_or(details),
+        other => other,
+    }
+}
+
+/// What a row is about, whether that is an address, and its figures by name. None where it names nothing.
+fn cost(findings: &Findings, row: &Row) -> Option<(String, bool, String)> {
+    let address = row.cells.iter().find_map(|cell| match cell {
+        Cell::Url(url) => Some((url.clone(), true)),
+        Cell::Source(place) => Some((format!("{}:{}", place.url, place.line + 1), true)),
         _ => None,
     });
-    Some((url, figures.collect::<Vec<_>>().join(", ")))
+    let text = || {
+        row.cells.iter().find_map(|cell| match cell {
+            Cell::Text(text) if !text.is_empty() => Some((text.clone(), false)),
+            _ => None,
+        })
+    };
+    let (what, is_address) = address.or_else(text)?;
+    let named = row.cells.iter().zip(&findings.columns);
+    let figures = named.filter_map(|(cell, column)| {
+        let figure = match cell {
+            Cell::Bytes(size) => bytes(size.max(0.0) as u64),
+            Cell::Ms(time) => ms(*time),
+            _ => return None,
+        };
+        Some(format!("{} {figure}", column.label.to_lowercase()))
+    });
+    Some((what, is_address, figures.collect::<Vec<_>>().join(", ")))
 }

@@ -26,7 +26,10 @@ pub struct Past {
 
 /// The part of a report that lists need.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Glance {
+    #[serde(default)]
+    final_url: Option<String>,
     scores: Scores,
     metrics: Option<Metrics>,
     conditions: Conditions,
@@ -131,6 +134,13 @@ struct Trend {
 
 /// A trend of one point is none.
 const LEAST_POINTS: usize = 2;
+
+/// Where the newest of these audits that was measured led to.
+pub fn led_to(past: &[Past]) -> Option<String> {
+    past.iter()
+        .filter_map(glance)
+        .find_map(|glance| glance.final_url)
+}
 
 /// The devices of these audits, each once, in their order.
 pub fn devices_of(past: &[Past]) -> Vec<String> {
@@ -258,16 +268,18 @@ fn trend(
 ) -> Option<Trend> {
     let (_, newest, grade) = *values.last()?;
     let median = median(values.iter().map(|(_, value, _)| *value).collect());
-    let points: Vec<Point> = values
+    let points: Vec<Option<Point>> = values
         .iter()
-        .map(|(at_ms, value, grade)| Point {
-            value: *value,
-            class: grade.class(),
-            title: format!("{}: {}", date(*at_ms), text(*value)),
-            day: day(*at_ms),
+        .map(|(at_ms, value, grade)| {
+            Some(Point {
+                value: *value,
+                class: grade.class(),
+                title: format!("{}: {}", date(*at_ms), text(*value)),
+                day: day(*at_ms),
+            })
         })
         .collect();
-    let highest = points.iter().map(|point| point.value);
+    let highest = values.iter().map(|(_, value, _)| *value);
     let scale = Scale::up_to(highest.fold(at_least, f64::max));
     let said = format!(
         "{name} over {} audits: newest {}, median {}",

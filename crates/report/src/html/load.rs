@@ -167,10 +167,17 @@ pub(super) fn film_until(exhibits: &Exhibits, source: &Source, until_ms: f64) ->
 impl FilmView {
     /// Only for a page whose layout stood still: the outline is of where things were at the end.
     pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
-        let shows = |frame: &&mut FrameView| frame.events.contains(&"LCP");
-        if let Some(frame) = self.frames.iter_mut().find(shows) {
-            frame.outline = outline.map(str::to_owned);
-        }
+        let src = |frame: &FrameView| frame.still.as_ref().map(|still| still.src.clone());
+        let painted = |frame: &FrameView| frame.events.contains(&"LCP");
+        let Some(at) = self.frames.iter().position(painted) else {
+            return self;
+        };
+        // Pictures come a little after what they show: the first that is another than the one before it was painted.
+        let before = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
+        let mut later = self.frames[at..].iter();
+        let shown = later.position(|frame| src(frame).is_some() && src(frame) != before);
+        let shown = at + shown.unwrap_or_default();
+        self.frames[shown].outline = outline.map(str::to_owned);
         self
     }
 }

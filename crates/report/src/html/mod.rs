@@ -25,7 +25,7 @@ mod words;
 pub use chrome::{Asset, CONTENT_SECURITY_POLICY, Chrome, asset};
 pub use compare::{Compared, compare_page};
 pub use field::FieldPast;
-pub use history::{Past, devices_of, history_page};
+pub use history::{Past, devices_of, history_page, led_to};
 pub use pictures::{PictureId, picture};
 pub use plumbline_bundle::Phase;
 pub use plumbline_engine::field::{FieldHistory, FieldKind, FieldReason, Period, RecordOf};

@@ -55,6 +55,8 @@ struct ReportTemplate<'a> {
     device: &'a str,
     network: &'a str,
     location: &'a str,
+    /// The members of the form that orders the same once more.
+    order: [(&'static str, &'a str); 4],
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
@@ -135,6 +137,12 @@ fn template<'a>(
         device: &conditions.device.name,
         network: &conditions.network.name,
         location: &conditions.location.name,
+        order: [
+            ("url", &report.requested_url),
+            ("device", &conditions.device.id),
+            ("network", &conditions.network.id),
+            ("location", &conditions.location.id),
+        ],
         failure: report.error.as_ref().map(|failure| FailureView {
             code: failure.code.as_str(),
             message: failure.message.clone(),

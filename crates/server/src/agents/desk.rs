@@ -38,6 +38,9 @@ pub trait Beside: Send + Sync + 'static {
     /// The audit was handed out. Must not block.
     fn leased(&self, lease: &Lease);
 
+    /// Its page's document is there, at this address, redirects behind it. Must not block.
+    fn arrived(&self, _tracking_id: &str, _device: &str, _url: &str) {}
+
     /// Its report is about to be kept: adds what was found meanwhile. Another server may have handed
     /// the audit out.
     fn finishing(&self, lease: &Lease, report: &mut Report);
@@ -163,6 +166,13 @@ impl Desk {
     /// For who watches; the caller knows that the audit is held.
     pub fn reached(&self, tracking_id: &str, phase: Phase) {
         self.parts.phases.reached(tracking_id, phase);
+    }
+
+    /// Of an audit on this device; the caller knows that it is held.
+    pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
+        for beside in &self.parts.beside {
+            beside.arrived(tracking_id, device, url);
+        }
     }
 
     /// What became of an attempt that was leased to a process of this name, or one that begins so.

@@ -120,6 +120,9 @@ pub(crate) async fn progress(
         Some(lease) => {
             let desk = &super::of(&service)?.desk;
             desk.reached(&lease.tracking_id, said.phase);
+            if let Some(url) = &said.arrived_at {
+                desk.arrived(&lease.tracking_id, &lease.order.device, url);
+            }
             Kept::Held
         }
         None => Kept::Lost,

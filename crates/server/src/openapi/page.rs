@@ -2,25 +2,31 @@
 
 use std::fmt::Write;
 
+use plumbline_report::html::Asset;
 use serde_json::Value;
+
+use super::operations;
 
 pub(super) fn render(document: &Value) -> String {
     let mut page = Page(String::new());
     page.head(document);
+    page.contents(document);
+    page.put("<main id=\"main\">\n");
+    page.introduction(document);
     for tag in list(&document["tags"]) {
         let name = text(&tag["name"]);
         page.put(&format!(
-            "<h2>{}</h2>\n<p>{}</p>\n",
+            "<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n<p>{2}</p>\n",
+            anchor(name),
             escape(name),
             prose(text(&tag["description"]))
         ));
-        for (path, method, operation) in operations(document) {
-            if text(&operation["tags"][0]) == name {
-                page.operation(document, path, method, operation);
-            }
+        for (path, method, operation) in operations_of(document, name) {
+            page.operation(document, path, method, operation);
         }
+        page.put("</section>\n");
     }
-    page.put("<h2>Webhooks</h2>\n");
+    page.put("<section aria-labelledby=\"webhooks\">\n<h2 id=\"webhooks\">Webhooks</h2>\n");
     for (_, webhook) in members(&document["webhooks"]) {
         let operation = &webhook["post"];
         page.put(&format!(
@@ -28,16 +34,16 @@ pub(super) fn render(document: &Value) -> String {
             escape(text(&operation["summary"]))
         ));
         page.paragraphs(text(&operation["description"]));
+        let body = &operation["requestBody"]["content"]["application/json"];
+        page.put(&format!("<p>Body: {}</p>\n", kind(&body["schema"])));
     }
-    page.put("<h2>Schemas</h2>\n");
+    page.put(
+        "</section>\n<section aria-labelledby=\"schemas\">\n<h2 id=\"schemas\">Schemas</h2>\n",
+    );
     for (name, schema) in members(&document["components"]["schemas"]) {
-        page.put(&format!(
-            "<h3 id=\"{0}\">{0}</h3>\n<pre>{1}</pre>\n",
-            escape(name),
-            escape(&format!("{schema:#}"))
-        ));
+        page.schema(name, schema);
     }
-    page.put("</html>\n");
+    page.put("</section>\n</main>\n</div>\n</body>\n</html>\n");
     page.0
 }
 
@@ -54,27 +60,57 @@ impl Page {
         // Writing to a string cannot fail.
         let _ = write!(
             self.0,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title} API</title>\n\
-             <link rel=\"stylesheet\" href=\"/docs/style.css\">\n<h1>{title} API</h1>\n\
-             <p>{} Version {}. The same for programs: <a href=\"/openapi.json\">openapi.json</a>.</p>\n",
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title} API</title>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"description\" content=\"{} The reference: every operation, with examples.\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <link rel=\"stylesheet\" href=\"/docs/style.css\">\n\
+             <link rel=\"icon\" href=\"{}\" type=\"image/svg+xml\">\n</head>\n<body>\n\
+             <a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
+             <header class=\"top\"><div class=\"wide\"><a class=\"brand\" href=\"/\">{title}</a><span>API {}</span></div></header>\n\
+             <div class=\"wide columns\">\n",
             escape(text(&info["summary"])),
+            Asset::Icon.path(),
             escape(text(&info["version"])),
         );
-        self.paragraphs(text(&info["description"]));
-        self.put("<nav><ul>\n");
-        for (path, method, operation) in operations(document) {
-            let (id, summary) = (text(&operation["operationId"]), text(&operation["summary"]));
-            let _ = writeln!(
+    }
+
+    fn contents(&mut self, document: &Value) {
+        self.put("<nav aria-label=\"Contents\">\n");
+        for tag in list(&document["tags"]) {
+            let name = text(&tag["name"]);
+            let _ = write!(
                 self.0,
-                "<li><a href=\"#{}\">{}</a><br><code>{} {}</code></li>",
-                escape(id),
-                escape(summary),
-                method.to_uppercase(),
-                escape(path)
+                "<p><a href=\"#{}\">{}</a></p>\n<ul>\n",
+                anchor(name),
+                escape(name)
             );
+            for (path, method, operation) in operations_of(document, name) {
+                let (id, summary) = (text(&operation["operationId"]), text(&operation["summary"]));
+                let _ = writeln!(
+                    self.0,
+                    "<li><a href=\"#{}\" title=\"{} {}\">{}</a></li>",
+                    escape(id),
+                    method.to_uppercase(),
+                    escape(path),
+                    escape(summary),
+                );
+            }
+            self.put("</ul>\n");
         }
-        self.put("</ul></nav>\n");
+        self.put("<p><a href=\"#webhooks\">Webhooks</a></p>\n<p><a href=\"#schemas\">Schemas</a></p>\n</nav>\n");
+    }
+
+    fn introduction(&mut self, document: &Value) {
+        let info = &document["info"];
+        let _ = write!(
+            self.0,
+            "<h1>{} API</h1>\n<p class=\"lead\">{}</p>\n",
+            escape(text(&info["title"])),
+            escape(text(&info["summary"])),
+        );
+        self.paragraphs(text(&info["description"]));
+        self.put("<p>The same for programs: <a href=\"/openapi.json\">openapi.json</a>.</p>\n");
     }
 
     fn paragraphs(&mut self, prose_text: &str) {
@@ -84,13 +120,15 @@ impl Page {
     }
 
     fn operation(&mut self, document: &Value, path: &str, method: &str, operation: &Value) {
-        let keyed = match list(&operation["security"]).is_empty() {
-            true => "",
-            false => " <span class=\"key\">key</span>",
+        let is_keyed = !list(&operation["security"]).is_empty();
+        let keyed = if is_keyed {
+            " <span class=\"key\">needs a key</span>"
+        } else {
+            ""
         };
         let _ = write!(
             self.0,
-            "<h3 id=\"{}\">{}</h3>\n<p><code><span class=\"method\">{method}</span> {}</code>{keyed}</p>\n",
+            "<article>\n<h3 id=\"{}\">{}</h3>\n<p class=\"at\"><code><span class=\"method\">{method}</span> {}</code>{keyed}</p>\n",
             escape(text(&operation["operationId"])),
             escape(text(&operation["summary"])),
             escape(path),
@@ -100,11 +138,8 @@ impl Page {
         let body = &operation["requestBody"]["content"]["application/json"];
         if body.is_object() {
             self.put(&format!("<p>Body: {}</p>\n", kind(&body["schema"])));
-            for (_, example) in members(&body["examples"]) {
-                self.example(text(&example["summary"]), &example["value"]);
-            }
         }
-        self.put("<table><tr><th>Status<th>Meaning</tr>\n");
+        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Answers\"><table><thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
         for (status, response) in members(&operation["responses"]) {
             let response = resolve(document, response);
             let content = &response["content"]["application/json"];
@@ -115,12 +150,37 @@ impl Page {
                 String::new()
             };
             let meaning = prose(text(&response["description"]));
-            let _ = writeln!(self.0, "<tr><td>{status}<td>{meaning}{shape}</tr>");
+            let _ = writeln!(
+                self.0,
+                "<tr><td>{status}</td><td>{meaning}{shape}</td></tr>"
+            );
         }
-        self.put("</table>\n");
+        self.put("</tbody></table></div>\n");
+        self.asked(path, method, is_keyed, &body["examples"]);
         let answer = &operation["responses"]["200"]["content"]["application/json"]["example"];
         if !answer.is_null() {
-            self.example("Answer", answer);
+            self.example("Answer", &format!("{answer:#}"));
+        }
+        self.put("</article>\n");
+    }
+
+    /// How it is asked for, as a line for the shell.
+    fn asked(&mut self, path: &str, method: &str, is_keyed: bool, examples: &Value) {
+        let mut line = "curl -s".to_owned();
+        if method != "get" && method != "post" {
+            let _ = write!(line, " -X {}", method.to_uppercase());
+        }
+        let _ = write!(line, " \"$HOST{}\"", path.replace("{id}", "$ID"));
+        if is_keyed {
+            line.push_str(" -H \"X-SVC-KEY: $KEY\"");
+        }
+        if members(examples).next().is_none() {
+            return self.example("Request", &line);
+        }
+        for (_, example) in members(examples) {
+            let body = format!("{:#}", example["value"]).replace('\'', "'\\''");
+            let line = format!("{line} \\\n  -H 'Content-Type: application/json' -d '{body}'");
+            self.example(text(&example["summary"]), &line);
         }
     }
 
@@ -128,23 +188,64 @@ impl Page {
         if list(parameters).is_empty() {
             return;
         }
-        self.put("<table><tr><th>Parameter<th>In<th>Kind<th>Meaning</tr>\n");
+        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Parameters\"><table><thead><tr><th scope=\"col\">Parameter</th><th scope=\"col\">In</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
         for parameter in list(parameters) {
             let _ = writeln!(
                 self.0,
-                "<tr><td><code>{}</code><td>{}<td>{}<td>{}</tr>",
+                "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
                 escape(text(&parameter["name"])),
                 escape(text(&parameter["in"])),
                 kind(&parameter["schema"]),
                 prose(text(&parameter["description"])),
             );
         }
-        self.put("</table>\n");
+        self.put("</tbody></table></div>\n");
     }
 
-    fn example(&mut self, title: &str, value: &Value) {
-        let shown = escape(&format!("{value:#}"));
-        self.put(&format!("<p>{}:</p>\n<pre>{shown}</pre>\n", escape(title)));
+    /// Its members in a table; the whole of it, as programs read it, on demand.
+    fn schema(&mut self, name: &str, schema: &Value) {
+        let _ = write!(self.0, "<article>\n<h3 id=\"{0}\">{0}</h3>\n", escape(name));
+        self.paragraphs(text(&schema["description"]));
+        let required: Vec<&str> = list(&schema["required"]).iter().map(text).collect();
+        if schema["properties"].is_object() {
+            let _ = write!(
+                self.0,
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Members of {}\"><table><thead><tr><th scope=\"col\">Member</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n",
+                escape(name)
+            );
+            for (member, of) in members(&schema["properties"]) {
+                let optional = if required.contains(&member) {
+                    ""
+                } else {
+                    " <span class=\"key\">optional</span>"
+                };
+                let _ = writeln!(
+                    self.0,
+                    "<tr><td><code>{}</code>{optional}</td><td>{}</td><td>{}</td></tr>",
+                    escape(member),
+                    kind(of),
+                    prose(text(&of["description"])),
+                );
+            }
+            self.put("</tbody></table></div>\n");
+        } else {
+            self.put(&format!("<p>{}</p>\n", kind(schema)));
+        }
+        let whole = escape(&format!("{schema:#}"));
+        let _ = write!(
+            self.0,
+            "<details><summary>JSON schema of {}</summary>\n<pre tabindex=\"0\">{whole}</pre></details>\n</article>\n",
+            escape(name)
+        );
+    }
+
+    fn example(&mut self, title: &str, shown: &str) {
+        let _ = write!(
+            self.0,
+            "<figure><figcaption>{}</figcaption><pre tabindex=\"0\">{}</pre></figure>\n",
+            escape(title),
+            escape(shown)
+        );
     }
 }
 
@@ -153,10 +254,29 @@ fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|to| to.rsplit('/').next()) {
         return format!("<a href=\"#{0}\">{0}</a>", escape(name));
     }
+    if let Some(value) = schema.get("const") {
+        return format!("<code>{}</code>", escape(&value.to_string()));
+    }
+    let either = list(&schema["anyOf"]);
+    if !either.is_empty() {
+        return either.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
     if text(&schema["type"]) == "array" {
         return format!("list of {}", kind(&schema["items"]));
     }
-    let mut words = text(&schema["type"]).to_owned();
+    let values = list(&schema["enum"]);
+    if !values.is_empty() {
+        let values = values
+            .iter()
+            .map(|value| format!("<code>{}</code>", escape(text(value))));
+        return values.collect::<Vec<_>>().join(", ");
+    }
+    let types = list(&schema["type"]);
+    let mut words = if types.is_empty() {
+        text(&schema["type"]).to_owned()
+    } else {
+        types.iter().map(text).collect::<Vec<_>>().join(" or ")
+    };
     for (name, word) in [
         ("minimum", "from"),
         ("maximum", "to"),
@@ -170,10 +290,24 @@ fn kind(schema: &Value) -> String {
     escape(&words)
 }
 
-fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
-    members(&document["paths"]).flat_map(|(path, methods)| {
-        members(methods).map(move |(method, operation)| (path, method, operation))
-    })
+/// Those of one tag, in the order in which they are told.
+fn operations_of<'a>(
+    document: &'a Value,
+    tag: &'a str,
+) -> impl Iterator<Item = (&'static str, &'static str, &'a Value)> {
+    operations::all()
+        .into_iter()
+        .filter_map(move |known| {
+            let (method, path) = known.at;
+            let operation = document["paths"].get(path)?.get(method)?;
+            Some((path, method, operation))
+        })
+        .filter(move |(_, _, operation)| text(&operation["tags"][0]) == tag)
+}
+
+/// Of a heading that has no other name.
+fn anchor(name: &str) -> String {
+    escape(&name.to_lowercase().replace(' ', "-"))
 }
 
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {

@@ -59,8 +59,10 @@ async fn field_past(service: &Shared, url: &str, past: &[Past]) -> Result<Vec<Fi
             form_factors.push(form_factor);
         }
     }
+    // The dataset files visits under the address they led to.
+    let url = html::led_to(past).unwrap_or_else(|| url.to_owned());
     let asked = form_factors.into_iter().map(|form_factor| {
-        let (source, url) = (Arc::clone(source), url.to_owned());
+        let (source, url) = (Arc::clone(source), url.clone());
         tokio::spawn(async move {
             let history = source.history(&url, form_factor).await;
             FieldPast {

@@ -2,7 +2,6 @@ use std::fmt::Write;
 
 use plumbline_engine::field::Shares;
 
-use super::Point;
 use crate::html::figures::coordinate;
 
 const BAR_WIDTH: f64 = 240.0;
@@ -46,49 +45,6 @@ pub(crate) fn distribution(shares: Shares, said: &str) -> String {
     svg
 }
 
-const WIDTH: f64 = 600.0;
-const HEIGHT: f64 = 120.0;
-const EDGE: f64 = 8.0;
-
-/// Values over collection periods, the oldest first, at even distances; a period without a value is a gap. The
-/// dashed line is up to where values are good.
-pub(crate) fn periods(points: &[Option<Point>], good_up_to: f64, said: &str) -> String {
-    let values = points.iter().flatten().map(|point| point.value);
-    let top = values.fold(good_up_to, f64::max) * 1.1;
-    let y = |value: f64| HEIGHT - EDGE - value / top * (HEIGHT - 2.0 * EDGE);
-    let step = (WIDTH - 2.0 * EDGE) / (points.len().max(2) - 1) as f64;
-    let x = |index: usize| EDGE + step * index as f64;
-    let mut svg = format!(
-        r#"<svg class="trend" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}"><path class="base" d="M0 {base}H{WIDTH}"/><path class="median" d="M0 {limit}H{WIDTH}"/><path class="line" d=""#,
-        base = coordinate(y(0.0)),
-        limit = coordinate(y(good_up_to)),
-    );
-    let mut pen = 'M';
-    for (index, point) in points.iter().enumerate() {
-        let Some(point) = point else {
-            pen = 'M';
-            continue;
-        };
-        let (px, py) = (coordinate(x(index)), coordinate(y(point.value)));
-        let _ = write!(svg, "{pen}{px} {py}");
-        pen = 'L';
-    }
-    svg.push_str(r#""/>"#);
-    for (index, point) in points.iter().enumerate() {
-        let Some(point) = point else { continue };
-        let _ = write!(
-            svg,
-            r#"<circle class="dot {}" cx="{}" cy="{}" r="4"><title>{}</title></circle>"#,
-            point.class,
-            coordinate(x(index)),
-            coordinate(y(point.value)),
-            point.title,
-        );
-    }
-    svg.push_str("</svg>");
-    svg
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -105,26 +61,6 @@ mod tests {
         let svg = distribution(shares, "all good");
         assert_eq!(svg.matches("<rect").count(), 1);
         assert!(svg.contains(r#"width="240""#), "{svg}");
-    }
-
-    #[test]
-    fn a_period_without_a_value_is_a_gap() {
-        let point = |value| {
-            Some(Point {
-                value,
-                class: "good",
-                title: String::new(),
-                day: String::new(),
-            })
-        };
-        let svg = periods(&[point(1.0), None, point(2.0), point(3.0)], 2.5, "some");
-        let line = svg.split(r#"class="line" d=""#).nth(1).unwrap();
-        let line = line.split('"').next().unwrap();
-        assert_eq!(
-            (line.matches('M').count(), line.matches('L').count()),
-            (2, 1)
-        );
-        assert_eq!(svg.matches("<circle").count(), 3);
     }
 
     proptest! {

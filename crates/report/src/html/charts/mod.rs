@@ -11,7 +11,7 @@ mod waterfall;
 
 pub(super) use axis::Axis;
 pub(super) use curve::curve;
-pub(super) use field::{distribution, periods as field_periods};
+pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::ring;
 pub(super) use trend::{Point, Scale, trend};

@@ -47,11 +47,11 @@ const BELOW: f64 = 26.0;
 /// Days that stand beside each other without touching, on a phone too.
 const MOST_DAYS: usize = 3;
 
-/// Values over a series of audits, oldest first, at even distances, with their median as a line. Across in
-/// per cent, up in pixels: words keep their size on every screen.
+/// Values over a series of audits or periods, oldest first, at even distances; one without a value is a gap. The
+/// dashed line stands at `guide`. Across in per cent, up in pixels: words keep their size on every screen.
 pub(crate) fn trend(
-    points: &[Point],
-    median: f64,
+    points: &[Option<Point>],
+    guide: f64,
     scale: &Scale,
     text: impl Fn(f64) -> String,
     said: &str,
@@ -72,22 +72,26 @@ pub(crate) fn trend(
             text(tick)
         );
     }
-    let m = y(median);
+    let m = y(guide);
     let _ = write!(
         svg,
         r#"<line class="median" x1="0" x2="100%" y1="{m}" y2="{m}"/>"#
     );
     for (index, two) in points.windows(2).enumerate() {
+        let [Some(from), Some(to)] = two else {
+            continue;
+        };
         let _ = write!(
             svg,
             r#"<line class="line" x1="{}%" x2="{}%" y1="{}" y2="{}"/>"#,
             x(index),
             x(index + 1),
-            y(two[0].value),
-            y(two[1].value)
+            y(from.value),
+            y(to.value)
         );
     }
     for (index, point) in points.iter().enumerate() {
+        let Some(point) = point else { continue };
         let _ = write!(
             svg,
             r#"<circle class="dot {}" cx="{}%" cy="{}" r="4.5"><title>{}</title></circle>"#,
@@ -97,13 +101,13 @@ pub(crate) fn trend(
             point.title,
         );
     }
-    for (index, anchor) in days(points) {
+    for (index, anchor, day) in days(points) {
         let _ = write!(
             svg,
             r#"<text class="axis" x="{}%" y="{}" text-anchor="{anchor}">{}</text>"#,
             x(index),
             HEIGHT + BELOW - 6.0,
-            points[index].day
+            day
         );
     }
     svg.push_str("</svg>");
@@ -111,37 +115,47 @@ pub(crate) fn trend(
 }
 
 /// Which points have their day written below them: the first, the last and one between, where they differ.
-fn days(points: &[Point]) -> Vec<(usize, &'static str)> {
-    let Some(last) = points.len().checked_sub(1) else {
+fn days(points: &[Option<Point>]) -> Vec<(usize, &'static str, &str)> {
+    let there: Vec<(usize, &str)> = points
+        .iter()
+        .enumerate()
+        .filter_map(|(index, point)| Some((index, point.as_ref()?.day.as_str())))
+        .collect();
+    let (Some(first), Some(last)) = (there.first(), there.last()) else {
         return Vec::new();
     };
-    let mut shown: Vec<(usize, &'static str)> = vec![(0, "start")];
-    for (index, anchor) in [(last / 2, "middle"), (last, "end")] {
-        let is_new = shown
-            .iter()
-            .all(|(other, _)| points[*other].day != points[index].day);
-        if is_new && shown.len() < MOST_DAYS {
-            shown.push((index, anchor));
+    let middle = there[(there.len() - 1) / 2];
+    // At the edges a word stands inwards, so that it stays on the chart.
+    let anchor = |index: usize| match index {
+        0 => "start",
+        at if at + 1 == points.len() => "end",
+        _ => "middle",
+    };
+    let mut shown = vec![*first];
+    // The middle one gives way where it leaves the last without its day.
+    for (index, day) in [middle, *last] {
+        let is_new = shown.iter().all(|(_, other)| *other != day);
+        if is_new && (index == last.0 || day != last.1) && shown.len() < MOST_DAYS {
+            shown.push((index, day));
         }
     }
-    // The middle one gives way where it leaves the last without its day.
-    if shown.len() == 2 && shown[1].0 != last && points[shown[1].0].day == points[last].day {
-        shown[1] = (last, "end");
-    }
-    shown
+    let placed = shown.into_iter();
+    placed
+        .map(|(index, day)| (index, anchor(index), day))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn point(day: &str) -> Point {
-        Point {
+    fn point(day: &str) -> Option<Point> {
+        Some(Point {
             value: 1.0,
             class: "good",
             title: String::new(),
             day: day.to_owned(),
-        }
+        })
     }
 
     #[test]
@@ -166,11 +180,9 @@ mod tests {
     #[test]
     fn days_are_written_once_and_always_the_first_and_the_last() {
         let shown = |days_of: &[&str]| {
-            let points: Vec<Point> = days_of.iter().map(|day| point(day)).collect();
-            days(&points)
-                .into_iter()
-                .map(|(index, _)| points[index].day.clone())
-                .collect::<Vec<_>>()
+            let points: Vec<_> = days_of.iter().map(|day| point(day)).collect();
+            let days = days(&points).into_iter();
+            days.map(|(_, _, day)| day.to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(shown(&[]), [""; 0]);
         assert_eq!(shown(&["1", "1", "1"]), ["1"]);
@@ -178,5 +190,20 @@ mod tests {
         assert_eq!(shown(&["1", "2", "3"]), ["1", "2", "3"]);
         assert_eq!(shown(&["1", "1", "3", "3"]), ["1", "3"]);
         assert_eq!(shown(&["1", "3", "3"]), ["1", "3"]);
+    }
+
+    #[test]
+    fn one_without_a_value_is_a_gap() {
+        let points = [point("1"), None, point("2"), point("3")];
+        let svg = trend(
+            &points,
+            0.5,
+            &Scale::up_to(1.0),
+            |tick| tick.to_string(),
+            "some",
+        );
+        assert_eq!(svg.matches(r#"class="line""#).count(), 1);
+        assert_eq!(svg.matches("<circle").count(), 3);
+        assert_eq!(days(&[None, None]), []);
     }
 }
