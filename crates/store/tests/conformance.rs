@@ -166,6 +166,7 @@ macro_rules! every_sentence_of_the_suite {
                 starts_go_before_batches_but_do_not_starve_them
                 an_account_has_only_so_many_running
                 whose_turn_it_is_is_decided_among_what_a_seat_may_take
+                many_who_ask_at_once_are_served_in_turn
             }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted
@@ -202,6 +203,7 @@ macro_rules! every_sentence_of_the_suite {
                 of_many_with_the_same_key_at_once_one_is_accepted
                 an_account_may_have_only_so_many_unfinished_audits
                 a_batch_is_accepted_whole_or_not_at_all
+                of_many_at_once_each_is_decided_by_itself
             }
             webhooks {
                 a_webhook_is_due_when_its_audit_is_finished

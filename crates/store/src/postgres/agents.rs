@@ -119,19 +119,16 @@ impl AgentStore for PostgresStore {
     }
 
     async fn see(&self, sighting: Sighting) -> Result<(), StoreError> {
-        self.write(Rings::Nobody, move |db| {
+        self.write_at_once(move |db| {
             Box::pin(async move {
                 let kept_since = sighting.seen_at.0.saturating_sub(SIGHTING_KEPT_MS);
                 change(
                     db,
-                    "DELETE FROM sightings WHERE process IN (
-                         SELECT process FROM sightings WHERE seen_at < $1 FOR UPDATE SKIP LOCKED)",
-                    &[&kept_since],
-                )
-                .await?;
-                change(
-                    db,
-                    "INSERT INTO sightings (process, agent_id, location, chromium, host_index,
+                    "WITH forgotten AS (
+                         DELETE FROM sightings WHERE process IN (
+                             SELECT process FROM sightings WHERE seen_at < $9 AND process <> $1
+                             FOR UPDATE SKIP LOCKED))
+                     INSERT INTO sightings (process, agent_id, location, chromium, host_index,
                                             slots, version, seen_at)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                      ON CONFLICT (process) DO UPDATE SET
@@ -148,6 +145,7 @@ impl AgentStore for PostgresStore {
                         &i64::from(sighting.slots),
                         &sighting.version,
                         &sighting.seen_at.0,
+                        &kept_since,
                     ],
                 )
                 .await?;

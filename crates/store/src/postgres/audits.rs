@@ -1,141 +1,212 @@
 //! Audits as their clients see them: accepted, asked after, read.
 
+use std::collections::HashMap;
+
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
-use super::connect::{change, row};
-use super::{accounts, digest};
+use super::connect::{Value, row, rows};
+use super::digest;
 use crate::{
     Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, NewAudit, Replay, StoreError,
     StoredReport, Submission, Timestamp,
 };
 
+/// Submissions of one account, each decided on after the ones before it. What the database refuses as it
+/// stands, an id that is in use say, is a [`StoreError::Refused`].
 pub(super) async fn submit(
     db: &Transaction<'_>,
-    submission: &Submission,
-) -> Result<Acceptance, StoreError> {
-    // Whatever is decided below is decided for one submission of the account at a time.
-    let balance = accounts::lock(db, &submission.account_id)
-        .await?
-        .ok_or(StoreError::NotFound("account"))?;
-    if let Some(replay) = &submission.replay
-        && let Some(earlier) = earlier_reply(db, submission, replay).await?
-    {
-        return Ok(earlier);
-    }
-    let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
-    if let Some(at_most) = submission.unfinished_at_most {
-        let unfinished = unfinished(db, &submission.account_id).await?;
-        if (unfinished + audits).unsigned_abs() > at_most {
-            return Ok(Acceptance::TooManyUnfinished);
-        }
-    }
-    if balance < submission.cost() {
-        return Ok(Acceptance::InsufficientCredits);
-    }
-    let paid = row(
-        db,
-        "UPDATE accounts SET credits = credits - $1, audits = audits + $2 WHERE id = $3
-         RETURNING audits - $2",
-        &[&submission.cost(), &audits, &submission.account_id],
-    )
-    .await?;
-    let Some(paid) = paid else {
-        return Err(StoreError::NotFound("account"));
+    submissions: &[Submission],
+) -> Result<Vec<Acceptance>, StoreError> {
+    let Some(any) = submissions.first() else {
+        return Ok(Vec::new());
     };
-    if let Some(batch_id) = &submission.batch_id {
-        change(
-            db,
-            "INSERT INTO batches (id, account_id, audits, accepted_at) VALUES ($1, $2, $3, $4)",
-            &[
-                batch_id,
-                &submission.account_id,
-                &audits,
-                &submission.accepted_at.0,
-            ],
-        )
-        .await?;
+    let account_id = &any.account_id;
+    // Whatever is decided below is decided for one group of the account's submissions at a time.
+    let account = row(
+        db,
+        "SELECT credits, audits FROM accounts WHERE id = $1 FOR NO KEY UPDATE",
+        &[account_id],
+    )
+    .await?
+    .ok_or(StoreError::NotFound("account"))?;
+    let (mut balance, numbers_before): (i64, i64) = (account.try_get(0)?, account.try_get(1)?);
+    let is_bounded = |submission: &Submission| submission.unfinished_at_most.is_some();
+    let mut unfinished = match submissions.iter().any(is_bounded) {
+        true => unfinished(db, account_id).await?,
+        false => 0,
+    };
+    let earlier = earlier_replies(db, account_id, submissions).await?;
+    let mut acceptances = Vec::with_capacity(submissions.len());
+    let mut accepted = Vec::new();
+    for submission in submissions {
+        let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
+        let at_most = submission.unfinished_at_most;
+        acceptances.push(if let Some(earlier) = earlier_reply(submission, &earlier) {
+            earlier
+        } else if at_most.is_some_and(|at_most| (unfinished + audits).unsigned_abs() > at_most) {
+            Acceptance::TooManyUnfinished
+        } else if balance < submission.cost() {
+            Acceptance::InsufficientCredits
+        } else {
+            unfinished += audits;
+            balance -= submission.cost();
+            accepted.push(submission);
+            Acceptance::Accepted
+        });
     }
-    queue(db, submission, paid.try_get(0)?).await?;
-    if let Some(replay) = &submission.replay {
-        remember(db, &submission.account_id, replay).await?;
+    if !accepted.is_empty() {
+        keep(db, account_id, &accepted, numbers_before).await?;
     }
-    Ok(Acceptance::Accepted)
+    Ok(acceptances)
 }
 
-/// All at once: the audits in their order, what each of them cost, and the lanes in which they wait.
-async fn queue(
+async fn keep(
     db: &Transaction<'_>,
-    submission: &Submission,
+    account_id: &str,
+    accepted: &[&Submission],
     numbers_before: i64,
 ) -> Result<(), StoreError> {
-    fn all<'a, T>(submission: &'a Submission, of: impl Fn(&'a NewAudit) -> T) -> Vec<T> {
-        submission.audits.iter().map(of).collect()
+    for submission in accepted {
+        if let Some(batch_id) = &submission.batch_id {
+            let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
+            let sql =
+                "INSERT INTO batches (id, account_id, audits, accepted_at) VALUES ($1, $2, $3, $4)";
+            let values: &[Value<'_>] = &[batch_id, &account_id, &audits, &submission.accepted_at.0];
+            entered(db, sql, values).await?;
+        }
     }
-    change(
+    queue(db, account_id, accepted, numbers_before).await?;
+    for replay in accepted.iter().filter_map(|one| one.replay.as_ref()) {
+        remember(db, account_id, replay).await?;
+    }
+    Ok(())
+}
+
+/// All at once: what is paid, the audits in their order, what each of them cost, and the lanes in which they
+/// wait.
+async fn queue(
+    db: &Transaction<'_>,
+    account_id: &str,
+    accepted: &[&Submission],
+    numbers_before: i64,
+) -> Result<(), StoreError> {
+    fn all<'a, T>(accepted: &[&'a Submission], of: impl Fn(&'a NewAudit) -> T) -> Vec<T> {
+        let audits = accepted.iter().flat_map(|submission| &submission.audits);
+        audits.map(of).collect()
+    }
+    let batch_of =
+        |submission: &&'_ Submission| vec![submission.batch_id.clone(); submission.audits.len()];
+    let batches: Vec<Option<String>> = accepted.iter().flat_map(batch_of).collect();
+    let cost: i64 = accepted.iter().map(|submission| submission.cost()).sum();
+    entered(
         db,
-        "WITH queued AS (
+        "WITH paid AS (
+             UPDATE accounts SET credits = credits - $13, audits = audits + cardinality($4::text[])
+             WHERE id = $1
+         ), queued AS (
              INSERT INTO audits (account_id, number, batch_id, tracking_id, audit_id, url, device,
                                  network, location, runs, webhook, accepted_at, state)
-             SELECT $1, $2 + nth, $3, tracking_id, audit_id, url, device, network, location, runs,
-                    webhook, accepted_at, 'waiting'
-             FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-                         $10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY
-                  AS handed_in (tracking_id, audit_id, url, device, network, location, runs,
-                                webhook, accepted_at, nth)
+             SELECT $1, $2 + nth, batch_id, tracking_id, audit_id, url, device, network, location,
+                    runs, webhook, accepted_at, 'waiting'
+             FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::text[], $10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY
+                  AS handed_in (batch_id, tracking_id, audit_id, url, device, network, location,
+                                runs, webhook, accepted_at, nth)
              ORDER BY nth
-             RETURNING position, location, runs, accepted_at
+             RETURNING position, batch_id, location, runs, accepted_at
          ), charged AS (
              INSERT INTO ledger (account_id, amount, reason, position, at)
              SELECT $1, -runs, 'audit', position, accepted_at FROM queued ORDER BY position
          )
          INSERT INTO lanes (account_id, location, interactive, turn, since)
-         SELECT $1, location, $3::text IS NULL,
+         SELECT $1, location, batch_id IS NULL,
                 coalesce((SELECT turn FROM turns WHERE account_id = $1), 0), min(position)
-         FROM queued GROUP BY location
+         FROM queued GROUP BY location, batch_id IS NULL
          ON CONFLICT DO NOTHING",
         &[
-            &submission.account_id,
+            &account_id,
             &numbers_before,
-            &submission.batch_id,
-            &all(submission, |audit| &audit.tracking_id),
-            &all(submission, |audit| &audit.audit_id),
-            &all(submission, |audit| &audit.order.url),
-            &all(submission, |audit| &audit.order.device),
-            &all(submission, |audit| &audit.order.network),
-            &all(submission, |audit| &audit.order.location),
-            &all(submission, |audit| i64::from(audit.options.runs)),
-            &all(submission, |audit| audit.options.webhook.as_ref()),
-            &all(submission, |audit| audit.accepted_at.0),
+            &batches,
+            &all(accepted, |audit| &audit.tracking_id),
+            &all(accepted, |audit| &audit.audit_id),
+            &all(accepted, |audit| &audit.order.url),
+            &all(accepted, |audit| &audit.order.device),
+            &all(accepted, |audit| &audit.order.network),
+            &all(accepted, |audit| &audit.order.location),
+            &all(accepted, |audit| i64::from(audit.options.runs)),
+            &all(accepted, |audit| audit.options.webhook.as_ref()),
+            &all(accepted, |audit| audit.accepted_at.0),
+            &cost,
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
-async fn earlier_reply(
+/// As `change`, but tells apart what the database finds wrong with the values.
+async fn entered(db: &Transaction<'_>, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+    let statement = db.prepare_cached(sql).await?;
+    match db.execute(&statement, values).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            // Classes 22, data exception, and 23, integrity constraint violation.
+            let is_the_values = error
+                .code()
+                .is_some_and(|code| code.code().starts_with("22") || code.code().starts_with("23"));
+            Err(match (is_the_values, StoreError::from(error)) {
+                (true, StoreError::Backend(reason)) => StoreError::Refused(reason),
+                (_, error) => error,
+            })
+        }
+    }
+}
+
+/// What is remembered under an idempotency key.
+struct Remembered {
+    digest: [u8; 32],
+    reply: String,
+    until: Timestamp,
+}
+
+/// By idempotency key; also what is over.
+async fn earlier_replies(
     db: &Transaction<'_>,
-    submission: &Submission,
-    replay: &Replay,
-) -> Result<Option<Acceptance>, StoreError> {
-    let found = row(
+    account_id: &str,
+    submissions: &[Submission],
+) -> Result<HashMap<String, Remembered>, StoreError> {
+    let replays = submissions.iter().filter_map(|one| one.replay.as_ref());
+    let keys: Vec<&String> = replays.map(|replay| &replay.key).collect();
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found = rows(
         db,
-        "SELECT digest, reply FROM replies
-         WHERE account_id = $1 AND key = $2 AND expires_at > $3",
-        &[
-            &submission.account_id,
-            &replay.key,
-            &submission.accepted_at.0,
-        ],
+        "SELECT key, digest, reply, expires_at FROM replies
+         WHERE account_id = $1 AND key = ANY ($2)",
+        &[&account_id, &keys],
     )
     .await?;
-    let Some(found) = found else {
-        return Ok(None);
+    let remembered = |row: &Row| {
+        let remembered = Remembered {
+            digest: digest(row, 1)?,
+            reply: row.try_get(2)?,
+            until: Timestamp(row.try_get(3)?),
+        };
+        Ok((row.try_get(0)?, remembered))
     };
-    Ok(Some(match digest(&found, 0)? == replay.digest {
-        true => Acceptance::Replayed(found.try_get(1)?),
+    found.iter().map(remembered).collect()
+}
+
+fn earlier_reply(
+    submission: &Submission,
+    earlier: &HashMap<String, Remembered>,
+) -> Option<Acceptance> {
+    let replay = submission.replay.as_ref()?;
+    let remembered = earlier.get(&replay.key)?;
+    (remembered.until > submission.accepted_at).then(|| match remembered.digest == replay.digest {
+        true => Acceptance::Replayed(remembered.reply.clone()),
         false => Acceptance::KeyReused,
-    }))
+    })
 }
 
 /// In place of one that is over, if there is one.
@@ -144,7 +215,7 @@ async fn remember(
     account_id: &str,
     replay: &Replay,
 ) -> Result<(), StoreError> {
-    change(
+    entered(
         db,
         "INSERT INTO replies (account_id, key, digest, reply, expires_at)
          VALUES ($1, $2, $3, $4, $5)
@@ -158,8 +229,7 @@ async fn remember(
             &replay.until.0,
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 async fn unfinished(db: &Transaction<'_>, account_id: &str) -> Result<i64, StoreError> {

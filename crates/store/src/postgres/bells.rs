@@ -38,6 +38,8 @@ pub(super) enum Rings {
         tracking_id: String,
         /// Its account may be allowed another one now.
         and_leasers: bool,
+        /// Its webhook is due.
+        and_deliverers: bool,
     },
 }
 
@@ -95,9 +97,14 @@ impl Bells {
             Rings::Finished {
                 tracking_id,
                 and_leasers,
+                and_deliverers,
             } => {
                 self.ring_finished(tracking_id);
                 to_tell.finished.push(tracking_id.clone());
+                if *and_deliverers {
+                    self.deliveries.notify_waiters();
+                    to_tell.finished.push(DELIVERIES.to_owned());
+                }
                 if *and_leasers {
                     self.ring_arrivals();
                     to_tell.arrivals = true;
@@ -117,7 +124,6 @@ impl Bells {
         if let Some(waiting) = locked(&self.finishes).get(tracking_id) {
             waiting.notify_waiters();
         }
-        self.deliveries.notify_waiters();
     }
 
     /// Something may have been missed.
@@ -137,7 +143,10 @@ impl Bells {
         if lines.next() == Some(ARRIVALS) {
             self.ring_arrivals();
         }
-        lines.for_each(|tracking_id| self.ring_finished(tracking_id));
+        lines.for_each(|finished| match finished {
+            DELIVERIES => self.deliveries.notify_waiters(),
+            tracking_id => self.ring_finished(tracking_id),
+        });
     }
 
     pub(super) fn watch(&self, tracking_id: &str) -> Watch<'_> {
@@ -156,6 +165,11 @@ impl Bells {
 
 const CHANNEL: &str = "plumbline";
 const ARRIVALS: &str = "arrivals";
+/// Among the ids of finished audits, where servers of the version before take it for one.
+const DELIVERIES: &str = "deliveries";
+/// What happens within this goes into one message: others hear of it a little later, and are woken for many
+/// things at once. Whoever waits here is not kept waiting.
+const TELL_AFTER: Duration = Duration::from_millis(10);
 
 /// Waits for one audit's end; the last to go takes the bell down.
 pub(super) struct Watch<'a> {
@@ -179,10 +193,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells other servers, for ever. What happens while a message is on its way goes into the next together.
+/// Tells other servers, for ever.
 pub(super) async fn tell(bells: Arc<Bells>, connections: Arc<Connections>) {
     loop {
         bells.something_to_tell.notified().await;
+        sleep(TELL_AFTER).await;
         let ToTell { arrivals, finished } = mem::take(&mut *locked(&bells.to_tell));
         let mut parts: Vec<&[String]> = finished.chunks(IDS_PER_NOTIFY).collect();
         if parts.is_empty() {

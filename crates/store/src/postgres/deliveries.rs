@@ -1,6 +1,6 @@
 //! Webhooks of finished audits.
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::Object;
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) async fn claim(
-    db: &Transaction<'_>,
+    db: &Object,
     now: Timestamp,
     due_again_at: Timestamp,
     at_most: u32,
@@ -50,7 +50,7 @@ pub(super) async fn claim(
 }
 
 pub(super) async fn settle(
-    db: &Transaction<'_>,
+    db: &Object,
     tracking_id: &str,
     attempt: u32,
     settled: &Settled,

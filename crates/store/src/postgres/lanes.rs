@@ -1,111 +1,172 @@
 //! Whose turn it is: accounts in turn, single starts before batches. As in SQLite, but several servers
 //! lease at once: turns are noted apart from the leases, so that no server waits for another's commit.
 
-use deadpool_postgres::{GenericClient, Object, Transaction};
+use std::collections::HashMap;
 
-use super::accounts;
-use super::connect::{change, row};
-use crate::{INTERACTIVE_IN_A_ROW, Seat, StoreError};
+use deadpool_postgres::{Object, Transaction};
+use tokio_postgres::Row;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Lane {
-    pub(super) account_id: String,
-    pub(super) location: String,
-    pub(super) interactive: bool,
-}
+use super::connect::{Value, change, rows};
+use super::turns::{Pick, Turns, Waiting};
+use super::{accounts, count};
+use crate::{StoreError, Timestamp};
 
-/// The account whose turn it is, and whether with a single start.
-pub(super) async fn next_account(
-    db: &Object,
-    seat: &Seat,
-    running_per_account: Option<u32>,
-) -> Result<Option<(String, bool)>, StoreError> {
-    let lag = row(db, "SELECT turn - batch_turn FROM queue_clock", &[]).await?;
-    let lag: i64 = lag.map_or(Ok(0), |row| row.try_get(0))?;
-    let interactive_first = lag < INTERACTIVE_IN_A_ROW;
-    for interactive in [interactive_first, !interactive_first] {
-        let found = first(db, seat, running_per_account, interactive).await?;
-        if let Some(account_id) = found {
-            return Ok(Some((account_id, interactive)));
-        }
-    }
-    Ok(None)
-}
-
-/// A lane whose audits have just been leased does not count.
+/// A lane without audits stays for a while, so that it need not be opened again for the next one; it does not
+/// count.
 const WAITS: &str = "EXISTS (SELECT 1 FROM audits
                              WHERE audits.state = 'waiting'
                                AND audits.account_id = lanes.account_id
                                AND (audits.batch_id IS NULL) = lanes.interactive
                                AND audits.location = lanes.location)";
 
-async fn first(
-    db: &Object,
-    seat: &Seat,
-    running_per_account: Option<u32>,
-    interactive: bool,
-) -> Result<Option<String>, StoreError> {
-    let mut first: Option<(i64, i64, String)> = None;
-    let at_most = running_per_account.map(i64::from);
-    for place in seat.places() {
-        let at = match place {
-            Some(_) => "location = $3",
-            None => "$3::text IS NULL",
-        };
-        let sql = format!(
-            "SELECT turn, since, account_id FROM lanes
-             WHERE interactive = $1 AND {at} AND {WAITS}
-               AND ($2::bigint IS NULL OR $2 > (SELECT count(*) FROM audits
-                                                WHERE audits.state = 'running'
-                                                  AND audits.account_id = lanes.account_id))
-             ORDER BY turn, since LIMIT 1"
-        );
-        let found = row(db, &sql, &[&interactive, &at_most, &place]).await?;
-        let found = match found {
-            Some(row) => Some((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)),
-            None => None,
-        };
-        first = first.into_iter().chain(found).min();
+/// What a seat may take, as one look finds it.
+pub(super) struct Look {
+    pub(super) turns: Turns,
+    /// Leases that have expired, the longest first.
+    pub(super) expired: Vec<i64>,
+}
+
+impl Look {
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.waiting.is_empty() && self.expired.is_empty()
     }
-    Ok(first.map(|(_, _, account_id)| account_id))
+}
+
+/// Everything that `wanted` leases are decided from, in one question.
+pub(super) async fn look(
+    db: &Object,
+    locations: Option<&Vec<String>>,
+    running_per_account: Option<u32>,
+    now: Timestamp,
+    wanted: usize,
+) -> Result<Look, StoreError> {
+    let (places, at) = match locations {
+        Some(_) => ("unnest($1::text[])", "lanes.location = place.name"),
+        None => ("(SELECT $1::text[])", "true"),
+    };
+    let sql = format!(
+        "SELECT 'clock', NULL, NULL, turn, batch_turn, 0::bigint, 0::bigint FROM queue_clock
+         UNION ALL
+         (SELECT 'expired', NULL, NULL, position, 0, 0, 0 FROM audits
+          WHERE state = 'running' AND lease_expires_at <= $2
+            AND ($1::text[] IS NULL OR location = ANY ($1))
+          ORDER BY lease_expires_at, position LIMIT $3)
+         UNION ALL
+         SELECT CASE WHEN kind.interactive THEN 'single' ELSE 'batch' END,
+                lane.account_id, lane.location, lane.turn, lane.since, lane.audits, lane.running
+         FROM (VALUES (true), (false)) AS kind (interactive)
+         CROSS JOIN {places} AS place (name)
+         CROSS JOIN LATERAL (
+             SELECT account_id, location, turn, since,
+                    (SELECT count(*) FROM (
+                         SELECT 1 FROM audits
+                         WHERE audits.state = 'waiting' AND audits.account_id = lanes.account_id
+                           AND (audits.batch_id IS NULL) = lanes.interactive
+                           AND audits.location = lanes.location LIMIT $3) AS counted) AS audits,
+                    CASE WHEN $4::bigint IS NULL THEN 0 ELSE (
+                         SELECT count(*) FROM audits WHERE audits.state = 'running'
+                            AND audits.account_id = lanes.account_id) END AS running
+             FROM lanes
+             WHERE lanes.interactive = kind.interactive AND {at} AND {WAITS}
+               AND ($4 IS NULL OR $4 > (SELECT count(*) FROM audits
+                                        WHERE audits.state = 'running'
+                                          AND audits.account_id = lanes.account_id))
+             ORDER BY turn, since LIMIT $3) AS lane"
+    );
+    let at_most = running_per_account.map(i64::from);
+    let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
+    let values: &[Value<'_>] = &[&locations, &now.0, &limit, &at_most];
+    let found = rows(db, &sql, values).await?;
+    let is_by_place = locations.is_some();
+    seen(&found, wanted, is_by_place, running_per_account)
+}
+
+fn seen(
+    found: &[Row],
+    wanted: usize,
+    is_by_place: bool,
+    running_per_account: Option<u32>,
+) -> Result<Look, StoreError> {
+    let (mut turns, mut expired) = (Turns::default(), Vec::new());
+    // By kind and, where it was read by place, by place: as many as were asked for may not be all.
+    let mut read: HashMap<(bool, Option<&str>), Vec<(i64, i64)>> = HashMap::new();
+    for row in found {
+        let (turn, since): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+        let kind: &str = row.try_get(0)?;
+        match kind {
+            "clock" => (turns.clock, turns.batch_clock) = (turn, since),
+            "expired" => expired.push(turn),
+            _ => {
+                let interactive = kind == "single";
+                let (at_most, running) = (running_per_account, count(row, 6)?);
+                turns.waiting.push(Waiting {
+                    account_id: row.try_get(1)?,
+                    interactive,
+                    turn,
+                    since,
+                    audits: count(row, 5)?,
+                    room: at_most.map(|at_most| u64::from(at_most).saturating_sub(running)),
+                });
+                let place: &str = row.try_get(2)?;
+                let place = is_by_place.then_some(place);
+                read.entry((interactive, place))
+                    .or_default()
+                    .push((turn, since));
+            }
+        }
+    }
+    for ((interactive, _), lanes) in read {
+        if lanes.len() >= wanted {
+            let known_up_to = &mut turns.known_up_to[usize::from(!interactive)];
+            *known_up_to = (*known_up_to)
+                .into_iter()
+                .chain(lanes.into_iter().max())
+                .min();
+        }
+    }
+    Ok(Look { turns, expired })
 }
 
 /// Whether anything waits that the seat may take now.
 pub(super) async fn any_waits(
     db: &Object,
-    seat: &Seat,
+    locations: Option<&Vec<String>>,
     running_per_account: Option<u32>,
 ) -> Result<bool, StoreError> {
-    for interactive in [true, false] {
-        if first(db, seat, running_per_account, interactive)
-            .await?
-            .is_some()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let never = Timestamp(i64::MIN);
+    let found = look(db, locations, running_per_account, never, 1).await?;
+    Ok(!found.is_empty())
 }
 
-/// The account goes behind all others. Should this be lost, an account is served once too often.
-pub(super) async fn served(
-    db: &Object,
-    account_id: &str,
-    interactive: bool,
-) -> Result<(), StoreError> {
+/// Each account goes behind all others, in the order in which they were served. Should this be lost, accounts
+/// are served once too often.
+pub(super) async fn served(db: &Object, picks: &[Pick]) -> Result<(), StoreError> {
+    let nth = |nth: usize| i64::try_from(nth + 1).unwrap_or(i64::MAX);
+    let (mut last_turns, mut last_batch) = (HashMap::new(), 0);
+    for (at, pick) in picks.iter().enumerate() {
+        last_turns.insert(&pick.account_id, nth(at));
+        if !pick.interactive {
+            last_batch = nth(at);
+        }
+    }
+    let (account_ids, turns): (Vec<_>, Vec<_>) = last_turns.into_iter().unzip();
+    let all = i64::try_from(picks.len()).unwrap_or(i64::MAX);
     change(
         db,
         "WITH clock AS (
-             UPDATE queue_clock SET turn = turn + 1,
-                    batch_turn = CASE WHEN $2 THEN batch_turn ELSE turn + 1 END
-             RETURNING turn
+             UPDATE queue_clock SET turn = turn + $1,
+                    batch_turn = CASE WHEN $2::bigint = 0 THEN batch_turn ELSE turn + $2 END
+             RETURNING turn - $1 AS before
          ), account AS (
-             INSERT INTO turns (account_id, turn) SELECT $1, turn FROM clock
+             INSERT INTO turns (account_id, turn)
+             SELECT served.account_id, before + nth
+             FROM clock, unnest($3::text[], $4::bigint[]) AS served (account_id, nth)
              ON CONFLICT (account_id) DO UPDATE SET turn = excluded.turn
-             RETURNING turn
+             RETURNING account_id, turn
          )
-         UPDATE lanes SET turn = account.turn FROM account WHERE account_id = $1",
-        &[&account_id, &interactive],
+         UPDATE lanes SET turn = account.turn FROM account
+         WHERE lanes.account_id = account.account_id",
+        &[&all, &last_batch, &account_ids, &turns],
     )
     .await?;
     Ok(())
@@ -127,32 +188,41 @@ pub(super) async fn open(db: &Transaction<'_>, position: i64) -> Result<(), Stor
     Ok(())
 }
 
-const EMPTY: &str = "NOT EXISTS (SELECT 1 FROM audits
-                                 WHERE state = 'waiting' AND account_id = $1 AND location = $2
-                                   AND (batch_id IS NULL) = $3)";
+struct Lane {
+    account_id: String,
+    location: String,
+    interactive: bool,
+}
 
-/// Whether nothing waits in it, as far as is committed.
-pub(super) async fn looks_empty(db: &impl GenericClient, lane: &Lane) -> Result<bool, StoreError> {
-    let found = row(
-        db,
-        &format!("SELECT {EMPTY}"),
-        &[&lane.account_id, &lane.location, &lane.interactive],
-    )
-    .await?;
-    Ok(found.map_or(Ok(false), |row| row.try_get(0))?)
+/// So many are removed at a time.
+const EMPTY_AT_ONCE: i64 = 100;
+
+/// Removes lanes in which nothing waits.
+pub(super) async fn tidy(db: &mut Object) -> Result<(), StoreError> {
+    let sql =
+        format!("SELECT account_id, location, interactive FROM lanes WHERE NOT {WAITS} LIMIT $1");
+    for row in rows(db, &sql, &[&EMPTY_AT_ONCE]).await? {
+        let lane = Lane {
+            account_id: row.try_get(0)?,
+            location: row.try_get(1)?,
+            interactive: row.try_get(2)?,
+        };
+        let transaction = db.transaction().await?;
+        close(&transaction, &lane).await?;
+        transaction.commit().await?;
+    }
+    Ok(())
 }
 
 /// Removes it if nothing waits in it. Whoever adds audits to a lane holds the account's row, and so does this:
 /// what was added before is seen, and who adds after opens it anew.
-pub(super) async fn close(db: &Transaction<'_>, lane: &Lane) -> Result<(), StoreError> {
+async fn close(db: &Transaction<'_>, lane: &Lane) -> Result<(), StoreError> {
     accounts::lock(db, &lane.account_id).await?;
-    change(
-        db,
-        &format!(
-            "DELETE FROM lanes WHERE account_id = $1 AND location = $2 AND interactive = $3 AND {EMPTY}"
-        ),
-        &[&lane.account_id, &lane.location, &lane.interactive],
-    )
-    .await?;
+    let sql = format!(
+        "DELETE FROM lanes
+         WHERE account_id = $1 AND location = $2 AND interactive = $3 AND NOT {WAITS}"
+    );
+    let values: &[Value<'_>] = &[&lane.account_id, &lane.location, &lane.interactive];
+    change(db, &sql, values).await?;
     Ok(())
 }

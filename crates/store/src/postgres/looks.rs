@@ -1,38 +1,53 @@
-//! Whether anything waits for a seat, asked once for all who are woken together.
+//! Whether anything may wait for a seat, known where possible without asking.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-
-use tokio::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{PostgresStore, lanes};
 use crate::Seat;
 
-/// By locations: what `Bells::arrived` stood at when nothing was found for them.
+type Places = Option<Vec<String>>;
+
+/// By locations: what `Bells::arrived` stood at before a look that found nothing for them.
 #[derive(Default)]
-pub(super) struct Looks(Mutex<HashMap<Option<Vec<String>>, u64>>);
+pub(super) struct Looks(Mutex<HashMap<Places, u64>>);
+
+impl Looks {
+    pub(super) fn found_nothing(&self, places: Places, arrived: u64) {
+        let mut found_nothing_at = self.locked();
+        let known = found_nothing_at.entry(places).or_default();
+        *known = arrived.max(*known);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<Places, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl PostgresStore {
-    /// One look at a time, and none where another has just found nothing: of a thousand who are woken for
-    /// one audit, a few ask the database.
+    /// Who has been told that nothing waits asks the database no more until something has arrived, and
+    /// then leases without having asked again: that is a look as well.
     ///
     /// `is_due` asks in any case: something may have happened that nobody rang for.
     pub(super) async fn waits_for(&self, seat: &Seat, is_due: bool) -> bool {
-        let mut found_nothing_at = self.looks.0.lock().await;
         let arrived = self.bells.arrived.load(Ordering::SeqCst);
-        let is_known = self.bells.is_listening.load(Ordering::Relaxed)
-            && found_nothing_at.get(&seat.locations) == Some(&arrived);
-        if is_known && !is_due {
-            return false;
+        let found_nothing_at = self.looks.locked().get(&seat.locations).copied();
+        if self.bells.is_listening.load(Ordering::Relaxed)
+            && !is_due
+            && let Some(found_nothing_at) = found_nothing_at
+        {
+            return found_nothing_at != arrived;
         }
-        let (wanted, at_most) = (seat.clone(), self.running_per_account);
-        let look = self
-            .read(move |db| Box::pin(async move { lanes::any_waits(db, &wanted, at_most).await }));
+        let (places, at_most) = (seat.locations.clone(), self.running_per_account);
+        let look = self.read(move |db| {
+            Box::pin(async move { lanes::any_waits(db, places.as_ref(), at_most).await })
+        });
         // A store that cannot answer has nothing to lease either.
         if matches!(look.await, Ok(true)) {
             return true;
         }
-        found_nothing_at.insert(seat.locations.clone(), arrived);
+        self.looks.found_nothing(seat.locations.clone(), arrived);
         false
     }
 }

@@ -17,7 +17,9 @@ mod pages;
 mod queue;
 mod retention;
 mod schema;
+mod submitter;
 mod tls;
+mod turns;
 
 pub(crate) use self::connect::Connections;
 pub(crate) use self::schema::bring_up_to_date;
@@ -35,9 +37,10 @@ use tokio_postgres::Row;
 
 use self::bells::{Bells, Rings};
 use self::connect::Asking;
-use self::leaser::Request;
+use self::leaser::{Leaser, Request};
 use self::looks::Looks;
 use self::queue::Attempt;
+use self::submitter::Submitter;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
     AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
@@ -71,8 +74,9 @@ impl Default for PostgresOptions {
 pub struct PostgresStore {
     connections: Arc<Connections>,
     bells: Arc<Bells>,
+    submitter: Arc<Submitter>,
     leases: mpsc::UnboundedSender<Request>,
-    looks: Looks,
+    looks: Arc<Looks>,
     running_per_account: Option<u32>,
     /// These end with the store.
     at_work: [JoinHandle<()>; 2],
@@ -88,20 +92,25 @@ impl PostgresStore {
         let bells = Arc::new(Bells::new(random(ACCOUNT_ID_LENGTH)?));
         let (leases, requests) = mpsc::unbounded_channel();
         let at_most = options.running_per_account;
-        tokio::spawn(leaser::lease_for_all(
-            requests,
-            Arc::clone(&connections),
-            at_most,
-        ));
+        let looks = Arc::new(Looks::default());
+        let leaser = Leaser {
+            connections: Arc::clone(&connections),
+            bells: Arc::clone(&bells),
+            looks: Arc::clone(&looks),
+            running_per_account: at_most,
+        };
+        tokio::spawn(leaser.lease_for_all(requests));
         let at_work = [
             tokio::spawn(bells::tell(Arc::clone(&bells), Arc::clone(&connections))),
             tokio::spawn(bells::listen(Arc::clone(&bells), Arc::clone(&connections))),
         ];
+        let submitter = Submitter::new(Arc::clone(&connections), Arc::clone(&bells));
         Ok(Self {
             connections,
             bells,
+            submitter: Arc::new(submitter),
             leases,
-            looks: Looks::default(),
+            looks,
             running_per_account: at_most,
             at_work,
         })
@@ -128,17 +137,34 @@ impl PostgresStore {
         W: for<'a> FnOnce(&'a Transaction<'a>) -> Asking<'a, T> + Send + 'static,
     {
         let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
-        let written = tokio::spawn(async move {
+        to_its_end(async move {
             let answer = connections.write(work).await;
             if answer.is_ok() {
                 bells.ring(&rings);
             }
             answer
-        });
-        written
-            .await
-            .map_err(|error| StoreError::Backend(format!("a write was cut short: {error}")))?
+        })
+        .await
     }
+
+    /// As [`Self::write`], for what one statement does; nobody is rung for.
+    async fn write_at_once<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send + 'static,
+    {
+        let connections = Arc::clone(&self.connections);
+        to_its_end(async move { connections.write_at_once(work).await }).await
+    }
+}
+
+/// Whether or not the caller still waits.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::spawn(work)
+        .await
+        .map_err(|error| StoreError::Backend(format!("a write was cut short: {error}")))?
 }
 
 impl Drop for PostgresStore {
@@ -221,10 +247,7 @@ impl Store for PostgresStore {
     }
 
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError> {
-        self.write(Rings::Leasers, move |db| {
-            Box::pin(async move { audits::submit(db, &submission).await })
-        })
-        .await
+        self.submitter.submit(submission).await
     }
 
     async fn status(
@@ -342,7 +365,7 @@ impl Store for PostgresStore {
 
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
-        self.write(Rings::Nobody, move |db| {
+        self.write_at_once(move |db| {
             Box::pin(async move { queue::heartbeat(db, &held, until).await })
         })
         .await
@@ -350,12 +373,22 @@ impl Store for PostgresStore {
 
     async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
-        let rings = Rings::Finished {
-            tracking_id: held.tracking_id.clone(),
-            and_leasers: self.running_per_account.is_some(),
-        };
-        self.write(rings, move |db| {
-            Box::pin(async move { queue::finish(db, &held, &finished).await })
+        let tracking_id = held.tracking_id.clone();
+        let and_leasers = self.running_per_account.is_some();
+        let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
+        to_its_end(async move {
+            let done = connections.write_at_once(move |db| {
+                Box::pin(async move { queue::finish(db, &held, &finished).await })
+            });
+            let Some(done) = done.await? else {
+                return Ok(Hold::Lost);
+            };
+            bells.ring(&Rings::Finished {
+                tracking_id,
+                and_leasers,
+                and_deliverers: done.has_webhook,
+            });
+            Ok(Hold::Held)
         })
         .await
     }
@@ -408,7 +441,7 @@ impl Store for PostgresStore {
         hold: Duration,
         at_most: u32,
     ) -> Result<Vec<Delivery>, StoreError> {
-        self.write(Rings::Nobody, move |db| {
+        self.write_at_once(move |db| {
             Box::pin(async move { deliveries::claim(db, now, now.plus(hold), at_most).await })
         })
         .await
@@ -416,7 +449,7 @@ impl Store for PostgresStore {
 
     async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
-        self.write(Rings::Nobody, move |db| {
+        self.write_at_once(move |db| {
             Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &settled).await })
         })
         .await

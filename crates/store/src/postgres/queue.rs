@@ -8,7 +8,7 @@ use super::{accounts, count, hold, lanes, small};
 use crate::{Finished, HandBack, Hold, Lease, QueueDepth, QueuedAudit, StoreError, Timestamp};
 
 pub(super) async fn heartbeat(
-    db: &Transaction<'_>,
+    db: &Object,
     held: &Attempt,
     until: Timestamp,
 ) -> Result<Hold, StoreError> {
@@ -22,11 +22,18 @@ pub(super) async fn heartbeat(
     Ok(hold(changed))
 }
 
+/// What was finished.
+pub(super) struct Done {
+    /// Somebody is to be told.
+    pub(super) has_webhook: bool,
+}
+
+/// `None` when another attempt has it.
 pub(super) async fn finish(
-    db: &Transaction<'_>,
+    db: &Object,
     held: &Attempt,
     finished: &Finished,
-) -> Result<Hold, StoreError> {
+) -> Result<Option<Done>, StoreError> {
     let error = finished.error.as_ref();
     let found = row(
         db,
@@ -47,7 +54,7 @@ pub(super) async fn finish(
              INSERT INTO ledger (account_id, amount, reason, position, at)
              SELECT account_id, runs, 'refund', position, $3 FROM done WHERE $4 IS NOT NULL
          )
-         SELECT count(*) FROM done",
+         SELECT webhook IS NOT NULL FROM done",
         &[
             &held.tracking_id,
             &held.attempt,
@@ -58,10 +65,12 @@ pub(super) async fn finish(
         ],
     )
     .await?;
-    Ok(match found {
-        Some(row) => hold(count(&row, 0)?),
-        None => Hold::Lost,
-    })
+    let done = |row: Row| {
+        Ok(Done {
+            has_webhook: row.try_get(0)?,
+        })
+    };
+    found.map(done).transpose()
 }
 
 pub(super) async fn hand_back(

@@ -151,3 +151,37 @@ pub async fn whose_turn_it_is_is_decided_among_what_a_seat_may_take(backend: &dy
     assert_eq!(order, ["a1", "b1", "a0", "a2"]);
     assert_eq!(leased(&*store, 2).await, ["b0"]);
 }
+
+/// A store may serve who asks at once together.
+pub async fn many_who_ask_at_once_are_served_in_turn(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for name in ["a", "b", "c"] {
+        singles(&*store, name, 8).await;
+    }
+    let ask = |locations: Option<Vec<String>>| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let owner = "agent/1".to_owned();
+            let seat = plumbline_store::Seat { owner, locations };
+            store.lease(&seat, NOW, LEASE).await.unwrap()
+        })
+    };
+    for places in [
+        None,
+        Some(vec!["some-place".to_owned(), "another".to_owned()]),
+    ] {
+        let asked: Vec<_> = (0..12).map(|_| ask(places.clone())).collect();
+        let mut names = Vec::new();
+        for asked in asked {
+            names.push(asked.await.unwrap().unwrap().tracking_id);
+        }
+        for account in ["a", "b", "c"] {
+            let of_account = names.iter().filter(|name| name.starts_with(account));
+            assert_eq!(of_account.count(), 4, "{names:?}");
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 12, "{names:?}");
+    }
+    assert_eq!(lease(&*store, NOW).await, None);
+}

@@ -204,3 +204,29 @@ pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
     let found = store.batch(&account.id, "good").await.unwrap().unwrap();
     assert_eq!((found.accepted, found.audits.len()), (3, 2));
 }
+
+/// A store may write what comes at once together.
+pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 21).await;
+    store.accept(audit(&account, "taken")).await.unwrap();
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            // Every second has an id that is in use; of the others, one is too dear.
+            let name = if n % 2 == 0 { "taken" } else { &n.to_string() };
+            let runs = if n == 1 { 22 } else { 1 };
+            let submission = Submission::of(of_runs(&account, name, runs));
+            let store = store.clone();
+            tokio::spawn(async move { store.submit(submission).await })
+        })
+        .collect();
+    for (n, task) in tasks.into_iter().enumerate() {
+        match (n, task.await.unwrap()) {
+            (1, answer) => assert_eq!(answer.unwrap(), Acceptance::InsufficientCredits),
+            (n, answer) if n % 2 == 0 => assert!(answer.is_err(), "{n} has another's id"),
+            (_, answer) => assert_eq!(answer.unwrap(), Acceptance::Accepted),
+        }
+    }
+    assert_eq!(balance(backend, &*store, &account).await, 1);
+    assert_eq!(store.queue_depth().await.unwrap().waiting, 20);
+}
