@@ -116,9 +116,11 @@ def postgres_programs():
 
 
 class Postgres:
-    def __init__(self, stage):
+    REPORT = "reports.report::json"
+
+    def __init__(self, stage, within=None):
         self.stage, self.programs = stage, postgres_programs()
-        self.directory = stage.directory / "postgres"
+        self.directory = (within or stage.directory) / "postgres"
         self.directory.mkdir(mode=0o700)
         self.who = {}
         if os.geteuid() == 0:
@@ -151,6 +153,8 @@ class Postgres:
 
 
 class Sqlite:
+    REPORT = "reports.report"
+
     def __init__(self, file):
         self.file, self.url = file, f"sqlite:{file}"
 
