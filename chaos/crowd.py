@@ -103,7 +103,7 @@ class FakeAgents:
 
     def __init__(self, stage, servers, each, visit_s):
         self.token = servers[0].token("fakes")
-        self.report, self.visit_s = stage.settings.report, visit_s
+        self.report, self.visit_s = stage.settings.report(), visit_s
         self.leased, self.finished, self.lost = [], [], 0
         self.is_over = threading.Event()
         stage.ends(self.is_over.set)

@@ -167,7 +167,7 @@ class Sqlite:
 class Server:
     """`plumbline serve`, most of the time without an agent inside; comes back at the address it had."""
 
-    def __init__(self, stage, store, name="server", data=None, listen="127.0.0.1", lease_s=15, program=None, slots=0):
+    def __init__(self, stage, store, name="server", data=None, listen="127.0.0.1", lease_s=20, program=None, slots=0):
         self.stage, self.store, self.name = stage, store, name
         self.program = program or stage.program
         self.data = data or stage.directory / name
