@@ -1,13 +1,14 @@
 # make run    install what is missing, build, serve with a key to try
 # make test   install what is missing, run every test
 # make build  leaves target/release/plumbline
+# make chaos  breaks things on purpose, counts what is left; root    ONLY=a,b takes some cases, PREVIOUS=PROGRAM to upgrade from
 #
 # make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages, DEVICE=desktop
 # make bench-fixtures   Lighthouse's own smoke tests                     LIGHTHOUSE="DIR DIR", its checkouts
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
 # make bench-schema     whatever the API's description allows, 20,000 requests and more
 
-.PHONY: run test build setup bench-agreement bench-fixtures bench-link bench-schema corpus
+.PHONY: run test build chaos setup bench-agreement bench-fixtures bench-link bench-schema corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
@@ -15,6 +16,7 @@ CORPUS ?= target/corpus
 ONLY ?=
 DEVICE ?= mobile
 LIGHTHOUSE ?=
+PREVIOUS ?=
 
 run: build
 	target/release/plumbline serve --data data --create-key 100
@@ -27,6 +29,10 @@ test:
 
 build: setup
 	cargo build --release --locked
+
+chaos: build
+	@tools/setup test
+	chaos/run --only '$(ONLY)' --previous '$(PREVIOUS)'
 
 setup:
 	@tools/setup

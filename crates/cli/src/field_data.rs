@@ -89,15 +89,14 @@ impl FieldData {
 
     /// Adds to the report what is there by now, or why it is not. Does not wait.
     pub fn add_to(&self, report: &mut Report, tracking_id: &str) {
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = all.remove(tracking_id).map(|(_, asked)| asked);
-        drop(all);
-        let found = match (&self.dataset, asked) {
+        let all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match (&self.dataset, all.get(tracking_id)) {
             (None, _) => Err(FieldReason::NoKey),
             // Nothing was begun: the audit ends before it was visited.
             (Some(_), None) => Err(FieldReason::TimedOut),
-            (Some(_), Some(asked)) => asked.so_far(),
+            (Some(_), Some((_, asked))) => asked.so_far(),
         };
+        drop(all);
         match found {
             Ok(data) => report.field_data = Some(data),
             Err(reason) => report.field_data_reason = Some(reason),
@@ -117,6 +116,11 @@ impl Beside for FieldData {
 
     fn finishing(&self, lease: &Lease, report: &mut Report) {
         self.add_to(report, &lease.tracking_id);
+    }
+
+    fn finished(&self, lease: &Lease) {
+        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&lease.tracking_id);
     }
 }
 

@@ -5,9 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
+use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{Asker, Desk};
 use plumbline_store::{HandBack, Hold as Kept, Lease, Sighting, Standing, StoreError};
+use tokio::time::sleep;
+
+/// Between two tries: doubled each time, up to the second.
+const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
 pub struct StoreWork {
     pub desk: Arc<Desk>,
@@ -47,7 +52,7 @@ impl Work for StoreWork {
     }
 
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
-        let Some(lease) = self.lease_of(job).await? else {
+        let Some(lease) = insist(job, || self.lease_of(job)).await else {
             return Ok(Hold::Lost);
         };
         for (kind, bytes) in [
@@ -61,7 +66,7 @@ impl Work for StoreWork {
                 tracing::error!(%error, "evidence could not be kept");
             }
         }
-        held(self.desk.finish(&lease, audited.report).await)
+        Ok(insist(job, || self.complete(job, &audited.report)).await)
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
@@ -106,10 +111,40 @@ impl StoreWork {
         })
     }
 
+    /// Once more by the attempt that has finished is as good as the first time, whose end may not have been heard of.
+    async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
+        let process = &self.agent.process;
+        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
+        match standing.await.map_err(failed)? {
+            Standing::Held(lease) => held(self.desk.finish(&lease, report.clone()).await),
+            Standing::Finished => Ok(Hold::Held),
+            Standing::Lost => Ok(Hold::Lost),
+        }
+    }
+
     async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
             Some(lease) => held(self.desk.hand_back(&lease, why).await),
             None => Ok(Hold::Lost),
+        }
+    }
+}
+
+/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or a database away. The
+/// loop around it gives up when the lease is lost, or when it takes too long.
+async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, WorkError>>,
+{
+    let mut wait = AGAIN_AFTER[0];
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tracing::warn!(audit = job.tracking_id, %error, "not handed in yet");
+                sleep(wait).await;
+                wait = (wait * 2).min(AGAIN_AFTER[1]);
+            }
         }
     }
 }
@@ -123,4 +158,109 @@ fn held(answer: Result<Kept, StoreError>) -> Result<Hold, WorkError> {
 
 fn failed(error: StoreError) -> WorkError {
     WorkError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_server::{DeskParts, Metrics, Phases};
+    use plumbline_store::{
+        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Timestamp,
+    };
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    /// Far longer than anything here takes.
+    const NEVER: Duration = Duration::from_secs(120);
+
+    fn report() -> Report {
+        serde_json::from_value(serde_json::json!({
+            "format": 1,
+            "requestedUrl": "https://example.com/",
+            "finalUrl": "https://example.com/",
+            "conditions": {
+                "device": { "id": "mobile", "name": "Mobile", "mode": "mobile" },
+                "network": { "id": "cable", "name": "Cable", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
+                "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
+                "cpu": { "rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null },
+            },
+            "scores": { "performance": 97 },
+            "metrics": null, "error": null, "document": null, "browser": null,
+        }))
+        .unwrap()
+    }
+
+    fn new_audit(account_id: String) -> NewAudit {
+        NewAudit {
+            account_id,
+            tracking_id: "trk_1".to_owned(),
+            audit_id: "aud_1".to_owned(),
+            order: AuditOrder {
+                url: "https://example.com/".to_owned(),
+                device: "mobile".to_owned(),
+                network: "cable".to_owned(),
+                location: "eu".to_owned(),
+            },
+            options: AuditOptions::default(),
+            accepted_at: NOW,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_report_waits_for_a_store_that_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("store.db");
+        let store = Arc::new(SqliteStore::open(&file).unwrap());
+        let account = store.create_account("tests", 1, NOW).await.unwrap();
+        store.accept(new_audit(account.id.clone())).await.unwrap();
+        let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
+        let work = StoreWork {
+            desk: Arc::new(Desk::new(DeskParts {
+                store: store.clone(),
+                agents: store.clone(),
+                bundles: blobs.clone(),
+                exhibits: blobs,
+                phases: Phases::default(),
+                metrics: Arc::new(Metrics::default()),
+                clock: Arc::new(|| NOW),
+                lease: Duration::from_secs(30),
+                locations: vec!["eu".to_owned()],
+                simulate: true,
+                beside: Vec::new(),
+            })),
+            agent: Sighting {
+                process: "embedded-tests".to_owned(),
+                agent_id: None,
+                location: "eu".to_owned(),
+                chromium: "none".to_owned(),
+                host_index: None,
+                slots: 1,
+                version: "0".to_owned(),
+                seen_at: NOW,
+            },
+        };
+        let Ok(Next::Job(job)) = work.next(0, NEVER).await else {
+            panic!("there is a job");
+        };
+        let disk = rusqlite::Connection::open(&file).unwrap();
+        disk.execute_batch(
+            "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
+        )
+        .unwrap();
+        let audited = Audited {
+            report: report(),
+            bundle: None,
+            exhibits: None,
+        };
+        let mut finish = work.finish(&job, audited);
+        let early = timeout(Duration::from_millis(500), &mut finish).await;
+        assert!(early.is_err(), "{early:?}");
+        disk.execute_batch("DROP TRIGGER full").unwrap();
+        let handed_in = timeout(NEVER, finish).await.unwrap();
+        assert_eq!(handed_in.unwrap(), Hold::Held);
+        let kept = store.report(&account.id, "aud_1").await.unwrap();
+        assert!(kept.is_some());
+        assert_eq!(store.queue_depth().await.unwrap().running, 0);
+    }
 }

@@ -26,6 +26,9 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 const UPLOADED_WITHIN: Duration = Duration::from_secs(5 * 60);
 /// For all the tries of one step; the loop around gives up earlier when the lease is lost.
 const INSIST_FOR: Duration = Duration::from_secs(10 * 60);
+/// For all the tries to hand in evidence: a bucket that is away for longer costs the evidence, and not the report, which
+/// an agent has ten minutes for in all.
+const EVIDENCE_FOR: Duration = Duration::from_secs(4 * 60);
 /// Between two tries: doubled each time, up to the second.
 const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 /// Uploads that arrived wrong are not tried for ever.
@@ -63,7 +66,7 @@ impl RemoteWork {
 
     /// Says it until there is an answer, or one that will not change.
     async fn insist(&self, path: &str, said: Bytes, within: Duration) -> Result<Hold, RemoteError> {
-        let mut pace = Pace::new();
+        let mut pace = Pace::lasting(INSIST_FOR);
         loop {
             let answer: Result<Standing, _> = say(&self.server, path, said.clone(), within).await;
             match answer {
@@ -84,7 +87,13 @@ impl RemoteWork {
     }
 
     /// All of it in one request, and from where it broke off in the next.
-    async fn upload(&self, job: &Job, kind: Evidence, bytes: Bytes) -> Result<Hold, RemoteError> {
+    async fn upload(
+        &self,
+        job: &Job,
+        kind: Evidence,
+        bytes: Bytes,
+        pace: &mut Pace,
+    ) -> Result<Hold, RemoteError> {
         let path = format!(
             "{}/{}/{}/{}",
             seam::EVIDENCE,
@@ -95,7 +104,6 @@ impl RemoteWork {
         let sha256 = hex(&Sha256::digest(&bytes));
         let mut sent = Some(0);
         let mut corrupt = 0;
-        let mut pace = Pace::new();
         loop {
             let answer = match sent.take() {
                 Some(offset) => self.send_from(&path, &sha256, &bytes, offset).await,
@@ -214,16 +222,17 @@ impl Work for RemoteWork {
     }
 
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
+        let mut pace = Pace::lasting(EVIDENCE_FOR);
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
             (Evidence::Exhibits, audited.exhibits),
         ] {
             let Some(bytes) = bytes else { continue };
-            match self.upload(job, kind, bytes.into()).await {
+            match self.upload(job, kind, bytes.into(), &mut pace).await {
                 Ok(Hold::Held) => {}
                 Ok(Hold::Lost) => return Ok(Hold::Lost),
                 Err(refused @ RemoteError::Refused(_)) => return Err(refused.into()),
-                // Too large, or no room: that costs the evidence, not the audit.
+                // Too large, no room, or nowhere to put it: that costs the evidence, not the audit.
                 Err(error) => {
                     tracing::error!(audit = %job.tracking_id, %error, "evidence is not kept");
                 }
@@ -264,9 +273,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn new() -> Self {
+    fn lasting(at_most: Duration) -> Self {
         Self {
-            until: Instant::now() + INSIST_FOR,
+            until: Instant::now() + at_most,
             next: AGAIN_AFTER[0],
         }
     }

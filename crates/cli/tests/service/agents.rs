@@ -11,6 +11,9 @@ use crate::client::Client;
 use crate::pages;
 use crate::server::{Server, completed, create_key, credits, plumbline};
 
+/// Short enough to be waited for, long enough that a busy machine does not miss its heartbeats.
+const LEASE_SECONDS: &str = "10";
+
 struct Agent {
     child: Child,
     log: BufReader<ChildStderr>,
@@ -164,7 +167,7 @@ fn the_audit_of_an_agent_that_is_killed_is_done_once_by_another() {
             "--slots",
             "0",
             "--lease-seconds",
-            "3",
+            LEASE_SECONDS,
             "--allow-target",
             "127.0.0.1",
         ],
@@ -198,7 +201,7 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
             "--slots",
             "0",
             "--lease-seconds",
-            "3",
+            LEASE_SECONDS,
             "--allow-target",
             "127.0.0.1",
         ],

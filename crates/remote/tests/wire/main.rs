@@ -10,6 +10,7 @@ use std::time::Duration;
 use plumbline_agent::{Hold, Job, Next, Work, WorkError};
 use plumbline_remote::{Server, Trust};
 use plumbline_store::{AgentStore, AgentToken, Store};
+use tokio::time::timeout;
 
 use crate::line::{Fault, Line, answering, secured};
 use crate::rig::{NOW, Rig, audited};
@@ -69,6 +70,23 @@ async fn evidence_that_was_damaged_on_the_way_is_sent_again() {
     let handed_in = work.finish(&job, audited(Some(bundle()))).await;
     assert_eq!(handed_in.unwrap(), Hold::Held);
     assert_eq!(rig.bundle("report-of-a"), Some(bundle()));
+}
+
+#[tokio::test]
+async fn a_server_whose_disk_is_full_gets_the_report_without_its_evidence() {
+    let rig = Rig::new().await;
+    rig.start("a").await;
+    rig.fill_disk("a-1-bundle");
+    let work = rig.work(rig.address);
+    let job = job(&work).await;
+    // Far more than is read of a body that nobody wants: the refusal must arrive all the same.
+    let large = vec![7; 50_000_000];
+    let handed_in = timeout(NEVER, work.finish(&job, audited(Some(large)))).await;
+    assert_eq!(handed_in.unwrap().unwrap(), Hold::Held);
+    assert!(rig.is_completed("a").await);
+    assert_eq!(rig.bundle("report-of-a"), None);
+    let left = std::fs::read_dir(rig.uploads()).unwrap().count();
+    assert_eq!(left, 0, "what cannot be kept takes no room");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A server with its router, its store and an agent's token.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ impl Rig {
             agents: Some(Agents {
                 desk: Arc::new(desk),
                 store: store.clone(),
-                uploads: Uploads::open(&dir.path().join("uploads"), 1_000_000).unwrap(),
+                uploads: Uploads::open(&dir.path().join("uploads"), 100_000_000).unwrap(),
             }),
             ..App::new(store.clone(), catalog, Arc::new(|_, _| true))
         };
@@ -117,6 +118,16 @@ impl Rig {
     pub async fn is_completed(&self, name: &str) -> bool {
         let status = self.store.status(&self.account.id, name).await.unwrap();
         status.unwrap().state == AuditState::Completed
+    }
+
+    /// No byte of this upload can be written.
+    pub fn fill_disk(&self, upload: &str) {
+        let file = self.uploads().join(upload).with_extension("part");
+        std::os::unix::fs::symlink("/dev/full", file).unwrap();
+    }
+
+    pub fn uploads(&self) -> PathBuf {
+        self.dir.path().join("uploads")
     }
 
     pub fn bundle(&self, audit_id: &str) -> Option<Vec<u8>> {

@@ -42,8 +42,11 @@ pub trait Beside: Send + Sync + 'static {
     fn arrived(&self, _tracking_id: &str, _device: &str, _url: &str) {}
 
     /// Its report is about to be kept: adds what was found meanwhile. Another server may have handed
-    /// the audit out.
+    /// the audit out. Asked again, with the report as it was, when the store could not keep it.
     fn finishing(&self, lease: &Lease, report: &mut Report);
+
+    /// The attempt is over, its report kept or refused.
+    fn finished(&self, lease: &Lease);
 }
 
 /// What a desk hands out from and keeps things in.
@@ -217,6 +220,9 @@ impl Desk {
         let hold = self.parts.store.finish(lease, finished).await;
         self.parts.phases.ended(&lease.tracking_id);
         let hold = hold?;
+        for beside in &self.parts.beside {
+            beside.finished(lease);
+        }
         if hold == Hold::Held {
             self.parts.metrics.audit_finished(&figures);
         }

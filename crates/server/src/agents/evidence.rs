@@ -74,7 +74,10 @@ pub(crate) async fn upload(
     }
     let name = name(&tracking_id, attempt, kind);
     let appended = uploads.append(&name, offset, total, request.into_body());
-    let received = appended.await.map_err(refused)?;
+    let received = match appended.await {
+        Ok(received) => received,
+        Err(error) => return Err(without_room(uploads, &name, refused(error)).await),
+    };
     if received < total {
         return Ok(answered(received, false));
     }
@@ -84,13 +87,19 @@ pub(crate) async fn upload(
         remove(uploads, &name).await;
         return Ok(lost());
     };
-    agents
-        .desk
-        .keep(&lease, kind, bytes)
-        .await
-        .map_err(unkept)?;
+    if let Err(error) = agents.desk.keep(&lease, kind, bytes).await {
+        return Err(without_room(uploads, &name, unkept(error)).await);
+    }
     remove(uploads, &name).await;
     Ok(answered(total, true))
+}
+
+/// Who is told that there is no room does not go on: what has arrived would only keep the disk full.
+async fn without_room(uploads: &Uploads, name: &str, failure: Failure) -> Failure {
+    if matches!(failure, Failure::NoRoom(_)) {
+        remove(uploads, name).await;
+    }
+    failure
 }
 
 async fn remove(uploads: &Uploads, name: &str) {

@@ -1,7 +1,10 @@
 //! Agents elsewhere, as the wire has them.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -466,7 +469,8 @@ async fn what_makes_no_sense_is_refused() {
 
 #[tokio::test]
 async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
-    struct Note;
+    #[derive(Default)]
+    struct Note(AtomicU32);
     impl Beside for Note {
         fn leased(&self, lease: &Lease) {
             tracing::info!(audit = lease.tracking_id, "asking beside");
@@ -476,13 +480,28 @@ async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
                 .warnings
                 .push(format!("beside {}", lease.tracking_id));
         }
+        fn finished(&self, _: &Lease) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
-    let rig = Rig::with_desk(|desk| desk.beside.push(Arc::new(Note))).await;
+    let note = Arc::new(Note::default());
+    let beside = Arc::clone(&note);
+    let rig = Rig::with_desk(|desk| desk.beside.push(beside)).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     let tracking_id = rig.start().await;
     let job = agent.lease(&rig, 0).await;
     assert!(logs::said().contains("asking beside"));
+    let disk = rig.second_connection();
+    disk.execute_batch(
+        "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
+    )
+    .unwrap();
+    let finish = json!({ "trackingId": tracking_id, "attempt": 1, "report": report() });
+    assert_eq!(agent.say(&rig, "finish", &finish).await.status, 500);
+    assert_eq!(note.0.load(Ordering::Relaxed), 0, "it is asked for again");
+    disk.execute_batch("DROP TRIGGER full").unwrap();
     agent.finish(&rig, &job).await;
+    assert_eq!(note.0.load(Ordering::Relaxed), 1);
     let queried = rig.store.status(&rig.account_id, &tracking_id).await;
     let audit_id = queried.unwrap().unwrap().audit_id;
     let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();

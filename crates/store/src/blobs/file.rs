@@ -33,10 +33,12 @@ impl FileBlobs {
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(name)?;
         let unfinished = path.with_extension(UNFINISHED);
-        let mut file = File::create(&unfinished)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(unfinished, path)
+        write_whole(&unfinished, bytes)
+            .and_then(|()| fs::rename(&unfinished, path))
+            .inspect_err(|_| {
+                // Half a blob would keep a full disk full; what cannot be removed goes when it is old.
+                let _ = fs::remove_file(&unfinished);
+            })
     }
 
     pub fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -104,6 +106,12 @@ impl Blobs for FileBlobs {
 
 const UNFINISHED: &str = "unfinished";
 
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +129,18 @@ mod tests {
         blobs.put("aud_1", b"new").unwrap();
         assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"new"[..]));
         assert_eq!(blobs.get("aud_2").unwrap(), None);
+    }
+
+    #[test]
+    fn a_full_disk_is_not_kept_full_by_half_a_blob() {
+        let (dir, blobs) = blobs();
+        blobs.put("aud_1", b"old").unwrap();
+        let unfinished = dir.path().join("bundles/aud_1.unfinished");
+        std::os::unix::fs::symlink("/dev/full", &unfinished).unwrap();
+        let full = blobs.put("aud_1", b"new").unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert!(fs::symlink_metadata(&unfinished).is_err());
+        assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"old"[..]));
     }
 
     #[test]
