@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_entities as entities;
-use plumbline_trace::{Tie, Trace};
+use plumbline_trace::Trace;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{Facts, Missing, TRACE, loaded};
@@ -14,8 +14,8 @@ check! {
     /// The code of others is the part of a page that its owner does not control.
     ///
     /// # Scored
-    /// Weighs nothing, judges nothing. Lists organisations that sent something or ran on the main thread, the longest
-    /// there first, with their files.
+    /// Weighs nothing, judges nothing. Lists organisations that sent something, the longest on the main thread first,
+    /// with their files.
     ///
     /// # Fix
     /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
@@ -75,37 +75,27 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(outcome.with(table.into()))
 }
 
-/// Who sent something, and who was waited for or ran on the main thread though nothing came.
+/// Who sent something, and how long the main thread was busy for them.
 fn parties(trace: &Trace) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
-    let mut known: HashMap<String, Option<String>> = HashMap::new();
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
-    let mut add = |url: &str, bytes: f64, ms: f64| {
-        if !known.contains_key(url) {
-            let name = Some(url)
-                .filter(|url| url.starts_with("http"))
-                .and_then(entities::of_url)
-                .filter(|name| Some(name) != own.as_ref())
-                .map(|name| name.into_owned());
-            known.insert(url.to_owned(), name);
-        }
-        if let Some(Some(name)) = known.get(url) {
-            let party = parties.entry(name.clone()).or_default();
-            let sum = party.urls.entry(url.to_owned()).or_default();
-            *sum = (sum.0 + bytes, sum.1 + ms);
-        }
-    };
     for resource in loaded(trace).filter(|resource| resource.transfer_bytes > 0.0) {
-        add(&resource.url, resource.transfer_bytes, 0.0);
-    }
-    for tie in trace.turns.iter().flat_map(|turn| &turn.ties) {
-        if let Tie::Url(url) = tie {
-            add(url, 0.0, 0.0);
+        let name = entities::of_url(&resource.url).filter(|name| Some(name) != own.as_ref());
+        if let Some(name) = name {
+            let party = parties.entry(name.into_owned()).or_default();
+            let sum = party.urls.entry(resource.url.clone()).or_default();
+            sum.0 += resource.transfer_bytes;
         }
     }
+    let mut busy_us: HashMap<&str, f64> = HashMap::new();
     for work in &trace.work {
         if let Some(url) = work.urls.first() {
-            add(url, 0.0, work.self_us / 1000.0);
+            *busy_us.entry(url).or_default() += work.self_us;
+        }
+    }
+    for party in parties.values_mut() {
+        for (url, sum) in &mut party.urls {
+            sum.1 = busy_us.get(url.as_str()).map_or(0.0, |us| us / 1000.0);
         }
     }
     parties
@@ -138,12 +128,6 @@ mod tests {
             )
             .resource("2.4", "https://unheard.test/c.js", none(), none());
         assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
-        let run = json!({"data": {"url": "https://waited-for.test/x", "readyState": 4}});
-        let waited = Traced::new()
-            .task(600, 10)
-            .event("XHRReadyStateChange", run)
-            .found(CHECK);
-        assert_eq!(waited, ["waited-for.test"], "though nothing came");
         assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
     }
 }

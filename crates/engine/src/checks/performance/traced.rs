@@ -95,15 +95,6 @@ impl Traced {
         self
     }
 
-    /// A task of the main thread. Events of no time of their own are at 600 ms.
-    pub(super) fn task(mut self, at_ms: u64, dur_ms: u64) -> Self {
-        self.0.push(
-            json!({"name": "RunTask", "cat": "disabled-by-default-devtools.timeline", "ph": "X", "ts": at_ms * 1000,
-                   "dur": dur_ms * 1000, "pid": 2, "tid": 3, "args": {}}),
-        );
-        self
-    }
-
     pub(super) fn visit(self) -> Visit {
         Visit::new().trace(&Value::Array(self.0))
     }
