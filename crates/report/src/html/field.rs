@@ -236,6 +236,7 @@ pub(super) fn field_series(past: &[FieldPast]) -> Vec<FieldSeries> {
     // What holds for every kind of device is said once.
     if let [first, others @ ..] = &mut all[..]
         && first.none.is_some()
+        && !others.is_empty()
         && others.iter().all(|other| other.none == first.none)
     {
         first.title = "In the field".to_owned();

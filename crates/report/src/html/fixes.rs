@@ -143,52 +143,11 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
 
 fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
     let check = candidate.check;
-    let (mut elements, mut urls, mut told) = (Vec::new(), Vec::new(), Vec::new());
     let details = check.details.as_ref().map(first_part);
-    match details {
-        Some(Details::Elements { items }) => {
-            elements = element_views(items, MOST_ELEMENTS, shot);
-        }
-        Some(Details::Urls { items }) => {
-            let named = items.iter().take(MOST_ELEMENTS);
-            let named = named.map(|item| (item.url.clone(), item.note.clone().unwrap_or_default()));
-            urls.extend(named);
-        }
-        Some(Details::Findings(findings)) => {
-            let rows = findings.rows.iter();
-            let costs = rows.filter_map(|row| cost(findings, row));
-            for (what, is_address, figures) in costs.take(MOST_ELEMENTS) {
-                let among = if is_address { &mut urls } else { &mut told };
-                among.push((what, figures));
-            }
-        }
-        Some(Details::Console { items }) => {
-            let lines = items.iter().take(MOST_ELEMENTS);
-            told.extend(lines.map(|line| (line.text.clone(), line.url.clone())));
-        }
-        Some(Details::Values { items }) => {
-            let values = items.iter().take(MOST_ELEMENTS);
-            told.extend(values.map(|value| (value.name.clone(), value.value.clone())));
-        }
-        Some(Details::Table(table)) => {
-            let rows = table.rows.iter().take(MOST_ELEMENTS);
-            told.extend(rows.filter_map(|row| {
-                let (first, others) = row.split_first()?;
-                let others = others.iter().filter(|cell| !cell.is_empty());
-                let others: Vec<&str> = others.map(String::as_str).collect();
-                Some((first.clone(), others.join(", ")))
-            }));
-        }
-        Some(Details::Checklist { items }) => {
-            let unmet = items.iter().filter(|item| !item.is_met);
-            let unmet = unmet.map(|item| (item.label.clone(), String::new()));
-            told.extend(unmet.take(MOST_ELEMENTS));
-        }
-        Some(Details::Parts { .. }) | None => {}
-    }
-    let shown = elements.len() + urls.len() + told.len();
+    let shown = details.map_or_else(Shown::default, |details| shown(details, shot));
+    let count = shown.elements.len() + shown.urls.len() + shown.told.len();
     let found = match details {
-        Some(Details::Checklist { .. }) | None => shown,
+        Some(Details::Checklist { .. }) | None => count,
         Some(details) => details.len(),
     };
     Fix {
@@ -197,15 +156,77 @@ fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
         gains: candidate.gains,
         summary: check.summary.clone().map(Words),
         fix: Words(check.fix.clone()),
-        more: if shown > 0 {
-            found.saturating_sub(shown)
+        more: if count > 0 {
+            found.saturating_sub(count)
         } else {
             0
         },
-        elements,
-        urls,
-        told,
+        elements: shown.elements,
+        urls: shown.urls,
+        told: shown.told,
     }
+}
+
+#[derive(Default)]
+struct Shown {
+    elements: Vec<ElementView>,
+    urls: Vec<(String, String)>,
+    told: Vec<(String, String)>,
+}
+
+/// The first few of what was found.
+fn shown(details: &Details, shot: Option<&Shot>) -> Shown {
+    let mut shown = Shown::default();
+    match details {
+        Details::Elements { items } => {
+            shown.elements = element_views(items, MOST_ELEMENTS, shot);
+        }
+        Details::Urls { items } => {
+            let named = items.iter().take(MOST_ELEMENTS);
+            let named = named.map(|item| (item.url.clone(), item.note.clone().unwrap_or_default()));
+            shown.urls.extend(named);
+        }
+        Details::Findings(findings) => {
+            let rows = findings.rows.iter();
+            let costs = rows.filter_map(|row| cost(findings, row));
+            for (what, is_address, figures) in costs.take(MOST_ELEMENTS) {
+                let among = if is_address {
+                    &mut shown.urls
+                } else {
+                    &mut shown.told
+                };
+                among.push((what, figures));
+            }
+        }
+        Details::Console { items } => {
+            let lines = items.iter().take(MOST_ELEMENTS);
+            shown
+                .told
+                .extend(lines.map(|line| (line.text.clone(), line.url.clone())));
+        }
+        Details::Values { items } => {
+            let values = items.iter().take(MOST_ELEMENTS);
+            shown
+                .told
+                .extend(values.map(|value| (value.name.clone(), value.value.clone())));
+        }
+        Details::Table(table) => {
+            let rows = table.rows.iter().take(MOST_ELEMENTS);
+            shown.told.extend(rows.filter_map(|row| {
+                let (first, others) = row.split_first()?;
+                let others = others.iter().filter(|cell| !cell.is_empty());
+                let others: Vec<&str> = others.map(String::as_str).collect();
+                Some((first.clone(), others.join(", ")))
+            }));
+        }
+        Details::Checklist { items } => {
+            let unmet = items.iter().filter(|item| !item.is_met);
+            let unmet = unmet.map(|item| (item.label.clone(), String::new()));
+            shown.told.extend(unmet.take(MOST_ELEMENTS));
+        }
+        Details::Parts { .. } => {}
+    }
+    shown
 }
 
 /// The first of several that says anything.

@@ -208,9 +208,9 @@ impl Page {
         self.paragraphs(text(&schema["description"]));
         let required: Vec<&str> = list(&schema["required"]).iter().map(text).collect();
         if schema["properties"].is_object() {
-            let _ = write!(
+            let _ = writeln!(
                 self.0,
-                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Members of {}\"><table><thead><tr><th scope=\"col\">Member</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n",
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Members of {}\"><table><thead><tr><th scope=\"col\">Member</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>",
                 escape(name)
             );
             for (member, of) in members(&schema["properties"]) {
@@ -240,9 +240,9 @@ impl Page {
     }
 
     fn example(&mut self, title: &str, shown: &str) {
-        let _ = write!(
+        let _ = writeln!(
             self.0,
-            "<figure><figcaption>{}</figcaption><pre tabindex=\"0\">{}</pre></figure>\n",
+            "<figure><figcaption>{}</figcaption><pre tabindex=\"0\">{}</pre></figure>",
             escape(title),
             escape(shown)
         );
