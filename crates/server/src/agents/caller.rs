@@ -48,9 +48,14 @@ impl FromRequestParts<Shared> for AgentCaller {
 }
 
 impl AgentCaller {
-    /// As it is now; who has been revoked since is refused.
+    /// As it was when the token was looked up.
+    pub(crate) fn was_drained(&self) -> bool {
+        self.record.drained_at.is_some()
+    }
+
+    /// As it is now, or was a moment ago; who has been revoked since is refused.
     pub(crate) async fn is_drained(&self, service: &Shared) -> Result<bool, Failure> {
-        let record = super::of(service)?.store.agent(&self.record.id).await?;
+        let record = super::of(service)?.desk.record(&self.record.id).await?;
         match record {
             Some(record) if record.revoked_at.is_none() => Ok(record.drained_at.is_some()),
             _ => Err(Failure::NoAgent),

@@ -12,8 +12,8 @@ use plumbline_engine::report::Report;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentStore, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat, Sighting, Standing,
-    Store, StoreError, Timestamp,
+    AgentRecord, AgentStore, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat, Sighting,
+    Standing, Store, StoreError, Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -32,6 +32,8 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 const WOKEN_AT_ONCE: usize = 8;
 /// How long what is known of who stands where may be out of date.
 const PLACES_FRESH_FOR: Duration = Duration::from_secs(2);
+/// The same of tokens, for those who have proven themselves and wait since: a thousand of them ask for the same few.
+const RECORD_FRESH_FOR: Duration = Duration::from_secs(1);
 
 /// What this side does about an audit while an agent visits its page, whichever agent that is.
 pub trait Beside: Send + Sync + 'static {
@@ -73,7 +75,10 @@ pub struct Desk {
     parts: DeskParts,
     /// When this server last wrote down that it saw a process.
     seen: Mutex<HashMap<String, Instant>>,
-    stood_at: Mutex<Option<(Instant, Vec<String>)>>,
+    /// Held while it is asked for, so that who comes meanwhile waits for the same answer.
+    stood_at: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
+    /// By the id of a token.
+    records: Mutex<HashMap<String, (Instant, Option<AgentRecord>)>>,
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
 }
 
@@ -95,7 +100,8 @@ impl Desk {
         Self {
             parts,
             seen: Mutex::default(),
-            stood_at: Mutex::default(),
+            stood_at: tokio::sync::Mutex::default(),
+            records: Mutex::default(),
             turns: Mutex::default(),
         }
     }
@@ -118,9 +124,18 @@ impl Desk {
         asker: &Asker,
         at_most: Duration,
     ) -> Result<Option<Lease>, StoreError> {
+        self.leave(asker).await?;
+        self.next(asker, at_most).await
+    }
+
+    /// As [`Desk::lease`], for a slot that is known to hold nothing.
+    pub(crate) async fn next(
+        &self,
+        asker: &Asker,
+        at_most: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
         let deadline = Instant::now() + at_most;
         let owner = asker.owner();
-        self.leave(asker).await?;
         loop {
             self.see(&asker.agent).await?;
             let seat = Seat {
@@ -251,15 +266,35 @@ impl Desk {
             ..agent.clone()
         };
         self.parts.agents.see(sighting).await?;
-        let mut seen = locked(&self.seen);
-        seen.retain(|_, at| at.elapsed() < enough);
-        seen.insert(agent.process.clone(), now);
-        drop(seen);
-        if known.is_none() {
+        {
+            let mut seen = locked(&self.seen);
+            seen.retain(|_, at| at.elapsed() < enough);
+            seen.insert(agent.process.clone(), now);
+        }
+        let mut stood_at = self.stood_at.lock().await;
+        if let Some((_, places)) = &*stood_at
+            && !places.contains(&agent.location)
+        {
             // Its place is its own from now on.
-            *locked(&self.stood_at) = None;
+            *stood_at = None;
         }
         Ok(())
+    }
+
+    /// What is stored about a token, as it was a moment ago.
+    pub(crate) async fn record(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
+        let known = locked(&self.records).get(token_id).cloned();
+        if let Some((at, record)) = known
+            && at.elapsed() < RECORD_FRESH_FOR
+        {
+            return Ok(record);
+        }
+        let asked_at = Instant::now();
+        let record = self.parts.agents.agent(token_id).await?;
+        let mut records = locked(&self.records);
+        records.retain(|_, (at, _)| at.elapsed() < RECORD_FRESH_FOR);
+        records.insert(token_id.to_owned(), (asked_at, record.clone()));
+        Ok(record)
     }
 
     async fn may_take(&self, stands_at: &str) -> Result<Option<Vec<String>>, StoreError> {
@@ -277,14 +312,15 @@ impl Desk {
     }
 
     async fn stood_at(&self) -> Result<Vec<String>, StoreError> {
-        if let Some((at, known)) = &*locked(&self.stood_at)
+        let mut stood_at = self.stood_at.lock().await;
+        if let Some((at, known)) = &*stood_at
             && at.elapsed() < PLACES_FRESH_FOR
         {
             return Ok(known.clone());
         }
         let since = self.now().0.saturating_sub(ms(self.parts.lease * 3));
         let found = self.parts.agents.stood_at(Timestamp(since)).await?;
-        *locked(&self.stood_at) = Some((Instant::now(), found.clone()));
+        *stood_at = Some((Instant::now(), found.clone()));
         Ok(found)
     }
 

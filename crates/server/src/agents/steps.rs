@@ -25,7 +25,7 @@ use crate::{
 
 /// The longest that anybody's request for work is held.
 pub(crate) const WAIT_AT_MOST: Duration = Duration::from_millis(LEASE_WAIT_AT_MOST_MS);
-/// Also how soon a revoked token gets nothing more.
+/// Give or take a second; also how soon a revoked token gets nothing more.
 const DRAIN_NOTICED_WITHIN: Duration = Duration::from_secs(5);
 /// A report of a page with much in it has 200 kB.
 const REPORT_BYTES: usize = 32 * 1024 * 1024;
@@ -53,15 +53,16 @@ pub(crate) async fn lease(
     };
     let wait = Duration::from_millis(asked.wait_ms).min(WAIT_AT_MOST);
     let until = Instant::now() + wait;
+    agents.desk.leave(&asker).await?;
+    let mut is_drained = caller.was_drained();
     loop {
-        if asked.leaving || caller.is_drained(&service).await? {
-            agents.desk.leave(&asker).await?;
+        if asked.leaving || is_drained {
             agents.desk.see(&asker.agent).await?;
             return Ok(granted(&agents.desk, None, true));
         }
         let left = until.saturating_duration_since(Instant::now());
         let lease = tokio::select! {
-            lease = agents.desk.lease(&asker, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
+            lease = agents.desk.next(&asker, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
             () = asked_to_stop(service.app.stopping.clone()) => {
                 return Ok(granted(&agents.desk, None, false));
             }
@@ -73,6 +74,7 @@ pub(crate) async fn lease(
         if left <= DRAIN_NOTICED_WITHIN {
             return Ok(granted(&agents.desk, None, false));
         }
+        is_drained = caller.is_drained(&service).await?;
     }
 }
 
