@@ -1,6 +1,7 @@
 //! Visits one page and prints what came of it:
 //! `cargo run --example visit -- URL [DEVICE] [CPU_RATE] [DIRECTORY]`.
-//! The directory is given the trace and the log, named as Lighthouse keeps them.
+//! The directory is given the trace and the log, named as Lighthouse keeps them. `RUST_LOG=debug` tells what each
+//! step of gathering took.
 
 use std::time::Instant;
 
@@ -8,9 +9,13 @@ use plumbline_browser::{
     Benchmark, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitPlan, sweep, visit,
 };
 use plumbline_catalog::{BUILT_IN, Catalog};
+use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .init();
     let mut arguments = std::env::args().skip(1);
     let url = arguments
         .next()
