@@ -1,16 +1,21 @@
 //! Visits one page and prints what came of it:
 //! `cargo run --example visit -- URL [DEVICE] [CPU_RATE] [DIRECTORY]`.
-//! The directory is given the trace and the log, named as Lighthouse keeps them.
+//! The directory is given the trace and the log, named as Lighthouse keeps them. `RUST_LOG=debug` tells what each
+//! step of gathering took.
 
 use std::time::Instant;
 
 use plumbline_browser::{
-    Benchmark, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitPlan, sweep, visit,
+    Benchmark, Gauge, LaunchOptions, Launcher, Pool, Step, Throttle, VisitPlan, sweep, visit,
 };
 use plumbline_catalog::{BUILT_IN, Catalog};
+use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .init();
     let mut arguments = std::env::args().skip(1);
     let url = arguments
         .next()
@@ -43,8 +48,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..VisitPlan::new(url, device)
     };
     let started = Instant::now();
-    let bundle = visit(browser, &plan, &|phase| {
-        println!("phase      {}", phase.as_str())
+    let bundle = visit(browser, &plan, &|step| match step {
+        Step::Entered(phase) => println!("phase      {}", phase.as_str()),
+        Step::Arrived(url) => println!("arrived    {url}"),
     })
     .await?;
     println!("total      {} ms", started.elapsed().as_millis());

@@ -32,6 +32,12 @@ pub(crate) struct Event<'a> {
     local_id: Option<&'a RawValue>,
 }
 
+/// The arguments of most events: all they say is under one name.
+#[derive(serde::Deserialize)]
+pub(crate) struct WithData<T> {
+    pub(crate) data: T,
+}
+
 #[derive(serde::Deserialize)]
 struct LocalId<'a> {
     #[serde(borrow)]

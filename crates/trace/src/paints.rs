@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::{Event, WithData};
 use crate::frames::{FrameArgs, Frames, frame_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,11 +84,6 @@ struct LargestData {
 }
 
 #[derive(Deserialize)]
-struct ImageArgs {
-    data: ImageData,
-}
-
-#[derive(Deserialize)]
 struct ImageData {
     #[serde(rename = "DOMNodeId")]
     node_id: i64,
@@ -107,7 +102,7 @@ impl Paints {
                 self.see_largest(event, LargestData::default());
             }
             "LargestImagePaint::Candidate" => {
-                let args: Option<ImageArgs> = event.args();
+                let args: Option<WithData<ImageData>> = event.args();
                 self.largest_images.extend(args.map(|args| LargestImage {
                     ts_us: event.ts_us,
                     process_id: event.process,
@@ -162,6 +157,14 @@ impl Paints {
         self.largest_images
             .sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
         self
+    }
+
+    /// The address of the picture that was painted at this time; none where it was text.
+    pub fn largest_image_at(&self, ts_us: f64) -> Option<&str> {
+        // Times that went through a subtraction: equal to within a tenth of a microsecond.
+        let mut images = self.largest_images.iter();
+        let image = images.find(|image| (image.ts_us - ts_us).abs() < 0.1)?;
+        Some(image.url.as_str())
     }
 
     /// When the frame first reached the milestone after a given time.

@@ -14,7 +14,6 @@ use crate::event::{Event, Value};
 use crate::frames::Frames;
 use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
-use crate::largest_images::LargestImages;
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
@@ -44,7 +43,6 @@ pub struct Trace {
     /// From the time origin on, in order, no two alike in a row.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
-    pub largest_images: LargestImages,
     pub resources: Resources,
     /// Everything that the page's main threads did, in order of the start, outer before inner.
     pub work: Vec<Work>,
@@ -93,7 +91,6 @@ struct Collected<'a> {
     screenshots: Vec<Screenshot>,
     requests: RequestEvents,
     activity: ActivityEvents,
-    largest_images: LargestImages,
     resources: ResourceEvents,
     work: WorkEvents<'a>,
     reflows: ReflowEvents<'a>,
@@ -122,7 +119,6 @@ impl<'a> Collected<'a> {
             self.paints.see(event);
             self.shifts.see(event);
             self.requests.see(event);
-            self.largest_images.see(event);
             self.resources.see(event);
             self.documents.see(event);
             self.culprits.see(event);
@@ -152,7 +148,6 @@ impl<'a> Collected<'a> {
             shifts: self.shifts.of_page(&frames),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             requests: self.requests.of_page(&frames),
-            largest_images: self.largest_images,
             resources: self.resources.resolve(),
             documents: self.documents.of_page(&frames, threads),
             culprits: self.culprits.in_order(),

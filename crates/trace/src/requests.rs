@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::{Event, WithData};
+use crate::exchanges::Exchange;
 use crate::frames::Frames;
+use crate::timing::ResourceTiming;
 
 /// One request, a redirect being two. Times are milliseconds of Chromium's monotonic clock, the trace's own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,19 +27,46 @@ pub struct Request {
     pub failed: bool,
 }
 
-/// What the network stack measured; only the two figures that move a request's start and end.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Timing {
-    #[serde(default = "unknown")]
-    request_time: f64,
-    #[serde(default = "unknown")]
-    receive_headers_end: f64,
-}
+impl Request {
+    /// What a protocol log tells of it.
+    pub(crate) fn of(exchange: &Exchange) -> Self {
+        let mut request = Self {
+            id: exchange.id.clone(),
+            url: exchange.url.clone(),
+            method: exchange.method.clone(),
+            frame: exchange.frame.clone(),
+            resource_type: exchange.asked_type.clone(),
+            start_ms: exchange.sent_s * 1000.0,
+            end_ms: exchange.end_s.map(|seconds| seconds * 1000.0),
+            failed: exchange.failure.is_some(),
+            ..Self::default()
+        };
+        if let Some(answer) = &exchange.answer {
+            let response = Response {
+                at_ms: answer.at_s * 1000.0,
+                status: answer.status,
+                protocol: Some(answer.protocol.clone()),
+                timing: answer.timing,
+            };
+            request.answer(response, exchange.from_memory);
+        }
+        request
+    }
 
-/// Chromium's own word for a figure it does not have.
-fn unknown() -> f64 {
-    -1.0
+    fn answer(&mut self, response: Response, from_memory: bool) {
+        self.status = response.status;
+        if let Some(protocol) = response.protocol.filter(|name| !name.is_empty()) {
+            self.protocol = protocol;
+        }
+        // What memory answered never saw the network; its figures are those of the first load.
+        let timing = response.timing.filter(|_| !from_memory);
+        let taken_up = timing.and_then(|timing| timing.taken_up_ms());
+        if let Some((start_ms, headers_end_ms)) = taken_up {
+            self.start_ms = start_ms;
+            let headers_end_ms = headers_end_ms.min(response.at_ms).max(start_ms);
+            self.end_ms = self.end_ms.map(|end_ms| end_ms.max(headers_end_ms));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -45,10 +74,10 @@ pub(crate) struct Response {
     pub(crate) at_ms: f64,
     pub(crate) status: Option<i64>,
     pub(crate) protocol: Option<String>,
-    pub(crate) timing: Option<Timing>,
+    pub(crate) timing: Option<ResourceTiming>,
 }
 
-/// Requests by id as their story unfolds. The rules are those of Lighthouse's network records
+/// Requests of a trace by id as their story unfolds. The rules are those of Lighthouse's network records
 /// (core/lib/network-recorder.js, network-request.js), so that both find the network quiet at the same time.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -76,11 +105,8 @@ impl Ledger {
         });
     }
 
-    pub(crate) fn redirect(&mut self, next: Request, response: Option<Response>) {
+    pub(crate) fn redirect(&mut self, next: Request) {
         let at_ms = next.start_ms;
-        if let Some(response) = response {
-            self.respond(&next.id, response);
-        }
         if let Some(entry) = self.entry(&next.id) {
             entry.request.end_ms = Some(at_ms);
         }
@@ -97,24 +123,7 @@ impl Ledger {
         let Some(entry) = self.entry(id) else {
             return;
         };
-        let request = &mut entry.request;
-        request.status = response.status;
-        if let Some(protocol) = response.protocol.filter(|name| !name.is_empty()) {
-            request.protocol = protocol;
-        }
-        // What memory answered never saw the network; its figures are those of the first load.
-        let timing = response.timing.filter(|timing| {
-            !entry.from_memory_cache
-                && timing.request_time != unknown()
-                && timing.receive_headers_end != unknown()
-        });
-        if let Some(timing) = timing {
-            request.start_ms = timing.request_time * 1000.0;
-            let headers_end_ms = (request.start_ms + timing.receive_headers_end)
-                .min(response.at_ms)
-                .max(request.start_ms);
-            request.end_ms = request.end_ms.map(|end_ms| end_ms.max(headers_end_ms));
-        }
+        entry.request.answer(response, entry.from_memory_cache);
     }
 
     /// Chromium sometimes says it twice; the first time is the better one.
@@ -162,11 +171,6 @@ enum Told {
 }
 
 #[derive(Deserialize)]
-struct Args<T> {
-    data: T,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SendData {
     request_id: String,
@@ -189,7 +193,7 @@ struct ResponseData {
     request_id: String,
     status_code: Option<i64>,
     protocol: Option<String>,
-    timing: Option<Timing>,
+    timing: Option<ResourceTiming>,
 }
 
 #[derive(Deserialize)]
@@ -205,7 +209,7 @@ impl RequestEvents {
     pub(crate) fn see(&mut self, event: &Event) {
         let at_ms = event.ts_us / 1000.0;
         let told = match event.name.as_ref() {
-            "ResourceSendRequest" => event.args::<Args<SendData>>().map(|args| {
+            "ResourceSendRequest" => event.args::<WithData<SendData>>().map(|args| {
                 Told::Sent(Request {
                     id: args.data.request_id,
                     protocol: own_scheme(&args.data.url).to_owned(),
@@ -218,9 +222,9 @@ impl RequestEvents {
                 })
             }),
             "ResourceMarkAsCached" => event
-                .args::<Args<CachedData>>()
+                .args::<WithData<CachedData>>()
                 .map(|args| Told::Cached(args.data.request_id)),
-            "ResourceReceiveResponse" => event.args::<Args<ResponseData>>().map(|args| {
+            "ResourceReceiveResponse" => event.args::<WithData<ResponseData>>().map(|args| {
                 let data = args.data;
                 let response = Response {
                     at_ms,
@@ -230,7 +234,7 @@ impl RequestEvents {
                 };
                 Told::Responded(data.request_id, response)
             }),
-            "ResourceFinish" => event.args::<Args<FinishData>>().map(|args| {
+            "ResourceFinish" => event.args::<WithData<FinishData>>().map(|args| {
                 let measured_ms = args.data.finish_time.filter(|s| *s > 0.0);
                 let end_ms = measured_ms.map_or(at_ms, |seconds| seconds * 1000.0);
                 Told::Ended(args.data.request_id, end_ms, args.data.did_fail)
@@ -247,7 +251,7 @@ impl RequestEvents {
         let mut ledger = Ledger::default();
         for (_, told) in self.played_later {
             match told {
-                Told::Sent(request) if ledger.knows(&request.id) => ledger.redirect(request, None),
+                Told::Sent(request) if ledger.knows(&request.id) => ledger.redirect(request),
                 Told::Sent(request) => ledger.start(request),
                 Told::Cached(id) => ledger.serve_from_memory(&id),
                 Told::Responded(id, response) => ledger.respond(&id, response),

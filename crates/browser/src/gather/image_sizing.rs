@@ -75,8 +75,6 @@ async fn rules(page: &Caller, given_up: Instant) -> Result<Vec<Option<Rules>>, C
         }
         rules.extend(rules_of(page, some, given_up).await);
     }
-    page.send("CSS.disable", json!({}));
-    page.send("DOM.disable", json!({}));
     Ok(rules)
 }
 

@@ -63,8 +63,18 @@ pub(crate) async fn artifacts(
     tracing::debug!(took = ?started.elapsed(), "coverage taken");
     let scripts = scripts::parsed(page).await;
     tracing::debug!(took = ?started.elapsed(), "scripts listed");
+    // All are on their way before the first answer is waited for: they run one after the other all the same.
+    let looking: Vec<_> = scripted::LOOKING
+        .iter()
+        .map(|script| (script.artifact, scripted::start(&caller, script)))
+        .collect();
+    let loading_axe = scripted::load_axe(&caller);
     let mut first = Found::within(given_up);
     first.add("style-sheets", style_sheets::gather(page)).await;
+    // Right away: Chromium reads the sheets' texts once more for whoever asks after it was told to forget them.
+    let sizing = first.add("image-sizing", image_sizing::gather(&caller));
+    page.during(sizing).await;
+    style_sheets::forget(&caller);
     // Before anything runs that might move the page.
     let picture = match page.during(picture).await {
         Ok(picture) => Some(picture),
@@ -85,9 +95,6 @@ pub(crate) async fn artifacts(
         found.add("manifest", manifest::gather(caller)).await;
         let errors = manifest::installability(caller);
         found.add("installability", errors).await;
-        found
-            .add("image-sizing", image_sizing::gather(caller))
-            .await;
         found.artifacts
     };
     let fetched = async {
@@ -104,13 +111,17 @@ pub(crate) async fn artifacts(
     };
     let scripted = async {
         let mut found = Found::within(given_up);
-        for script in scripted::SCRIPTS {
-            let running = scripted::gather(caller, script);
-            found.add(script.artifact, running).await;
-            if script.artifact == anchors::ARTIFACT {
-                found.look_at_listeners(caller).await;
-            }
+        for (artifact, running) in looking {
+            found.add(artifact, running).await;
         }
+        found.look_at_listeners(caller).await;
+        let axe = async {
+            loading_axe.await?;
+            scripted::gather(caller, &scripted::AXE).await
+        };
+        found.add(scripted::AXE.artifact, axe).await;
+        let inputs = scripted::gather(caller, &scripted::INPUTS);
+        found.add(scripted::INPUTS.artifact, inputs).await;
         found.artifacts
     };
     let together = async { tokio::join!(known, fetched, scripted) };

@@ -91,7 +91,9 @@ async fn walk(
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
     artifacts.extend(gather::full_page(&mut page).await);
+    let waiting = Instant::now();
     receive_trace(&mut page).await?;
+    tracing::debug!(waited = ?waiting.elapsed(), "trace received");
     artifacts.extend(gather::after_trace(&mut page).await);
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
     clock.stop();

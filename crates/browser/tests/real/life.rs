@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{
-    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitError, renderers,
-    sweep, visit,
+    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Phase, Pool, Step, Throttle,
+    VisitError, renderers, sweep, visit,
 };
 use plumbline_bundle::FailureCode;
 
@@ -133,8 +133,8 @@ async fn a_browser_that_dies_under_a_visit_is_a_fault() {
     let browser = bench.browser().await;
     let group = rustix::process::Pid::from_raw(browser.process_id().cast_signed()).unwrap();
     let plan = plan(site.url("hang"));
-    let when_loading = |phase| {
-        if phase == plumbline_browser::Phase::Loading {
+    let when_loading = |step: Step<'_>| {
+        if step == Step::Entered(Phase::Loading) {
             rustix::process::kill_process(group, rustix::process::Signal::KILL).unwrap();
         }
     };

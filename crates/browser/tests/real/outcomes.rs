@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use plumbline_browser::{LaunchOptions, NetworkPath, Phase, VisitError, VisitPlan, visit};
+use plumbline_browser::{LaunchOptions, NetworkPath, Phase, Step, VisitError, VisitPlan, visit};
 use plumbline_bundle::FailureCode;
 use serde_json::Value;
 
@@ -15,13 +15,17 @@ use crate::{Bench, device, plan};
 #[tokio::test]
 async fn a_page_is_measured_with_trace_log_and_picture() {
     let (bench, site) = (Bench::new(), Site::start().await);
-    let phases = Mutex::new(Vec::new());
+    let (phases, arrivals) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let plan = plan(site.url("plain-text.html"));
-    let note = |phase: Phase| phases.lock().unwrap().push(phase);
+    let note = |step: Step<'_>| match step {
+        Step::Entered(phase) => phases.lock().unwrap().push(phase),
+        Step::Arrived(url) => arrivals.lock().unwrap().push(url.to_owned()),
+    };
     let bundle = visit(bench.browser().await, &plan, &note).await.unwrap();
 
     let expected = [Phase::Preparing, Phase::Loading, Phase::Gathering];
     assert_eq!(*phases.lock().unwrap(), expected);
+    assert_eq!(*arrivals.lock().unwrap(), [bundle.final_url.as_str()]);
     assert_eq!(bundle.timings.len(), 3);
     assert_eq!(bundle.final_url, site.url("plain-text.html"));
     assert_eq!(bundle.document.status, 200);
@@ -76,9 +80,9 @@ async fn the_picture_has_the_size_of_the_device() {
     };
     let picture = bench.measured(&plan).await.screenshot.unwrap();
     assert_eq!((picture.width_px, picture.height_px), (1350, 940));
-    assert_eq!(picture.mime_type, "image/webp");
-    // `RIFF`, in base64.
-    assert!(picture.data.starts_with("UklGR"));
+    assert_eq!(picture.mime_type, "image/jpeg");
+    // How every JPEG begins, in base64.
+    assert!(picture.data.starts_with("/9j/"));
 }
 
 #[tokio::test]

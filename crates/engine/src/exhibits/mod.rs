@@ -10,7 +10,7 @@ mod totals;
 
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Mode;
-use plumbline_trace::Trace;
+use plumbline_trace::{ProtocolLog, Trace};
 use serde::{Deserialize, Serialize};
 
 pub use film::{Frame, Picture};
@@ -84,8 +84,11 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
     let lcp_us = marks
         .lcp_ms
         .map(|lcp_ms| lcp_ms * 1000.0 + trace.navigation.time_origin_us);
-    let lcp_image = lcp_us.and_then(|lcp_us| trace.largest_images.painted_at(lcp_us));
-    let (mut requests, requests_left_out) = requests::requests(bundle, &trace, lcp_image);
+    let lcp_image = lcp_us.and_then(|lcp_us| trace.paints.largest_image_at(lcp_us));
+    // Measuring needs the log, so it is there.
+    let log = facts.get::<ProtocolLog>().ok()?;
+    let (mut requests, requests_left_out) =
+        requests::requests(&log, &bundle.final_url, &trace, lcp_image);
     let busy_until_ms = main_thread::last_work_ms(&trace);
     let last = requests.iter().filter_map(|request| request.end_ms);
     let seen = [marks.fcp_ms, marks.lcp_ms, marks.load_ms, measured.si.ok()];

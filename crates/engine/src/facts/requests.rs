@@ -1,15 +1,10 @@
 //! Requests as the checks need them: what was asked, and how it was answered.
-//!
-//! The rules by which protocol events become requests are those of Lighthouse's network records
-//! (core/lib/network-recorder.js, network-request.js).
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use plumbline_trace::{Exchange, Headers, ProtocolLog};
 use url::Url;
 
-use super::node::or_default;
 use super::{Fact, Facts, Missing};
 
 /// Every request of the visit, in the order in which they began. A redirect is two.
@@ -17,7 +12,6 @@ use super::{Fact, Facts, Missing};
 pub struct Requests {
     pub all: Vec<Request>,
     by_id: HashMap<String, usize>,
-    service_workers: HashSet<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,7 +25,7 @@ pub struct Request {
     pub status: Option<u16>,
     pub mime_type: String,
     /// Names as the server wrote them; a name that came twice is two entries.
-    pub headers: Vec<(String, String)>,
+    pub headers: Headers,
     pub is_finished: bool,
     pub is_failed: bool,
     pub frame_id: String,
@@ -82,95 +76,36 @@ impl Requests {
         by_hsts && target.is_some_and(|target| self.is_secure(target))
     }
 
-    fn latest(&mut self, id: &str) -> Option<&mut Request> {
-        self.all.get_mut(*self.by_id.get(id)?)
-    }
-
-    fn see(&mut self, message: &Message) {
-        let Some(params) = message.params else { return };
-        match message.method.as_ref() {
-            "Network.requestWillBeSent" => self.see_sent(params),
-            "Network.responseReceived" => {
-                let Some(received) = read::<Received>(params) else {
-                    return;
-                };
-                if let Some(request) = self.latest(&received.request_id) {
-                    request.answer(received.response, received.kind);
+    fn of(log: &ProtocolLog) -> Self {
+        let mut requests = Self::default();
+        // Where each exchange stands among the requests.
+        let mut places = vec![None; log.exchanges.len()];
+        let mut service_workers = HashSet::new();
+        for (place, exchange) in places.iter_mut().zip(&log.exchanges) {
+            // An address that cannot be parsed is no request to anywhere.
+            if let Ok(url) = Url::parse(&exchange.url)
+                && !exchange.is_web_socket
+            {
+                let at = requests.all.len();
+                *place = Some(at);
+                requests.by_id.insert(exchange.id.clone(), at);
+                let is_service_worker = exchange.asks_for_service_worker();
+                if is_service_worker {
+                    service_workers.insert(exchange.url.as_str());
                 }
+                let by_service_worker = service_workers.contains(exchange.document_url.as_str());
+                requests.all.push(Request {
+                    is_of_service_worker: is_service_worker || by_service_worker,
+                    ..Request::of(exchange, url)
+                });
             }
-            "Network.dataReceived" => {
-                let Some(data) = read::<Data>(params) else {
-                    return;
-                };
-                if let Some(request) = self.latest(&data.request_id) {
-                    request.resource_bytes += data.data_length;
-                    if let Some(bytes) = data.encoded_data_length.filter(|bytes| *bytes != -1.0) {
-                        request.transfer_bytes += bytes;
-                    }
-                }
+        }
+        for (place, exchange) in places.iter().zip(&log.exchanges) {
+            if let (Some(at), Some(next)) = (*place, exchange.redirected_to) {
+                requests.all[at].redirected_to = places.get(next).copied().flatten();
             }
-            name @ ("Network.loadingFinished" | "Network.loadingFailed") => {
-                let Some(ended) = read::<Ended>(params) else {
-                    return;
-                };
-                if let Some(request) = self.latest(&ended.request_id)
-                    && !request.is_finished
-                {
-                    request.is_finished = true;
-                    request.is_failed = name == "Network.loadingFailed";
-                    if let Some(bytes) = ended.encoded_data_length {
-                        request.transfer_bytes = bytes;
-                    }
-                }
-            }
-            _ => {}
         }
-    }
-
-    fn see_sent(&mut self, params: &RawValue) {
-        let Some(sent) = read::<Sent>(params) else {
-            return;
-        };
-        // An address that cannot be parsed is no request to anywhere.
-        let Ok(url) = Url::parse(&sent.request.url) else {
-            return;
-        };
-        if sent.request.headers.service_worker.is_some() {
-            self.service_workers.insert(sent.request.url.clone());
-        }
-        let is_of_service_worker = sent.request.headers.service_worker.is_some()
-            || self.service_workers.contains(&sent.document_url);
-        let next = self.all.len();
-        if let Some(earlier) = self.latest(&sent.request_id) {
-            let Some(response) = sent.redirect_response else {
-                return;
-            };
-            earlier.answer(response, None);
-            earlier.resource_type.clear();
-            earlier.is_finished = true;
-            earlier.redirected_to = Some(next);
-        }
-        self.by_id.insert(sent.request_id.clone(), next);
-        self.all.push(Request {
-            id: sent.request_id,
-            url,
-            protocol: String::new(),
-            resource_type: sent.kind.unwrap_or_default(),
-            status: None,
-            mime_type: String::new(),
-            headers: Vec::new(),
-            is_finished: false,
-            is_failed: false,
-            frame_id: sent.frame_id.unwrap_or_default(),
-            is_same_site: sent.request.is_same_site,
-            wall_time_s: sent.wall_time,
-            redirected_to: None,
-            transfer_bytes: 0.0,
-            header_bytes: 0.0,
-            resource_bytes: 0.0,
-            sent_s: sent.timestamp.unwrap_or_default(),
-            is_of_service_worker,
-        });
+        requests
     }
 }
 
@@ -209,134 +144,51 @@ impl Request {
         })
     }
 
-    fn answer(&mut self, response: Response, kind: Option<String>) {
-        if let Ok(url) = Url::parse(&response.url) {
-            self.url = url;
+    fn of(exchange: &Exchange, asked: Url) -> Self {
+        let is_redirected = exchange.redirected_to.is_some();
+        let kind = exchange.resource_type().filter(|_| !is_redirected);
+        let mut request = Self {
+            id: exchange.id.clone(),
+            url: asked,
+            protocol: String::new(),
+            resource_type: kind.unwrap_or_default().to_owned(),
+            status: None,
+            mime_type: String::new(),
+            headers: Vec::new(),
+            is_finished: exchange.end_s.is_some(),
+            is_failed: exchange.failure.is_some(),
+            frame_id: exchange.frame.clone().unwrap_or_default(),
+            is_same_site: exchange.is_same_site,
+            wall_time_s: exchange.wall_time_s,
+            redirected_to: None,
+            transfer_bytes: exchange.transfer_bytes() as f64,
+            header_bytes: 0.0,
+            resource_bytes: exchange.resource_bytes as f64,
+            sent_s: exchange.sent_s,
+            is_of_service_worker: false,
+        };
+        if let Some(answer) = &exchange.answer {
+            if let Some(url) = answer.url.as_deref().and_then(|url| Url::parse(url).ok()) {
+                request.url = url;
+            }
+            request.protocol.clone_from(&answer.protocol);
+            request.status = u16::try_from(answer.status.unwrap_or_default()).ok();
+            request.mime_type.clone_from(&answer.mime_type);
+            request.headers.clone_from(&answer.headers);
+            request.header_bytes = answer.header_bytes as f64;
+            let taken_up = answer.timing.map(|timing| timing.request_time_s);
+            if let Some(seconds) = taken_up.filter(|seconds| *seconds > 0.0) {
+                request.sent_s = seconds;
+            }
         }
-        if let Some(protocol) = response.protocol.filter(|name| !name.is_empty()) {
-            self.protocol = protocol;
-        }
-        if let Some(kind) = kind {
-            self.resource_type = kind;
-        }
-        self.status = u16::try_from(response.status.unwrap_or_default()).ok();
-        self.mime_type = response.mime_type;
-        self.header_bytes = response.encoded_data_length.unwrap_or_default();
-        self.transfer_bytes = self.header_bytes;
-        let taken_up = response.timing.and_then(|timing| timing.request_time);
-        if let Some(seconds) = taken_up.filter(|seconds| *seconds > 0.0) {
-            self.sent_s = seconds;
-        }
-        self.headers = response
-            .headers
-            .into_iter()
-            .flat_map(|(name, values)| {
-                let values = values.split('\n').map(str::to_owned).collect::<Vec<_>>();
-                values.into_iter().map(move |value| (name.clone(), value))
-            })
-            .collect();
+        request
     }
 }
 
 impl Fact for Requests {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        let messages: Vec<Message> = serde_json::from_slice(&facts.bundle.log)
-            .map_err(|e| Missing(format!("the protocol log is unreadable: {e}")))?;
-        let mut requests = Self::default();
-        for message in &messages {
-            requests.see(message);
-        }
-        Ok(requests)
+        facts.get::<ProtocolLog>().map(|log| Self::of(&log))
     }
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    method: std::borrow::Cow<'a, str>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Sent {
-    request_id: String,
-    request: Asked,
-    wall_time: Option<f64>,
-    timestamp: Option<f64>,
-    frame_id: Option<String>,
-    #[serde(default, rename = "documentURL", deserialize_with = "or_default")]
-    document_url: String,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    redirect_response: Option<Response>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    url: String,
-    is_same_site: Option<bool>,
-    #[serde(default, deserialize_with = "or_default")]
-    headers: AskedHeaders,
-}
-
-/// What Chromium says when it fetches a service worker's script (Service Workers, "Service-Worker").
-#[derive(Default, Deserialize)]
-struct AskedHeaders {
-    #[serde(rename = "Service-Worker")]
-    service_worker: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Received {
-    request_id: String,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    response: Response,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Response {
-    #[serde(default, deserialize_with = "or_default")]
-    url: String,
-    status: Option<i64>,
-    #[serde(default, deserialize_with = "or_default")]
-    mime_type: String,
-    protocol: Option<String>,
-    encoded_data_length: Option<f64>,
-    timing: Option<Timing>,
-    #[serde(default, deserialize_with = "or_default")]
-    headers: std::collections::BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Timing {
-    request_time: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Ended {
-    request_id: String,
-    encoded_data_length: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Data {
-    request_id: String,
-    #[serde(default)]
-    data_length: f64,
-    encoded_data_length: Option<f64>,
-}
-
-fn read<'a, T: Deserialize<'a>>(params: &'a RawValue) -> Option<T> {
-    serde_json::from_str(params.get()).ok()
 }
 
 #[cfg(test)]

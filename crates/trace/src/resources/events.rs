@@ -1,0 +1,155 @@
+//! What the trace tells of resources, kept until the trace has ended.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::story::Story;
+use super::{ImagePaint, Preconnect, RemoteFont, Resources};
+use crate::event::{Event, WithData};
+
+#[derive(Debug, Default)]
+pub(crate) struct ResourceEvents {
+    by_id: HashMap<String, Story>,
+    image_paints: Vec<ImagePaint>,
+    remote_fonts: Vec<RemoteFont>,
+    preconnects: Vec<Preconnect>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    request_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Painted {
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    frame: String,
+    node_id: Option<i64>,
+    #[serde(default)]
+    width: f64,
+    #[serde(default)]
+    height: f64,
+    #[serde(default)]
+    src_width: f64,
+    #[serde(default)]
+    src_height: f64,
+    #[serde(default, rename = "isCSS")]
+    is_css: bool,
+    #[serde(default)]
+    is_picture: bool,
+    #[serde(default)]
+    srcset_attribute: String,
+}
+
+#[derive(Deserialize)]
+struct FontArgs {
+    id: serde_json::Value,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    display: String,
+}
+
+#[derive(Deserialize)]
+struct Connecting {
+    url: String,
+    node_id: Option<i64>,
+}
+
+impl ResourceEvents {
+    pub(crate) fn see(&mut self, event: &Event) {
+        match event.name.as_ref() {
+            "ResourceWillSendRequest"
+            | "ResourceSendRequest"
+            | "ResourceReceiveResponse"
+            | "ResourceFinish"
+            | "ResourceMarkAsCached"
+            | "ResourceChangePriority"
+            | "PreloadRenderBlockingStatusChange" => self.see_story(event),
+            "PaintImage" => self.see_image(event),
+            "BeginRemoteFontLoad" => {
+                if let Some(args) = event.args::<FontArgs>() {
+                    let number = args.id.to_string().replace('"', "");
+                    self.remote_fonts.push(RemoteFont {
+                        ts_us: event.ts_us,
+                        resource_id: format!("{}.{number}", event.process),
+                        url: args.url,
+                        display: args.display,
+                    });
+                }
+            }
+            "LinkPreconnect" => {
+                if let Some(args) = event.args::<WithData<Connecting>>() {
+                    self.preconnects.push(Preconnect {
+                        ts_us: event.ts_us,
+                        url: args.data.url,
+                        node_id: args.data.node_id,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn see_story(&mut self, event: &Event) {
+        let Some(named) = event.args::<WithData<Named>>() else {
+            return;
+        };
+        let story = self.by_id.entry(named.data.request_id).or_default();
+        story.see(event);
+    }
+
+    fn see_image(&mut self, event: &Event) {
+        let Some(WithData { data }) = event.args::<WithData<Painted>>() else {
+            return;
+        };
+        self.image_paints.push(ImagePaint {
+            ts_us: event.ts_us,
+            dur_us: event.dur_us.unwrap_or(0.0),
+            url: data.url,
+            frame: data.frame,
+            node_id: data.node_id,
+            width_px: data.width,
+            height_px: data.height,
+            natural_width_px: data.src_width,
+            natural_height_px: data.src_height,
+            is_css: data.is_css,
+            is_picture: data.is_picture,
+            has_srcset: !data.srcset_attribute.is_empty(),
+        });
+    }
+
+    pub(crate) fn resolve(self) -> Resources {
+        let mut stories: Vec<(String, Story)> = self.by_id.into_iter().collect();
+        // Ids break ties, so that the same trace always gives the same order.
+        stories.sort_by(|(id_a, a), (id_b, b)| {
+            let (a_us, b_us) = (a.first_us(), b.first_us());
+            a_us.total_cmp(&b_us).then_with(|| id_a.cmp(id_b))
+        });
+        let mut resources = Resources {
+            all: stories
+                .into_iter()
+                .filter_map(|(id, story)| story.resolve(id))
+                .collect(),
+            image_paints: self.image_paints,
+            remote_fonts: self.remote_fonts,
+            preconnects: self.preconnects,
+        };
+        let by_time = |a: &f64, b: &f64| a.total_cmp(b);
+        resources
+            .image_paints
+            .sort_by(|a, b| by_time(&a.ts_us, &b.ts_us));
+        resources
+            .remote_fonts
+            .sort_by(|a, b| by_time(&a.ts_us, &b.ts_us));
+        resources
+            .preconnects
+            .sort_by(|a, b| by_time(&a.ts_us, &b.ts_us));
+        resources
+    }
+}

@@ -1,0 +1,269 @@
+//! All the events about one request, and the resource that they make.
+
+use serde::Deserialize;
+
+use super::{Redirect, Resource};
+use crate::event::{Event, WithData};
+use crate::timing::ResourceTiming;
+
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    first_us: Option<f64>,
+    will_send_us: Vec<f64>,
+    sent: Vec<(f64, Sent)>,
+    response: Option<(f64, Answer)>,
+    finish: Option<(f64, Finish)>,
+    priority: Option<(f64, String)>,
+    blocking: Option<(f64, String)>,
+    is_memory_cached: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sent {
+    url: String,
+    #[serde(default)]
+    frame: String,
+    #[serde(default)]
+    priority: String,
+    resource_type: Option<String>,
+    render_blocking: Option<String>,
+    fetch_priority_hint: Option<String>,
+    #[serde(default)]
+    is_link_preload: bool,
+    initiator: Option<Initiator>,
+    #[serde(default)]
+    stack_trace: Vec<CallFrame>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Initiator {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    url: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallFrame {
+    #[serde(default)]
+    url: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    #[serde(default)]
+    status_code: i64,
+    #[serde(default)]
+    mime_type: String,
+    protocol: Option<String>,
+    #[serde(default)]
+    from_cache: bool,
+    #[serde(default)]
+    from_service_worker: bool,
+    headers: Option<Vec<Header>>,
+    timing: Option<ResourceTiming>,
+    connection_id: Option<f64>,
+    #[serde(default)]
+    connection_reused: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Header {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Finish {
+    #[serde(default)]
+    encoded_data_length: f64,
+    #[serde(default)]
+    decoded_body_length: f64,
+    #[serde(default)]
+    did_fail: bool,
+    finish_time: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Prioritised {
+    priority: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Blocking {
+    render_blocking: String,
+}
+
+/// Keeps what the later event says.
+fn latest<T: for<'a> Deserialize<'a>>(kept: &mut Option<(f64, T)>, at_us: f64, event: &Event) {
+    if kept.as_ref().is_none_or(|(us, _)| *us <= at_us)
+        && let Some(args) = event.args::<WithData<T>>()
+    {
+        *kept = Some((at_us, args.data));
+    }
+}
+
+/// Schemes of what goes over a network or could; the others never left the page.
+const SCHEMES: [&str; 5] = ["blob:", "file:", "filesystem:", "http:", "https:"];
+
+impl Story {
+    pub(super) fn see(&mut self, event: &Event) {
+        let at_us = event.ts_us;
+        self.first_us = Some(self.first_us.map_or(at_us, |first_us| first_us.min(at_us)));
+        match event.name.as_ref() {
+            "ResourceWillSendRequest" => self.will_send_us.push(at_us),
+            "ResourceSendRequest" => {
+                let sent = event.args::<WithData<Sent>>();
+                self.sent.extend(sent.map(|args| (at_us, args.data)));
+            }
+            "ResourceReceiveResponse" => latest(&mut self.response, at_us, event),
+            "ResourceFinish" => latest(&mut self.finish, at_us, event),
+            "ResourceMarkAsCached" => self.is_memory_cached = true,
+            "ResourceChangePriority" => {
+                let mut changed: Option<(f64, Prioritised)> = None;
+                latest(&mut changed, at_us, event);
+                if self.priority.as_ref().is_none_or(|(us, _)| *us <= at_us) {
+                    self.priority = changed.map(|(us, data)| (us, data.priority));
+                }
+            }
+            _ => {
+                let mut changed: Option<(f64, Blocking)> = None;
+                latest(&mut changed, at_us, event);
+                if self.blocking.as_ref().is_none_or(|(us, _)| *us <= at_us) {
+                    self.blocking = changed.map(|(us, data)| (us, data.render_blocking));
+                }
+            }
+        }
+    }
+
+    pub(super) fn first_us(&self) -> f64 {
+        self.first_us.unwrap_or(0.0)
+    }
+
+    /// None where it never went anywhere.
+    pub(super) fn resolve(mut self, id: String) -> Option<Resource> {
+        self.sent.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.will_send_us.sort_by(f64::total_cmp);
+        let redirects = self.redirects();
+        let first = self
+            .sent
+            .first()
+            .map(|(us, sent)| (*us, sent.url.clone()))?;
+        let (last_us, last) = self.sent.pop()?;
+        if !SCHEMES.iter().any(|scheme| first.1.starts_with(scheme)) {
+            return None;
+        }
+        let start_us = self.will_send_us.first().copied().unwrap_or(first.0);
+        let redirected_us = self.will_send_us.last().copied().unwrap_or(last_us);
+        let answer = self.response.map(|(_, answer)| answer);
+        let timing = answer
+            .as_ref()
+            .and_then(|answer| answer.timing)
+            .filter(|_| !self.is_memory_cached);
+        let end_us = self.finish.as_ref().map_or(redirected_us, |(us, _)| *us);
+        let finish = self.finish.map(|(_, finish)| finish);
+        let finish_us = finish
+            .as_ref()
+            .and_then(|finish| finish.finish_time)
+            .filter(|seconds| *seconds != 0.0)
+            .map_or(end_us, |seconds| seconds * 1e6);
+        let transfer_bytes = finish.as_ref().map_or(0.0, |f| f.encoded_data_length);
+        let initiator = last.initiator.as_ref();
+        let named = initiator
+            .map(|who| who.url.clone())
+            .filter(|url| !url.is_empty());
+        let mut stack_urls: Vec<String> = Vec::new();
+        let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
+        for frame in last.stack_trace {
+            if !frame.url.is_empty() && !stack_urls.contains(&frame.url) {
+                stack_urls.push(frame.url);
+            }
+        }
+        let initial_priority = last.priority;
+        Some(Resource {
+            id,
+            start_us,
+            end_us,
+            finish_us,
+            send_start_us: timing.map_or(start_us, |timing| {
+                timing.request_time_s * 1e6 + timing.send_start_ms * 1e3
+            }),
+            redirection_us: redirected_us - start_us,
+            redirects,
+            timing,
+            transfer_bytes,
+            decoded_bytes: finish.as_ref().map_or(0.0, |f| f.decoded_body_length),
+            failed: finish.as_ref().is_some_and(|f| f.did_fail),
+            finished: finish.is_some(),
+            resource_type: last.resource_type.unwrap_or_else(|| "Other".to_owned()),
+            priority: self
+                .priority
+                .map_or_else(|| initial_priority.clone(), |(_, priority)| priority),
+            initial_priority,
+            fetch_priority_hint: last
+                .fetch_priority_hint
+                .unwrap_or_else(|| "auto".to_owned()),
+            render_blocking: self
+                .blocking
+                .map(|(_, blocking)| blocking)
+                .or(last.render_blocking)
+                .unwrap_or_else(|| "non_blocking".to_owned()),
+            is_link_preload: last.is_link_preload,
+            initiator_kind: initiator.map_or_else(String::new, |who| who.kind.clone()),
+            stack_urls,
+            initiator_url: named.or(on_stack).unwrap_or_default(),
+            url: last.url,
+            frame: last.frame,
+            is_memory_cached: self.is_memory_cached,
+            ..answered(answer, transfer_bytes)
+        })
+    }
+
+    fn redirects(&self) -> Vec<Redirect> {
+        self.sent
+            .windows(2)
+            .enumerate()
+            .map(|(at, pair)| {
+                let told = self.will_send_us.get(at..at + 2);
+                let (from_us, to_us) = told.map_or((pair[0].0, pair[1].0), |us| (us[0], us[1]));
+                Redirect {
+                    url: pair[0].1.url.clone(),
+                    start_us: from_us,
+                    dur_us: to_us - from_us,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The answer's share of a resource.
+fn answered(answer: Option<Answer>, transfer_bytes: f64) -> Resource {
+    let Some(answer) = answer else {
+        return Resource {
+            protocol: "unknown".to_owned(),
+            ..Resource::default()
+        };
+    };
+    Resource {
+        status: answer.status_code,
+        mime_type: answer.mime_type,
+        protocol: answer.protocol.unwrap_or_else(|| "unknown".to_owned()),
+        is_disk_cached: answer.from_cache && !answer.from_service_worker && transfer_bytes == 0.0,
+        from_service_worker: answer.from_service_worker,
+        headers: answer.headers.map(|headers| {
+            headers
+                .into_iter()
+                .map(|header| (header.name, header.value))
+                .collect()
+        }),
+        connection_id: answer.connection_id,
+        connection_reused: answer.connection_reused,
+        ..Resource::default()
+    }
+}

@@ -1,0 +1,74 @@
+use serde::Deserialize;
+
+/// In milliseconds after `request_time_s`; -1 is Chromium's own word for what did not take place, and what is not
+/// told counts as that.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceTiming {
+    #[serde(rename = "requestTime")]
+    pub request_time_s: f64,
+    #[serde(rename = "dnsStart")]
+    pub dns_start_ms: f64,
+    #[serde(rename = "dnsEnd")]
+    pub dns_end_ms: f64,
+    #[serde(rename = "connectStart")]
+    pub connect_start_ms: f64,
+    #[serde(rename = "connectEnd")]
+    pub connect_end_ms: f64,
+    #[serde(rename = "sslStart")]
+    pub ssl_start_ms: f64,
+    #[serde(rename = "sslEnd")]
+    pub ssl_end_ms: f64,
+    #[serde(rename = "sendStart")]
+    pub send_start_ms: f64,
+    #[serde(rename = "sendEnd")]
+    pub send_end_ms: f64,
+    #[serde(rename = "receiveHeadersStart")]
+    pub receive_headers_start_ms: Option<f64>,
+    #[serde(rename = "receiveHeadersEnd")]
+    pub receive_headers_end_ms: f64,
+}
+
+const NEVER: f64 = -1.0;
+
+impl Default for ResourceTiming {
+    fn default() -> Self {
+        Self {
+            request_time_s: NEVER,
+            dns_start_ms: NEVER,
+            dns_end_ms: NEVER,
+            connect_start_ms: NEVER,
+            connect_end_ms: NEVER,
+            ssl_start_ms: NEVER,
+            ssl_end_ms: NEVER,
+            send_start_ms: NEVER,
+            send_end_ms: NEVER,
+            receive_headers_start_ms: None,
+            receive_headers_end_ms: NEVER,
+        }
+    }
+}
+
+impl ResourceTiming {
+    /// From the last byte of the request to the first of the answer.
+    pub fn server_response_ms(&self) -> f64 {
+        self.headers_ms() - self.send_end_ms
+    }
+
+    pub fn first_byte_us(&self) -> f64 {
+        self.request_time_s * 1e6 + self.headers_ms() * 1e3
+    }
+
+    fn headers_ms(&self) -> f64 {
+        self.receive_headers_start_ms
+            .unwrap_or(self.receive_headers_end_ms)
+    }
+
+    /// When the network stack took the request up and when it had the answer's headers, where it says both: the
+    /// two figures that move a request's start and end.
+    pub(crate) fn taken_up_ms(&self) -> Option<(f64, f64)> {
+        let is_told = self.request_time_s != NEVER && self.receive_headers_end_ms != NEVER;
+        let start_ms = self.request_time_s * 1000.0;
+        is_told.then_some((start_ms, start_ms + self.receive_headers_end_ms))
+    }
+}
