@@ -81,6 +81,9 @@ pub(super) async fn look(
     seen(&found, wanted, is_by_place, running_per_account)
 }
 
+/// When an account's turn comes, and since when it waits.
+type Turn = (i64, i64);
+
 fn seen(
     found: &[Row],
     wanted: usize,
@@ -89,7 +92,7 @@ fn seen(
 ) -> Result<Look, StoreError> {
     let (mut turns, mut expired) = (Turns::default(), Vec::new());
     // By kind and, where it was read by place, by place: as many as were asked for may not be all.
-    let mut read: HashMap<(bool, Option<&str>), Vec<(i64, i64)>> = HashMap::new();
+    let mut read: HashMap<(bool, Option<&str>), Vec<Turn>> = HashMap::new();
     for row in found {
         let (turn, since): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
         let kind: &str = row.try_get(0)?;
