@@ -116,6 +116,7 @@ mod tests {
         Resource {
             url: url.to_owned(),
             timing: Some(ResourceTiming {
+                connect_start_ms: 0.0,
                 connect_end_ms: connect_ms,
                 ssl_start_ms: -1.0,
                 ssl_end_ms: -1.0,

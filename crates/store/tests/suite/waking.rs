@@ -1,9 +1,9 @@
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{HandBack, Seat};
+use plumbline_store::{HandBack, Seat, Store};
 use tokio::time::timeout;
 
 use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, seat_at};
@@ -13,23 +13,31 @@ static ANYWHERE: Seat = Seat {
     locations: None,
 };
 
-/// Polls once, so that what follows certainly happens while the future waits.
-async fn waits(future: std::pin::Pin<&mut impl Future<Output = ()>>) {
-    let mut future = future;
-    tokio::select! {
-        biased;
-        () = &mut future => panic!("woke although nothing had arrived"),
-        () = std::future::ready(()) => {}
-    }
+type Waiter<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Waits as agents do, having found nothing; what follows certainly happens while it does. A store may wake them for
+/// less than an audit: then they look again.
+async fn waiting<'a>(store: &'a dyn Store, seat: &'a Seat) -> Waiter<'a> {
+    let sleeps = async {
+        loop {
+            let found = store.lease(seat, NOW, LEASE).await.unwrap();
+            assert_eq!(found, None, "there is nothing to wait for");
+            let mut waiter: Waiter<'a> = Box::pin(store.work_arrives(seat, NEVER));
+            tokio::select! {
+                biased;
+                () = &mut waiter => {}
+                () = std::future::ready(()) => return waiter,
+            }
+        }
+    };
+    timeout(NEVER / 2, sleeps).await.expect("it sleeps at last")
 }
 
 pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let mut first = pin!(store.work_arrives(&ANYWHERE, NEVER));
-    let mut second = pin!(store.work_arrives(&ANYWHERE, NEVER));
-    waits(first.as_mut()).await;
-    waits(second.as_mut()).await;
+    let first = waiting(&*store, &ANYWHERE).await;
+    let second = waiting(&*store, &ANYWHERE).await;
     store.accept(audit(&account, "a")).await.unwrap();
     timeout(NEVER / 2, async { tokio::join!(first, second) })
         .await
@@ -40,14 +48,12 @@ pub async fn a_waiter_wakes_when_an_audit_is_handed_back_or_recovered(backend: &
     let store = backend.open().await;
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
-    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
-    waits(waiter.as_mut()).await;
+    let waiter = waiting(&*store, &ANYWHERE).await;
     store.hand_back(&held, HandBack::Drained).await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("handed back");
 
     lease(&*store, NOW).await.unwrap();
-    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
-    waits(waiter.as_mut()).await;
+    let waiter = waiting(&*store, &ANYWHERE).await;
     store.recover("agent/").await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("recovered");
 }
@@ -71,9 +77,7 @@ pub async fn a_waiter_sleeps_while_nothing_waits_that_it_may_take(backend: &dyn 
     let account = account(&*store, 2).await;
     store.accept(audit(&account, "a")).await.unwrap();
     let seat = seat_at(&["elsewhere"]);
-    let mut waiter = pin!(store.work_arrives(&seat, NEVER));
-    let early = timeout(Duration::from_millis(50), waiter.as_mut()).await;
-    assert!(early.is_err(), "woke for what it may not take");
+    let waiter = waiting(&*store, &seat).await;
     let mut there = audit(&account, "b");
     there.order.location = "elsewhere".to_owned();
     store.accept(there).await.unwrap();
@@ -135,8 +139,7 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
 pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let mut waiter = pin!(store.work_arrives(&ANYWHERE, NEVER));
-    waits(waiter.as_mut()).await;
+    let waiter = waiting(&*store, &ANYWHERE).await;
     {
         let mut accept = pin!(store.accept(audit(&account, "a")));
         tokio::select! {
