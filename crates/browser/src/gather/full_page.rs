@@ -15,7 +15,10 @@ const DEADLINE: Duration = Duration::from_secs(8);
 /// What shows where an element is needs no fine print (Lighthouse: gatherers/full-page-screenshot.js, 30).
 const QUALITY: u32 = 30;
 /// WebP knows no larger pictures.
-const MAX_PX: f64 = 16_383.0;
+const MAX_WIDTH_PX: f64 = 16_383.0;
+/// Seven screens of a phone. Chromium paints all of it at the device's own resolution first: 16,000 pixels took a second
+/// longer.
+const MAX_HEIGHT_PX: f64 = 6_000.0;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,8 +71,8 @@ pub(super) async fn gather(page: &Caller) -> Gathered {
     if content.height <= seen.client_height && content.width <= seen.client_width {
         return nothing();
     }
-    let width = content.width.clamp(1.0, MAX_PX).floor();
-    let height = content.height.clamp(1.0, MAX_PX).floor();
+    let width = content.width.clamp(1.0, MAX_WIDTH_PX).floor();
+    let height = content.height.clamp(1.0, MAX_HEIGHT_PX).floor();
     // A picture of a page on a screen with finer pixels would be as many times larger.
     let scale = match metrics.layout_viewport.client_width {
         px if px > 0.0 && seen.client_width > 0.0 => seen.client_width / px,
