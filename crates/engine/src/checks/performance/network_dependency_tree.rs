@@ -35,6 +35,8 @@ check! {
 const MAX_IDLE_S: f64 = 15.0;
 const MIN_SAVED_MS: f64 = 50.0;
 const MAX_PRECONNECTS: usize = 4;
+/// What a page can make endless ends here: what is nested deeper than some sixty rows is no JSON that can be read again.
+const MAX_DEPTH: usize = 32;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
@@ -43,7 +45,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let root = graph.nodes[graph.document].request();
     let root = root.map_or(0, |request| request.resource);
     let tree = Tree::of(&trace, &graph);
-    let longest_ms = (tree.until_us(root) - document.start_us) / 1000.0;
+    let longest_ms = (tree.until_us[root] - document.start_us) / 1000.0;
     let chains = Findings::new([
         ("url", "Request", Unit::Url),
         ("transferSize", "Transferred", Unit::Bytes),
@@ -53,7 +55,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             Unit::Ms,
         ),
     ])
-    .rows([tree.row(root, document.start_us)]);
+    .rows([tree.row(root, document.start_us, MAX_DEPTH)]);
     let candidates = candidates(facts, &trace, document);
     let mut details: Vec<Details> = vec![chains.into()];
     let preconnected = preconnected(&trace, document, &candidates);
@@ -86,6 +88,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 struct Tree<'a> {
     resources: &'a [Resource],
     children: HashMap<usize, Vec<usize>>,
+    /// The end of the latest request below and including each.
+    until_us: Vec<f64>,
 }
 
 impl<'a> Tree<'a> {
@@ -95,7 +99,10 @@ impl<'a> Tree<'a> {
         let mut tree = Self {
             resources,
             children: HashMap::new(),
+            until_us: resources.iter().map(|resource| resource.end_us).collect(),
         };
+        // Each with what it hangs below, which comes before it.
+        let mut hung = Vec::new();
         let mut waiting_for: Vec<usize> = graph.nodes.iter().map(|node| node.needs.len()).collect();
         // With each node the request above it, where everything from there up is important.
         let mut queue = VecDeque::from([(graph.root, None)]);
@@ -115,6 +122,7 @@ impl<'a> Tree<'a> {
                             .entry(above)
                             .or_default()
                             .push(request.resource);
+                        hung.push((request.resource, above));
                     }
                     is_in.then_some(request.resource)
                 }
@@ -127,6 +135,9 @@ impl<'a> Tree<'a> {
                 }
             }
         }
+        for (child, above) in hung.into_iter().rev() {
+            tree.until_us[above] = tree.until_us[above].max(tree.until_us[child]);
+        }
         tree
     }
 
@@ -134,24 +145,23 @@ impl<'a> Tree<'a> {
         self.children.get(&of).map_or(&[], Vec::as_slice)
     }
 
-    /// The end of the latest request below and including this one.
-    fn until_us(&self, resource: usize) -> f64 {
-        let below = self.children(resource).iter();
-        below
-            .map(|child| self.until_us(*child))
-            .fold(self.resources[resource].end_us, f64::max)
-    }
-
-    fn row(&self, at: usize, start_us: f64) -> Row {
+    fn row(&self, at: usize, start_us: f64, depth_below: usize) -> Row {
         let resource = &self.resources[at];
-        let mut children = self.children(at).to_vec();
-        children.sort_by(|a, b| self.until_us(*b).total_cmp(&self.until_us(*a)));
+        let mut children = match depth_below {
+            0 => Vec::new(),
+            _ => self.children(at).to_vec(),
+        };
+        children.sort_by(|a, b| self.until_us[*b].total_cmp(&self.until_us[*a]));
         Row::new([
             Cell::url(&resource.url),
             Cell::Bytes(resource.transfer_bytes),
             Cell::Ms(((resource.end_us - start_us) / 1000.0).round()),
         ])
-        .with(children.into_iter().map(|child| self.row(child, start_us)))
+        .with(
+            children
+                .into_iter()
+                .map(|child| self.row(child, start_us, depth_below - 1)),
+        )
     }
 }
 
@@ -344,5 +354,36 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Pass, "{sent}");
             assert!(tree(&outcome).sub_rows.is_empty());
         }
+    }
+
+    #[test]
+    fn an_endless_chain_can_be_kept_and_read_again() {
+        let url = |at: u64| format!("https://example.test/{at}.js");
+        let mut traced = Traced::new();
+        for at in 1..2000_u64 {
+            let by_last =
+                json!({"initiator": {"type": "script"}, "stackTrace": [{"url": url(at - 1)}]});
+            let sent = if at == 1 { json!({}) } else { by_last };
+            let (from, to) = (600 + 2 * at, 601 + 2 * at);
+            traced = traced.loads(
+                &format!("2.{at}"),
+                &url(at),
+                from,
+                to,
+                sent,
+                json!({}),
+                json!({}),
+            );
+        }
+        let outcome = traced.judge(CHECK);
+        assert_eq!(outcome.verdict, Verdict::Fail);
+        let kept = serde_json::to_string(&outcome.details).unwrap();
+        serde_json::from_str::<serde_json::Value>(&kept).unwrap();
+        let mut depth = 0;
+        let mut row = tree(&outcome);
+        while let Some(below) = row.sub_rows.first() {
+            (row, depth) = (below, depth + 1);
+        }
+        assert_eq!(depth, super::MAX_DEPTH);
     }
 }
