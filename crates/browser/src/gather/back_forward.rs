@@ -11,9 +11,8 @@ use crate::protocol::Event;
 use crate::visit::Page;
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// What Lighthouse gives the page in between to settle, and the reasons to arrive
-/// (core/gather/gatherers/bf-cache-failures.js).
-const PAUSE: Duration = Duration::from_millis(100);
+/// What Lighthouse gives the reasons to arrive (core/gather/gatherers/bf-cache-failures.js). It pauses before it goes back,
+/// too: what the browser keeps was decided when the other page came, so there is nothing to wait for.
 const REASONS_DEADLINE: Duration = Duration::from_millis(500);
 /// Not an empty page, which may share the page's group and then hinders the cache
 /// (github.com/GoogleChrome/lighthouse/issues/14665).
@@ -123,7 +122,6 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
         .await
         .map_err(|error| missing(&error))?;
     until(page, given_up, |departure| departure.has_loaded).await?;
-    page.during(tokio::time::sleep(PAUSE)).await;
 
     page.depart();
     let back = json!({"entryId": entry});

@@ -1,8 +1,6 @@
-// Every <img> outside shadow trees with what may give it a size. Shape: `ImageSizing` in the engine's facts,
-// its `rules` being `asked` here: the element's place in `plumblineImages`, or null where CSS cannot matter.
+// Every <img> outside shadow trees with what may give it a size. Shape: `ImageSizing` in the engine's facts.
 ({everyElement, describe}) => {
   const LISTED = 2000;
-  const ASKED = 500;
 
   const isLength = (text) => /^\s*\d/.test(text ?? '');
 
@@ -11,32 +9,37 @@
     return getComputedStyle(isChosen ? img.parentElement : img).position;
   };
 
-  const images = everyElement('img')
-    .filter((img) => !(img.getRootNode() instanceof ShadowRoot))
-    .slice(0, LISTED)
-    .map((img) => ({
-      img,
-      src: img.currentSrc,
-      widthAttribute: img.getAttribute('width'),
-      heightAttribute: img.getAttribute('height'),
-      position: positionOf(img),
-      area: img.naturalWidth * img.naturalHeight || img.width * img.height,
-      node: describe(img),
-    }));
-
-  const matters = ({img, widthAttribute, heightAttribute, position}) => {
+  const cssMatters = (img, {widthAttribute, heightAttribute, position}) => {
     const {width, height} = img.getBoundingClientRect();
     const isSized = isLength(widthAttribute) && isLength(heightAttribute);
     return !isSized && !['fixed', 'absolute'].includes(position) && (width > 0 || height > 0);
   };
 
-  // Time may run out: the largest first.
-  const asked = images.filter(matters).sort((a, b) => b.area - a.area).slice(0, ASKED);
-  globalThis.plumblineImages = asked.map(({img}) => img);
+  // Computed values, unlike what getComputedStyle gives, say `auto` where only the picture decides.
+  const rulesOf = (img) => {
+    const computed = img.computedStyleMap();
+    const declared = (property) => {
+      const value = String(computed.get(property) ?? 'auto');
+      return value === 'auto' ? null : value;
+    };
+    return {
+      width: declared('width'),
+      height: declared('height'),
+      aspectRatio: declared('aspect-ratio'),
+    };
+  };
 
-  return images.map((image) => {
-    const {src, widthAttribute, heightAttribute, position, node} = image;
-    const place = asked.indexOf(image);
-    return {src, widthAttribute, heightAttribute, position, node, asked: place < 0 ? null : place};
-  });
+  return everyElement('img')
+    .filter((img) => !(img.getRootNode() instanceof ShadowRoot))
+    .slice(0, LISTED)
+    .map((img) => {
+      const image = {
+        src: img.currentSrc,
+        widthAttribute: img.getAttribute('width'),
+        heightAttribute: img.getAttribute('height'),
+        position: positionOf(img),
+        node: describe(img),
+      };
+      return {...image, rules: cssMatters(img, image) ? rulesOf(img) : null};
+    });
 }

@@ -6,7 +6,6 @@ mod back_forward;
 mod console;
 mod coverage;
 mod full_page;
-mod image_sizing;
 mod main_document;
 mod manifest;
 mod network_resource;
@@ -71,10 +70,6 @@ pub(crate) async fn artifacts(
     let loading_axe = scripted::load_axe(&caller);
     let mut first = Found::within(given_up);
     first.add("style-sheets", style_sheets::gather(page)).await;
-    // Right away: Chromium reads the sheets' texts once more for whoever asks after it was told to forget them.
-    let sizing = first.add("image-sizing", image_sizing::gather(&caller));
-    page.during(sizing).await;
-    style_sheets::forget(&caller);
     // Before anything runs that might move the page.
     let picture = match page.during(picture).await {
         Ok(picture) => Some(picture),

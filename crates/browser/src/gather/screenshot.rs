@@ -10,6 +10,8 @@ use crate::visit::Caller;
 
 /// Small enough for a report, with readable text.
 const QUALITY: u32 = 70;
+/// Packing takes Chromium 60 to 100 ms on a phone's screen as JPEG, 130 to 200 as WebP at half the size; PNG is large.
+const FORMAT: &str = "jpeg";
 
 /// What a visitor would see at the end, in device pixels. It is being taken from now on, also if it is waited for
 /// later.
@@ -21,13 +23,13 @@ pub(super) fn screenshot(
     struct Captured {
         data: String,
     }
-    let params = json!({"format": "webp", "quality": QUALITY, "optimizeForSpeed": true});
+    let params = json!({"format": FORMAT, "quality": QUALITY, "optimizeForSpeed": true});
     let captured = page.call::<Captured>("Page.captureScreenshot", params);
     let width_px = in_device_pixels(device.viewport.width, device.scale);
     let height_px = in_device_pixels(device.viewport.height, device.scale);
     async move {
         Ok(Screenshot {
-            mime_type: "image/webp".to_owned(),
+            mime_type: format!("image/{FORMAT}"),
             width_px,
             height_px,
             data: captured.await?.data,

@@ -34,6 +34,7 @@ pub(super) const LOOKING: &[Script] = &[
     ours("links", include_str!("links.js"), 10),
     ours("anchors", include_str!("anchors.js"), 10),
     ours("images", include_str!("images.js"), 10),
+    ours("image-sizing", include_str!("image-sizing.js"), 10),
     Script {
         world: World::Pages,
         ..ours("libraries", include_str!("libraries.js"), 5)

@@ -1,13 +1,13 @@
 //! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::coverage::{Coverage, Ran};
 use super::source_maps::{self, Maps, SourceMap};
@@ -22,8 +22,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_TEXT_UNITS: u64 = 64_000_000;
 /// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
-/// Texts on their way: one may be large.
-const AT_ONCE: usize = 8;
+/// Of texts on their way, in UTF-16 units; one may be larger.
+const AHEAD_UNITS: u64 = 8_000_000;
 const PREVIEW_CHARS: usize = 40;
 const MAX_SCRIPTS: usize = 5_000;
 
@@ -114,17 +114,21 @@ struct Signal {
 /// Every script that is alive, and what its text tells as soon as somebody has looked at it.
 pub(super) struct Listed {
     scripts: Vec<Parsed>,
-    texts: JoinHandle<Vec<Option<Text>>>,
+    texts: JoinHandle<Result<Vec<Option<Text>>, JoinError>>,
 }
 
-/// Chromium reports scripts when the debugger is turned on.
+/// Chromium reports scripts when the debugger is turned on. Their texts are on their way then, and other evidence need not
+/// wait for them.
 pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Listed, String> {
-    page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}))
+    let caller = page.caller();
+    let enabled = caller.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
+    // Some pages stop themselves wherever they are debugged.
+    caller.send("Debugger.setSkipAllPauses", json!({"skip": true}));
+    page.during(enabled)
         .await
         .map_err(|error| missing(&error))?;
     let scripts = page.take_scripts().0;
-    let texts = texts(page, &scripts).await;
-    page.caller().send("Debugger.disable", json!({}));
+    let texts = tokio::spawn(texts(caller, scripts.iter().map(Wanted::of).collect()));
     Ok(Listed { scripts, texts })
 }
 
@@ -135,7 +139,8 @@ pub(super) async fn gather(
     mut ran: HashMap<String, Ran>,
 ) -> Gathered {
     let Listed { scripts, texts } = listed?;
-    let texts = texts.await.map_err(|error| error.to_string())?;
+    let texts = texts.await.and_then(|looked| looked);
+    let texts = texts.map_err(|error| error.to_string())?;
     let maps = Arc::new(Maps::of(page, page_url));
     let described: Vec<_> = scripts
         .into_iter()
@@ -192,63 +197,93 @@ impl Parsed {
     }
 }
 
+/// What is to be known of a script to ask for its text and to look at it.
+struct Wanted {
+    script_id: String,
+    length: u64,
+    is_inline: bool,
+    has_map: bool,
+}
+
+impl Wanted {
+    fn of(script: &Parsed) -> Self {
+        Self {
+            script_id: script.script_id.clone(),
+            length: script.length,
+            is_inline: script.is_inline(),
+            has_map: source_maps::is_worth(script),
+        }
+    }
+}
+
 /// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
-/// by one while other evidence is gathered.
-async fn texts(page: &mut Page<'_>, scripts: &[Parsed]) -> JoinHandle<Vec<Option<Text>>> {
+/// by one. In the order of the scripts; ends the debugger as soon as the last is asked for.
+async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, JoinError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
         script_source: String,
     }
-    let (sender, receiver) = mpsc::channel::<(Option<String>, u64, bool, bool)>();
+    let (sender, receiver) = mpsc::channel::<(Wanted, Option<String>)>();
     let looking = tokio::task::spawn_blocking(move || {
-        let look = |(source, length, is_inline, has_map): (Option<String>, _, _, _)| {
-            source.map(|source| Text::of(&source, length, is_inline, has_map))
+        let look = |(script, source): (Wanted, Option<String>)| {
+            source.map(|source| Text::of(&source, &script))
         };
         receiver.into_iter().map(look).collect()
     });
-    let caller = page.caller();
     let given_up = Instant::now() + TEXTS_DEADLINE;
-    let mut left_units = MAX_TEXT_UNITS;
-    for some in scripts.chunks(AT_ONCE) {
-        let asked: Vec<_> = some
-            .iter()
-            .map(|script| {
-                let left = given_up.saturating_duration_since(Instant::now());
-                if script.length > left_units || left.is_zero() {
-                    return None;
-                }
+    let (mut left_units, mut ahead_units) = (MAX_TEXT_UNITS, 0);
+    let mut waiting = scripts.into_iter();
+    let mut on_their_way = VecDeque::new();
+    let mut is_over = false;
+    loop {
+        while ahead_units < AHEAD_UNITS
+            && let Some(script) = waiting.next()
+        {
+            let left = given_up.saturating_duration_since(Instant::now());
+            let asked = (script.length <= left_units && !left.is_zero()).then(|| {
                 left_units -= script.length;
+                ahead_units += script.length;
                 let params = json!({"scriptId": script.script_id});
-                Some(caller.call_within::<Source>(left, "Debugger.getScriptSource", params))
-            })
-            .collect();
-        for (script, source) in some.iter().zip(asked) {
-            let source = match source {
-                Some(source) => page.during(source).await.ok(),
-                None => None,
-            };
-            let text = source.map(|source| source.script_source);
-            let text = text.filter(|text| !text.is_empty());
-            let has_map = source_maps::is_worth(script);
-            // Nobody listens any more only when looking has failed, which is told where it is waited for.
-            let _ = sender.send((text, script.length, script.is_inline(), has_map));
+                page.call_within::<Source>(left, "Debugger.getScriptSource", params)
+            });
+            on_their_way.push_back((script, asked));
         }
+        if !is_over && waiting.len() == 0 {
+            // Answered after the texts: calls are answered in order.
+            page.send("Debugger.disable", json!({}));
+            is_over = true;
+        }
+        let Some((script, asked)) = on_their_way.pop_front() else {
+            break;
+        };
+        let source = match asked {
+            Some(asked) => {
+                ahead_units -= script.length;
+                asked.await.ok()
+            }
+            None => None,
+        };
+        let text = source.map(|source| source.script_source);
+        let text = text.filter(|text| !text.is_empty());
+        // Nobody listens any more only when looking has failed, which is told below.
+        let _ = sender.send((script, text));
     }
-    looking
+    drop(sender);
+    looking.await
 }
 
 impl Text {
-    fn of(source: &str, length: u64, is_inline: bool, has_map: bool) -> Self {
+    fn of(source: &str, script: &Wanted) -> Self {
         let units = |line: &str| u32::try_from(line.encode_utf16().count()).unwrap_or(u32::MAX);
         Self {
             token_length: script_token_units(source),
-            preview: match is_inline {
+            preview: match script.is_inline {
                 true => source.chars().take(PREVIEW_CHARS).collect(),
                 false => String::new(),
             },
-            legacy: (length >= MIN_LEGACY_UNITS).then(|| legacy_code(source)),
-            lines: match has_map {
+            legacy: (script.length >= MIN_LEGACY_UNITS).then(|| legacy_code(source)),
+            lines: match script.has_map {
                 true => source.split('\n').map(units).collect(),
                 false => Vec::new(),
             },

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Gathered, gathered, missing};
 use crate::protocol::{CallError, Event};
-use crate::visit::{Caller, Page};
+use crate::visit::Page;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
@@ -81,16 +81,12 @@ struct Sheet {
 
 /// Rules are looked at as the page stands, as Lighthouse does (core/gather/gatherers/css-usage.js): what only a
 /// pointer or another width would bring counts as unused.
-/// The browser goes on knowing the sheets until [`forget`].
 pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
     let sheets = look(page).await;
-    gathered(&sheets.map_err(|error| missing(&error))?)
-}
-
-pub(super) fn forget(page: &Caller) {
     for method in ["CSS.disable", "DOM.disable"] {
-        page.send(method, json!({}));
+        page.caller().send(method, json!({}));
     }
+    gathered(&sheets.map_err(|error| missing(&error))?)
 }
 
 async fn look(page: &mut Page<'_>) -> Result<Vec<Sheet>, CallError> {

@@ -80,9 +80,9 @@ async fn the_picture_has_the_size_of_the_device() {
     };
     let picture = bench.measured(&plan).await.screenshot.unwrap();
     assert_eq!((picture.width_px, picture.height_px), (1350, 940));
-    assert_eq!(picture.mime_type, "image/webp");
-    // `RIFF`, in base64.
-    assert!(picture.data.starts_with("UklGR"));
+    assert_eq!(picture.mime_type, "image/jpeg");
+    // How every JPEG begins, in base64.
+    assert!(picture.data.starts_with("/9j/"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plumbline_server::Patience;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::rig::{Rig, failure, get, order, start};
 
@@ -311,6 +312,23 @@ async fn a_head_that_never_ends_is_hung_up_on() {
     connection.write(&start(&rig.key, &order()).bytes()).await;
     assert_eq!(connection.reply().await.status, 200);
     assert!(connection.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_and_never_reads_is_hung_up_on() {
+    let patience = Patience {
+        write: Duration::from_millis(200),
+        ..Patience::default()
+    };
+    let rig = Rig::with_patience(patience, |_| {}).await;
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    let question = get("/openapi.json").bytes();
+    // Until both directions are full and nobody takes anything any more: then only our end of patience ends it.
+    let refused = async { while stream.write_all(&question).await.is_ok() {} };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), refused).await;
+    assert!(in_time.is_ok(), "still connected");
+    let other = rig.ask(&get("/healthz")).await;
+    assert_eq!(other.status, 200);
 }
 
 #[tokio::test]
