@@ -43,8 +43,6 @@ pub(super) async fn forget(
     at_most: u32,
 ) -> Result<Forgotten, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
-    let now_ns = now.0.saturating_mul(1_000_000);
-    change(db, "DELETE FROM limits WHERE full_at_ns <= $1", &[&now_ns]).await?;
     let mut forgotten = Forgotten::default();
     let mut left = i64::from(at_most);
     if let Some(before) = retention.accepted_before {
@@ -69,7 +67,22 @@ pub(super) async fn forget(
         &[&before],
     )
     .await?;
+    forget_limits(db, now).await?;
     Ok(forgotten)
+}
+
+/// Buckets that are full. Last, since who takes from one of them waits until this is committed; and waiting for nobody,
+/// since who takes from many holds some while it waits for others.
+async fn forget_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
+    let now_ns = now.0.saturating_mul(1_000_000);
+    change(
+        db,
+        "DELETE FROM limits WHERE bucket IN (
+             SELECT bucket FROM limits WHERE full_at_ns <= $1 FOR UPDATE SKIP LOCKED)",
+        &[&now_ns],
+    )
+    .await?;
+    Ok(())
 }
 
 async fn remove_all(
