@@ -22,7 +22,7 @@ mod submission;
 mod types;
 
 pub use agents::{AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing};
-pub use blobs::{Blobs, FileBlobs, S3Blobs, S3Place};
+pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
 pub use delivery::{Delivery, DeliveryDepth, Settled};
 pub(crate) use key::{ACCOUNT_ID_LENGTH, WEBHOOK_SECRET_LENGTH, random};
 pub use key::{Key, KeyDigest, random_text};
@@ -30,7 +30,7 @@ pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
 pub use limit::{Rate, SharedLimits, Taken, Taking};
 pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
 pub use moving::{Moved, move_to_postgres};
-pub use operator::{AccountSummary, Forgotten, QueuedAudit, Retention};
+pub use operator::{AccountSummary, Forgotten, ForgottenAudit, QueuedAudit, Retention};
 pub use pages::{PageStore, RecentAudit, session_digest};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::Progress;

@@ -7,6 +7,7 @@
 
 mod agent;
 mod agents;
+mod attempts;
 mod batches;
 mod bodies;
 mod client;

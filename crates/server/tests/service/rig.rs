@@ -15,8 +15,8 @@ use plumbline_server::{
     Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
 };
 use plumbline_store::{
-    AgentStore, AuditError, FileBlobs, Finished, Hold, Key, Lease, PageStore, Seat, SqliteStore,
-    Store, Timestamp,
+    AgentStore, AuditError, Blobs, FileBlobs, Finished, Hold, Key, Lease, PageStore, Seat,
+    SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -75,6 +75,16 @@ impl Rig {
         Self::build(Patience::default(), false, |_| {}, change).await
     }
 
+    /// With evidence kept there.
+    pub async fn with_bundles(bundles: Arc<dyn Blobs>) -> Self {
+        let kept = Arc::clone(&bundles);
+        let change = |app: &mut App| app.bundles = Some(kept);
+        Self::build(Patience::default(), false, change, |desk| {
+            desk.bundles = bundles
+        })
+        .await
+    }
+
     async fn build(
         patience: Patience,
         pages: bool,
@@ -125,10 +135,10 @@ impl Rig {
         key.reveal()
     }
 
-    /// What is kept of an audit: `bundles` or `exhibits`.
+    /// What an audit's first attempt has kept: `bundles` or `exhibits`.
     pub fn blob(&self, kind: &str, audit_id: &str) -> Option<Vec<u8>> {
         let blobs = FileBlobs::open(&self.dir.path().join(kind)).unwrap();
-        blobs.get(audit_id).unwrap()
+        blobs.get(&format!("{audit_id}-1")).unwrap()
     }
 
     /// The store's file, opened behind the service's back.
