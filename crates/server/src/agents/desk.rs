@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::places::may_take;
+use super::polls::{Poll, Polls};
 use crate::{AuditFigures, Clock, Metrics, Phases};
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
@@ -80,6 +81,7 @@ pub struct Desk {
     /// By the id of a token.
     records: Mutex<HashMap<String, (Instant, Option<AgentRecord>)>>,
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
+    polls: Arc<Polls>,
 }
 
 /// A slot that asks for work.
@@ -103,6 +105,7 @@ impl Desk {
             stood_at: tokio::sync::Mutex::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            polls: Arc::default(),
         }
     }
 
@@ -124,14 +127,21 @@ impl Desk {
         asker: &Asker,
         at_most: Duration,
     ) -> Result<Option<Lease>, StoreError> {
+        let poll = self.poll(asker);
         self.leave(asker).await?;
-        self.next(asker, at_most).await
+        self.next(asker, &poll, at_most).await
+    }
+
+    /// A request for work: from now on the slot's earlier ones get nothing.
+    pub(crate) fn poll(&self, asker: &Asker) -> Poll {
+        self.polls.begin(asker.owner())
     }
 
     /// As [`Desk::lease`], for a slot that is known to hold nothing.
     pub(crate) async fn next(
         &self,
         asker: &Asker,
+        poll: &Poll,
         at_most: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         let deadline = Instant::now() + at_most;
@@ -146,8 +156,15 @@ impl Desk {
             let Ok(Ok(_turn)) = timeout_at(deadline, turn.acquire()).await else {
                 return Ok(None);
             };
+            if !poll.is_newest() {
+                return Ok(None);
+            }
             let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
             if let Some(lease) = lease.await? {
+                if !poll.is_newest() {
+                    self.hand_back(&lease, HandBack::Drained).await?;
+                    return Ok(None);
+                }
                 for beside in &self.parts.beside {
                     beside.leased(&lease);
                 }

@@ -196,6 +196,30 @@ async fn an_audit_that_was_given_but_never_heard_of_goes_back_when_its_slot_asks
 }
 
 #[tokio::test]
+async fn a_request_for_work_whose_agent_has_left_takes_nothing_from_others() {
+    let rig = Rig::new().await;
+    let leaves = Agent::new(&rig, "leaves", "eu").await;
+    let stays = Agent::new(&rig, "stays", "eu").await;
+    let asked = json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 30_000 });
+    let ask = leaves.dress(post("/agent/v1/lease", asked.to_string()));
+    let mut waiting = rig.connect().await;
+    waiting.write(&ask.bytes()).await;
+    while rig.store.sightings(NOW).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let leaving =
+        json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
+    assert_eq!(leaves.said(&rig, "lease", &leaving).await["drain"], true);
+    rig.start().await;
+    let job = stays.lease(&rig, 0).await;
+    assert_eq!(job["attempt"], 1);
+    assert_eq!(
+        waiting.reply_to("POST").await.json()["data"]["job"],
+        Value::Null
+    );
+}
+
+#[tokio::test]
 async fn an_upload_that_broke_off_goes_on_where_it_ended() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
