@@ -1,5 +1,5 @@
 """Those who ask and those who work, by the hundred: clients that start audits, and agents that only pretend to visit."""
-import http.client, itertools, json, threading, time, uuid
+import collections, http.client, itertools, json, threading, time, uuid
 
 from stage import PATIENCE_S, Broken
 
@@ -27,6 +27,7 @@ class Client:
         self.accepted = []
         # Connections that came to nothing, answers of 500 and more, and requests that no server took at once.
         self.unanswered, self.failed, self.refused = 0, 0, 0
+        self.answered = collections.Counter()  # By server and program.
 
     def ask(self, path, body=None, within=PATIENCE_S):
         headers = {"X-SVC-KEY": self.key}
@@ -39,6 +40,7 @@ class Client:
             try:
                 status, answer = say(server, "POST" if body else "GET", path, body, headers)
                 if status < 500:
+                    self.answered[server.name, server.program] += 1
                     return status, answer
                 self.failed += 1
             except UNANSWERED:

@@ -85,7 +85,10 @@ class Proof:
         """All of it or nothing: the bundle unpacks to a HAR and a screenshot, the exhibits to JSON."""
         id, server = row["audit_id"], client.servers[0]
         ask = lambda format: say(server, "GET", f"/v1/audit/report/{id}?format={format}", headers={"X-SVC-KEY": client.key})
-        exhibits = server.blobs / "exhibits" / f"{id}.gz"
+        exhibits = server.blobs / "exhibits" / f"{id}-{row['attempt']}.gz"
+        # What other attempts left is removed a moment after the last of them ended.
+        left = lambda kind: [file.name for file in (server.blobs / kind).glob(f"{id}*")]
+        until(f"only what counts is left of {id}", lambda: all(len(left(kind)) == int(is_kept) for kind in ("bundles", "exhibits")))
         if not is_kept:
             hold(ask("har")[0] == 404, id, "has evidence that was not kept")
             hold(not exhibits.exists(), id, "has exhibits that were not kept")

@@ -167,12 +167,14 @@ class Sqlite:
 class Server:
     """`plumbline serve`, most of the time without an agent inside; comes back at the address it had."""
 
-    def __init__(self, stage, store, name="server", data=None, listen="127.0.0.1", lease_s=20, program=None, slots=0):
+    def __init__(self, stage, store, name="server", data=None, listen="127.0.0.1", lease_s=20, program=None, slots=0,
+                 per_minute=0):
         self.stage, self.store, self.name = stage, store, name
         self.program = program or stage.program
         self.data = data or stage.directory / name
         self.blobs = (data or stage.directory) / "blobs"
         self.listen, self.port, self.lease_s, self.slots = listen, 0, lease_s, slots
+        self.per_minute = str(per_minute)  # Starts and other requests of a key; 0 is no limit.
         self.start()
 
     def place(self):
@@ -183,8 +185,8 @@ class Server:
         begins = begins.stat().st_size if begins.exists() else 0
         self.process = Program(self.stage, self.name, [
             self.program, "serve", "--listen", f"{self.listen}:{self.port}", *self.place(), "--slots", str(self.slots),
-            "--blobs", f"file:{self.blobs}", "--lease-seconds", str(self.lease_s), "--starts-per-minute", "0",
-            "--requests-per-minute", "0", "--unfinished-per-account", "0", "--allow-target", "127.0.0.1",
+            "--blobs", f"file:{self.blobs}", "--lease-seconds", str(self.lease_s), "--starts-per-minute",
+            self.per_minute, "--requests-per-minute", self.per_minute, "--unfinished-per-account", "0", "--allow-target", "127.0.0.1",
             "--drain-seconds", "5", "--log", "warn"],
             env=os.environ | {"XDG_CACHE_HOME": str(self.stage.settings.cache), "RUST_BACKTRACE": "0"})
         self.port = int(self.process.says("listening on", begins).rsplit(":", 1)[1])
@@ -201,12 +203,12 @@ class Server:
 class Agent(Program):
     """`plumbline agent` with a real Chromium, at the location that orders name."""
 
-    def __init__(self, stage, server, name, url=None, within=(), slots=1):
+    def __init__(self, stage, server, name, url=None, within=(), slots=1, program=None):
         # A calibration on a busy machine is kept from everybody else.
         environment = os.environ | {"PLUMBLINE_AGENT_TOKEN": server.token(name), "RUST_BACKTRACE": "0",
                                     "XDG_CACHE_HOME": str(stage.settings.cache)}
         super().__init__(stage, name, [
-            *within, stage.program, "agent", "--server", url or server.url, "--plain-http", "--location", "us-tx",
+            *within, program or stage.program, "agent", "--server", url or server.url, "--plain-http", "--location", "us-tx",
             "--slots", str(slots), "--allow-target", "127.0.0.1", "--drain-seconds", "5"], env=environment)
 
 

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumbline_store::{Blobs, FileBlobs, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, ForgottenAudit, S3Blobs, S3Place};
 
 use crate::args::BlobArgs;
 use crate::exit::Exit;
 
-/// What is kept beside the database, by audit id.
+/// What is kept beside the database, by attempt.
 #[derive(Debug, Clone)]
 pub struct KeptBlobs {
     /// The evidence.
@@ -61,10 +61,14 @@ impl KeptBlobs {
     }
 
     /// What stays behind after a failure here goes when it is old.
-    pub async fn remove(&self, audit_id: &str) {
+    pub async fn remove(&self, audit: &ForgottenAudit) {
+        let blob = AttemptBlob {
+            audit_id: &audit.audit_id,
+            attempt: audit.attempt,
+        };
         for blobs in [&self.bundles, &self.exhibits] {
-            if let Err(error) = blobs.remove(audit_id).await {
-                tracing::warn!(audit = audit_id, %error, "a blob could not be removed");
+            if let Err(error) = blob.remove_all(&**blobs).await {
+                tracing::warn!(audit = audit.audit_id, %error, "a blob could not be removed");
             }
         }
     }

@@ -72,12 +72,12 @@ pub async fn forget(
     let mut forgotten = 0;
     loop {
         let round = store.forget(retention, now(), AT_ONCE).await?;
-        if round.audit_ids.is_empty() {
+        if round.audits.is_empty() {
             return Ok(forgotten);
         }
-        forgotten += round.audit_ids.len() as u64;
-        for id in &round.audit_ids {
-            blobs.remove(id).await;
+        forgotten += round.audits.len() as u64;
+        for audit in &round.audits {
+            blobs.remove(audit).await;
         }
     }
 }

@@ -21,7 +21,7 @@ impl FromRequestParts<Shared> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
         let (record, notes, now) = prove(parts, service).await?;
-        let turn = service.requests.take(&record.id, now);
+        let turn = service.requests.take(&record.id, now, 1).await?;
         notes.turn(turn);
         if turn.is_some_and(|turn| turn.is_refused()) {
             return Err(Failure::RateLimited);
@@ -46,9 +46,7 @@ impl FromRequestParts<Shared> for Starter {
 
     async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
         let (record, notes, now) = prove(parts, service).await?;
-        let store = &*service.app.store;
-        let turn = service.starts.take_shared(store, &record.id, now, 0);
-        notes.turn(turn.await?);
+        notes.turn(service.starts.look(&record.id, now));
         Ok(Self {
             key_id: record.id,
             account_id: record.account_id,
@@ -60,9 +58,7 @@ impl FromRequestParts<Shared> for Starter {
 impl Starter {
     pub(crate) async fn take(&self, service: &Shared, starts: u32) -> Result<(), Failure> {
         let now = (service.app.clock)();
-        let store = &*service.app.store;
-        let turn = service.starts.take_shared(store, &self.key_id, now, starts);
-        let turn = turn.await?;
+        let turn = service.starts.take(&self.key_id, now, starts).await?;
         self.notes.turn(turn);
         match turn {
             Some(turn) if turn.is_refused() => Err(Failure::RateLimited),
@@ -85,7 +81,7 @@ pub(crate) async fn prove_key(
     service: &Shared,
 ) -> Result<KeyRecord, Failure> {
     let now = (service.app.clock)();
-    service.wrong_keys.check(from, key.as_ref(), now)?;
+    service.wrong_keys.check(from, key.as_ref(), now).await?;
     let proven = match &key {
         Some(key) => usable(key, service, now).await?,
         None => None,
@@ -96,7 +92,7 @@ pub(crate) async fn prove_key(
             Ok(record)
         }
         _ => {
-            service.wrong_keys.failed(from, now);
+            service.wrong_keys.failed(from, now).await?;
             Err(Failure::Unauthorized)
         }
     }

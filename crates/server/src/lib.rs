@@ -52,7 +52,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     pub catalog: Arc<Catalog>,
     pub may_visit: MayVisit,
-    /// The evidence of audits, by audit id; none where it is not kept.
+    /// The evidence of audits, by attempt; none where it is not kept.
     pub bundles: Option<Arc<dyn Blobs>>,
     pub clock: Clock,
     pub limits: Limits,

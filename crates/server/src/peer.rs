@@ -9,7 +9,11 @@ use std::{
 use axum::http::request::Parts;
 use plumbline_store::{Key, Timestamp};
 
-use crate::{Limits, errors::Failure, rate::Buckets};
+use crate::{
+    Limits,
+    errors::Failure,
+    rate::{Limit, Turn},
+};
 
 /// The address a connection came from.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +40,7 @@ pub(crate) fn address_of(parts: &Parts, limits: &Limits) -> IpAddr {
 /// except with a key that has been right before: people behind one address do not lock each other
 /// out.
 pub(crate) struct WrongKeys {
-    tried: Buckets,
+    tried: Limit,
     proven: Mutex<HashSet<[u8; 32]>>,
 }
 
@@ -44,31 +48,35 @@ pub(crate) struct WrongKeys {
 const PROVEN_AT_MOST: usize = 10_000;
 
 impl WrongKeys {
-    pub(crate) fn new(per_minute: u32) -> Self {
+    pub(crate) fn new(tried: Limit) -> Self {
         Self {
-            tried: Buckets::new(per_minute),
+            tried,
             proven: Mutex::default(),
         }
     }
 
-    pub(crate) fn check(
+    pub(crate) async fn check(
         &self,
         from: IpAddr,
         key: Option<&Key>,
         now: Timestamp,
     ) -> Result<(), Failure> {
-        let Some(turn) = self.tried.look(&network_of(from), now) else {
-            return Ok(());
-        };
-        if turn.remaining > 0 || key.is_some_and(|key| self.is_proven(key)) {
+        if key.is_some_and(|key| self.is_proven(key)) {
             return Ok(());
         }
-        let wait_s = (turn.reset_s - now.0.div_euclid(1000)).max(1);
-        Err(Failure::TooManyFailedKeys(wait_s))
+        // Seldom enough to ask: a key that is right is proven from then on.
+        match self.tried.look_around(&network_of(from), now).await? {
+            Some(turn) if turn.remaining == 0 => Err(too_many(turn, now)),
+            _ => Ok(()),
+        }
     }
 
-    pub(crate) fn failed(&self, from: IpAddr, now: Timestamp) {
-        self.tried.take(&network_of(from), now);
+    /// Counts one; fails when there have been too many, here or at other servers.
+    pub(crate) async fn failed(&self, from: IpAddr, now: Timestamp) -> Result<(), Failure> {
+        match self.tried.take(&network_of(from), now, 1).await? {
+            Some(turn) if turn.is_refused() => Err(too_many(turn, now)),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn proved(&self, key: &Key) {
@@ -85,6 +93,10 @@ impl WrongKeys {
             .unwrap_or_else(PoisonError::into_inner)
             .contains(&key.digest().0)
     }
+}
+
+fn too_many(turn: Turn, now: Timestamp) -> Failure {
+    Failure::TooManyFailedKeys((turn.reset_s - now.0.div_euclid(1000)).max(1))
 }
 
 /// In IPv6 a single customer commonly has a /64, and all of its addresses.
@@ -104,6 +116,7 @@ fn network_of(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::Buckets;
 
     #[test]
     fn an_ipv6_network_counts_as_one_and_a_mapped_address_as_itself() {
@@ -114,20 +127,23 @@ mod tests {
         assert_eq!(network("192.0.2.7"), "192.0.2.7");
     }
 
-    #[test]
-    fn who_has_tried_too_many_is_refused_unless_the_key_was_right_before() {
-        let (wrong, now) = (WrongKeys::new(2), Timestamp(1_800_000_000_000));
+    #[tokio::test]
+    async fn who_has_tried_too_many_is_refused_unless_the_key_was_right_before() {
+        let (wrong, now) = (
+            WrongKeys::new(Limit::Alone(Buckets::new(2))),
+            Timestamp(1_800_000_000_000),
+        );
         let (here, there) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
         let (good, unknown) = (Key::generate().unwrap(), Key::generate().unwrap());
         wrong.proved(&good);
-        wrong.failed(here, now);
-        assert!(wrong.check(here, Some(&unknown), now).is_ok());
-        wrong.failed(here, now);
-        assert!(wrong.check(here, Some(&unknown), now).is_err());
-        assert!(wrong.check(here, None, now).is_err());
-        assert!(wrong.check(here, Some(&good), now).is_ok());
-        assert!(wrong.check(there, Some(&unknown), now).is_ok());
+        wrong.failed(here, now).await.unwrap();
+        assert!(wrong.check(here, Some(&unknown), now).await.is_ok());
+        wrong.failed(here, now).await.unwrap();
+        assert!(wrong.check(here, Some(&unknown), now).await.is_err());
+        assert!(wrong.check(here, None, now).await.is_err());
+        assert!(wrong.check(here, Some(&good), now).await.is_ok());
+        assert!(wrong.check(there, Some(&unknown), now).await.is_ok());
         let later = Timestamp(now.0 + 30_000);
-        assert!(wrong.check(here, Some(&unknown), later).is_ok());
+        assert!(wrong.check(here, Some(&unknown), later).await.is_ok());
     }
 }

@@ -1,12 +1,16 @@
 //! How many requests a key has left, and how many wrong keys an address.
 
+mod shared;
+
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use plumbline_store::{Store, StoreError, Taking, Timestamp};
+use plumbline_store::{Store, StoreError, Timestamp};
+
+use self::shared::SharedBuckets;
 
 const NS_PER_MINUTE: i128 = 60_000_000_000;
 const NS_PER_MS: i128 = 1_000_000;
@@ -62,22 +66,32 @@ impl Bucket {
     /// Takes `count` at once, or none of them. More than a full bucket holds count as a full one: a
     /// limit slows down, and bars nothing for ever.
     fn take(&mut self, now: Timestamp, limit: u32, count: u32) -> Turn {
-        let each = (NS_PER_MINUTE / i128::from(limit.max(1))).max(1);
+        self.take_owing(now, limit, count, 0)
+    }
+
+    /// From a bucket that may be below empty by as much as flows back within `owing_ns`.
+    fn take_owing(&mut self, now: Timestamp, limit: u32, count: u32, owing_ns: i128) -> Turn {
+        let each = each_ns(limit);
         let taken = each * i128::from(count.min(limit));
         let empty = now_ns(now) + each * i128::from(limit);
         // Below `now` it has long been full; above `empty` the clock was set back, and nobody
         // shall wait longer for that than an empty bucket takes.
-        let full_at = self.full_at_ns.clamp(now_ns(now), empty);
+        let full_at = self.full_at_ns.clamp(now_ns(now), empty + owing_ns);
         let after = full_at + taken;
-        let refused = after > empty;
+        let refused = count > 0 && after > empty;
         self.full_at_ns = if refused { full_at } else { after };
         Turn {
             limit,
-            remaining: u32::try_from((empty - self.full_at_ns) / each).unwrap_or(limit),
+            remaining: u32::try_from((empty - self.full_at_ns).max(0) / each).unwrap_or(limit),
             reset_s: ceil_seconds(self.full_at_ns),
             retry_after_s: refused.then(|| ceil_seconds(after - empty)),
         }
     }
+}
+
+/// In which one of `limit` a minute flows back.
+fn each_ns(limit: u32) -> i128 {
+    (NS_PER_MINUTE / i128::from(limit.max(1))).max(1)
 }
 
 fn now_ns(now: Timestamp) -> i128 {
@@ -114,16 +128,12 @@ impl Buckets {
         }
     }
 
-    /// `None` when there is no limit.
-    pub(crate) fn take(&self, key: &str, now: Timestamp) -> Option<Turn> {
-        self.take_many(key, now, 1)
-    }
-
     /// What a bucket holds, without taking anything.
     pub(crate) fn look(&self, key: &str, now: Timestamp) -> Option<Turn> {
         self.take_many(key, now, 0)
     }
 
+    /// `None` when there is no limit.
     pub(crate) fn take_many(&self, key: &str, now: Timestamp, count: u32) -> Option<Turn> {
         if self.limit == 0 {
             return None;
@@ -145,37 +155,55 @@ impl Buckets {
     }
 }
 
-impl Buckets {
-    /// As [`Buckets::take_many`], from a bucket that all servers on the store share where there are several.
-    pub(crate) async fn take_shared(
+/// A limit on something, kept alone or with every other server on the store.
+pub(crate) enum Limit {
+    Alone(Buckets),
+    Shared(Arc<SharedBuckets>),
+}
+
+impl Limit {
+    /// `per_minute` of what `name` says, by key; 0 is no limit.
+    pub(crate) fn new(name: &'static str, per_minute: u32, store: &Arc<dyn Store>) -> Self {
+        match store.shared_limits() {
+            Some(_) if per_minute > 0 => {
+                let shared = SharedBuckets::new(name, per_minute, Arc::clone(store));
+                Self::Shared(Arc::new(shared))
+            }
+            _ => Self::Alone(Buckets::new(per_minute)),
+        }
+    }
+
+    /// Takes `count` at once, or none of them. `None` when there is no limit.
+    pub(crate) async fn take(
         &self,
-        store: &dyn Store,
         key: &str,
         now: Timestamp,
         count: u32,
     ) -> Result<Option<Turn>, StoreError> {
-        if self.limit == 0 {
-            return Ok(None);
+        match self {
+            Self::Alone(buckets) => Ok(buckets.take_many(key, now, count)),
+            Self::Shared(buckets) => buckets.take(key, now, count).await.map(Some),
         }
-        let each = (NS_PER_MINUTE / i128::from(self.limit)).max(1);
-        let fits = |ns: i128| i64::try_from(ns).unwrap_or(i64::MAX);
-        let empty = now_ns(now) + each * i128::from(self.limit);
-        let taking = Taking {
-            now_ns: fits(now_ns(now)),
-            empty_ns: fits(empty),
-            taken_ns: fits(each * i128::from(count.min(self.limit))),
-        };
-        let Some(taken) = store.take_shared(&format!("starts {key}"), taking).await? else {
-            return Ok(self.take_many(key, now, count));
-        };
-        let full_at = i128::from(taken.full_at_ns);
-        let after = full_at + i128::from(taking.taken_ns);
-        Ok(Some(Turn {
-            limit: self.limit,
-            remaining: u32::try_from((empty - full_at) / each).unwrap_or(self.limit),
-            reset_s: ceil_seconds(full_at),
-            retry_after_s: taken.is_refused.then(|| ceil_seconds(after - empty)),
-        }))
+    }
+
+    /// What is left as far as this server knows, without taking anything.
+    pub(crate) fn look(&self, key: &str, now: Timestamp) -> Option<Turn> {
+        match self {
+            Self::Alone(buckets) => buckets.look(key, now),
+            Self::Shared(buckets) => Some(buckets.look(key, now)),
+        }
+    }
+
+    /// The same, after asking what others have taken unless that was heard a moment ago.
+    pub(crate) async fn look_around(
+        &self,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Turn>, StoreError> {
+        match self {
+            Self::Alone(buckets) => Ok(buckets.look(key, now)),
+            Self::Shared(buckets) => buckets.look_around(key, now).await.map(Some),
+        }
     }
 }
 
@@ -186,6 +214,12 @@ mod tests {
     use super::*;
 
     const START: Timestamp = Timestamp(1_800_000_000_000);
+
+    impl Buckets {
+        fn take(&self, key: &str, now: Timestamp) -> Option<Turn> {
+            self.take_many(key, now, 1)
+        }
+    }
 
     fn after_ms(ms: i64) -> Timestamp {
         Timestamp(START.0 + ms)

@@ -13,15 +13,15 @@ use crate::{
     openapi::{self, Book},
     pages,
     peer::WrongKeys,
-    rate::Buckets,
+    rate::Limit,
 };
 
 /// What every handler shares.
 pub(crate) struct Service {
     pub(crate) app: App,
-    pub(crate) starts: Buckets,
+    pub(crate) starts: Limit,
     pub(crate) exports: Turns,
-    pub(crate) requests: Buckets,
+    pub(crate) requests: Limit,
     pub(crate) wrong_keys: WrongKeys,
     pub(crate) book: Book,
 }
@@ -36,9 +36,13 @@ pub fn router(app: App) -> Router {
     let Routes { router, listed } = documented();
     let limits = app.limits;
     let shared = Arc::new(Service {
-        starts: Buckets::new(limits.starts_per_minute),
-        requests: Buckets::new(limits.requests_per_minute),
-        wrong_keys: WrongKeys::new(limits.failed_keys_per_minute),
+        starts: Limit::new("starts", limits.starts_per_minute, &app.store),
+        requests: Limit::new("requests", limits.requests_per_minute, &app.store),
+        wrong_keys: WrongKeys::new(Limit::new(
+            "wrong keys",
+            limits.failed_keys_per_minute,
+            &app.store,
+        )),
         book: Book::new(&listed, &app),
         exports: Turns::default(),
         app,

@@ -15,7 +15,14 @@ pub struct Retention {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forgotten {
     /// Whose evidence, kept elsewhere, is to go as well.
-    pub audit_ids: Vec<String>,
+    pub audits: Vec<ForgottenAudit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgottenAudit {
+    pub audit_id: String,
+    /// The attempt that finished it.
+    pub attempt: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

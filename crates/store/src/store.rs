@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
     DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
-    Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, StoreLatency, StoredReport,
-    Submission, Taken, Taking, Timestamp,
+    Place, Progress, QueueDepth, QueuedAudit, Retention, Seat, Settled, SharedLimits, StoreLatency,
+    StoredReport, Submission, Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -196,14 +196,13 @@ pub trait Store: Send + Sync + 'static {
         at_most: u32,
     ) -> Result<Forgotten, StoreError>;
 
-    /// Takes from a bucket that all servers on this store share, or finds that there is not enough in it.
-    /// `None` where one server has the store for itself, which then counts in memory.
-    async fn take_shared(
-        &self,
-        _bucket: &str,
-        _taking: Taking,
-    ) -> Result<Option<Taken>, StoreError> {
-        Ok(None)
+    /// How far running audits are, wherever on this store they run.
+    fn progress(&self) -> &Progress;
+
+    /// The limits that other servers on this store keep as well. `None` where one server has the store for itself, which
+    /// then counts in memory.
+    fn shared_limits(&self) -> Option<&dyn SharedLimits> {
+        None
     }
 
     /// How long reads and writes have taken since the store was opened.

@@ -119,6 +119,8 @@ pub struct AuditStatus {
 pub struct StoredReport {
     pub audit_id: String,
     pub tracking_id: String,
+    /// The one that finished.
+    pub attempt: u32,
     pub order: AuditOrder,
     pub created_at: Timestamp,
     pub error: Option<AuditError>,

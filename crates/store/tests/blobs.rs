@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use plumbline_store::{Blobs, FileBlobs, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -42,6 +42,8 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     let other = exhibits.get("aud_1").await.unwrap();
     assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
 
+    attempts_do_not_meet(&*exhibits).await;
+
     // Only what is old goes, all of it.
     for n in 0..25 {
         let name = format!("aud_old-{n}");
@@ -64,6 +66,34 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     });
     for put in puts.collect::<Vec<_>>() {
         put.await.unwrap();
+    }
+}
+
+/// Each attempt at an audit has its own; the one that finished is asked for, and the others can be removed.
+async fn attempts_do_not_meet(blobs: &dyn Blobs) {
+    let of = |attempt: u32| AttemptBlob {
+        audit_id: "aud_2",
+        attempt,
+    };
+    blobs.put("aud_2", b"before".to_vec()).await.unwrap();
+    let before = of(2).get(blobs).await.unwrap();
+    assert_eq!(before.as_deref(), Some(&b"before"[..]));
+    for attempt in [3, 2, 1] {
+        let bytes = attempt.to_string().into_bytes();
+        of(attempt).put(blobs, bytes).await.unwrap();
+    }
+    let found = async |attempt: u32| of(attempt).get(blobs).await.unwrap().unwrap();
+    assert_eq!(found(3).await, b"3");
+    of(3).remove_earlier(blobs).await.unwrap();
+    assert_eq!(
+        (found(1).await, found(2).await),
+        (b"before".to_vec(), b"before".to_vec())
+    );
+    assert_eq!(found(3).await, b"3");
+    of(1).put(blobs, b"late".to_vec()).await.unwrap();
+    of(3).remove_all(blobs).await.unwrap();
+    for attempt in 1..4 {
+        assert_eq!(of(attempt).get(blobs).await.unwrap(), None);
     }
 }
 

@@ -39,6 +39,10 @@ impl suite::Backend for Sqlite {
         Arc::new(SqliteStore::open(&self.path()).unwrap())
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
         let store = SqliteStore::open(&self.path()).unwrap();
         Arc::new(store.running_per_account(Some(running_per_account)))
@@ -86,6 +90,10 @@ impl Postgres {
 impl suite::Backend for Postgres {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(self.open(None).await)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store> {
@@ -218,6 +226,13 @@ macro_rules! every_sentence_of_the_suite {
                 of_each_account_only_so_many_are_kept
                 forgetting_a_reply_frees_its_key
                 operators_see_accounts_and_what_waits
+            }
+            limits {
+                a_bucket_is_shared_by_all_who_opened_the_store
+                each_who_waits_gets_all_it_wants_or_nothing
+                what_was_let_pass_is_owed_and_flows_back_first
+                many_buckets_are_asked_at_once_by_many
+                forgetting_keeps_a_bucket_that_is_not_full
             }
             pages {
                 a_session_lasts_until_it_is_closed_or_over

@@ -117,6 +117,42 @@ async fn who_waits_at_another_server_is_woken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_later() {
+    async fn until(store: &PostgresStore, tracking_id: &str, phase: Option<&str>) {
+        let reached = async {
+            while store.progress().of(tracking_id).as_deref() != phase {
+                store.progress().change(Duration::from_millis(100)).await;
+            }
+        };
+        let known = timeout(SOON * 5, reached).await;
+        known.unwrap_or_else(|_| panic!("{tracking_id} does not get to {phase:?}"));
+    }
+    let database = Database::fresh();
+    let (here, there) = (open(&database).await, open(&database).await);
+    let account = here.create_account("someone", 5, now()).await.unwrap();
+    for name in ["a", "b"] {
+        here.accept(audit(&account, name)).await.unwrap();
+    }
+    here.progress().reached("a", "loading");
+    here.progress().reached("b", "loading");
+    until(&there, "a", Some("loading")).await;
+    let later = open(&database).await;
+    until(&later, "a", Some("loading")).await;
+    there.progress().reached("a", "judging");
+    until(&here, "a", Some("judging")).await;
+    until(&later, "a", Some("judging")).await;
+    here.progress().ended("b");
+    until(&later, "b", None).await;
+    let seat = Seat::anywhere("there/1");
+    let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
+    there
+        .finish(&lease.unwrap().unwrap(), finished())
+        .await
+        .unwrap();
+    until(&later, "a", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed() {
     let database = Database::fresh();
     let options = PostgresOptions {

@@ -71,7 +71,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let pages = Pages {
         store: page_store,
         exhibits: blobs.exhibits.clone(),
-        phases: Phases::default(),
+        phases: Phases::on(&*store),
     };
 
     let (stop, stopped) = watch::channel(false);

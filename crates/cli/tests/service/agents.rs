@@ -130,7 +130,7 @@ fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
     let location = &answer.json["data"]["report"]["conditions"]["location"];
     assert_eq!(location["mode"], "agent");
     for kind in ["bundles", "exhibits"] {
-        let kept = data.path().join(kind).join(format!("{audit_id}.gz"));
+        let kept = data.path().join(kind).join(format!("{audit_id}-1.gz"));
         assert!(kept.exists(), "{kept:?}");
     }
     let left = std::fs::read_dir(data.path().join("uploads")).unwrap();

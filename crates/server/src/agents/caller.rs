@@ -30,13 +30,13 @@ impl FromRequestParts<Shared> for AgentCaller {
         let from = peer::address_of(parts, &service.app.limits);
         let token = presented(parts);
         let key = token.as_ref().map(AgentToken::key);
-        service.wrong_keys.check(from, key, now)?;
+        service.wrong_keys.check(from, key, now).await?;
         let proven = match &token {
             Some(token) => usable(token, service).await?,
             None => None,
         };
         let (Some(key), Some(record)) = (key, proven) else {
-            service.wrong_keys.failed(from, now);
+            service.wrong_keys.failed(from, now).await?;
             return Err(Failure::NoAgent);
         };
         service.wrong_keys.proved(key);

@@ -12,13 +12,14 @@ use plumbline_engine::report::Report;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentRecord, AgentStore, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat, Sighting,
-    Standing, Store, StoreError, Timestamp,
+    AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat,
+    Sighting, Standing, Store, StoreError, Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::places::may_take;
+use super::polls::{Poll, Polls};
 use crate::{AuditFigures, Clock, Metrics, Phases};
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
@@ -55,9 +56,9 @@ pub trait Beside: Send + Sync + 'static {
 pub struct DeskParts {
     pub store: Arc<dyn Store>,
     pub agents: Arc<dyn AgentStore>,
-    /// Evidence, by audit id.
+    /// Evidence, by attempt.
     pub bundles: Arc<dyn Blobs>,
-    /// What pages show beside a report, by audit id.
+    /// What pages show beside a report, by attempt.
     pub exhibits: Arc<dyn Blobs>,
     pub phases: Phases,
     pub metrics: Arc<Metrics>,
@@ -80,6 +81,7 @@ pub struct Desk {
     /// By the id of a token.
     records: Mutex<HashMap<String, (Instant, Option<AgentRecord>)>>,
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
+    polls: Arc<Polls>,
 }
 
 /// A slot that asks for work.
@@ -103,6 +105,7 @@ impl Desk {
             stood_at: tokio::sync::Mutex::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            polls: Arc::default(),
         }
     }
 
@@ -124,14 +127,21 @@ impl Desk {
         asker: &Asker,
         at_most: Duration,
     ) -> Result<Option<Lease>, StoreError> {
+        let poll = self.poll(asker);
         self.leave(asker).await?;
-        self.next(asker, at_most).await
+        self.next(asker, &poll, at_most).await
+    }
+
+    /// A request for work: from now on the slot's earlier ones get nothing.
+    pub(crate) fn poll(&self, asker: &Asker) -> Poll {
+        self.polls.begin(asker.owner())
     }
 
     /// As [`Desk::lease`], for a slot that is known to hold nothing.
     pub(crate) async fn next(
         &self,
         asker: &Asker,
+        poll: &Poll,
         at_most: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         let deadline = Instant::now() + at_most;
@@ -146,8 +156,15 @@ impl Desk {
             let Ok(Ok(_turn)) = timeout_at(deadline, turn.acquire()).await else {
                 return Ok(None);
             };
+            if !poll.is_newest() {
+                return Ok(None);
+            }
             let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
             if let Some(lease) = lease.await? {
+                if !poll.is_newest() {
+                    self.hand_back(&lease, HandBack::Drained).await?;
+                    return Ok(None);
+                }
                 for beside in &self.parts.beside {
                     beside.leased(&lease);
                 }
@@ -207,14 +224,64 @@ impl Desk {
         })
     }
 
-    /// Before the report, so that a report's evidence is there when the report is. What a lost lease
-    /// leaves behind goes when it is old.
-    pub async fn keep(&self, lease: &Lease, kind: Evidence, bytes: Vec<u8>) -> std::io::Result<()> {
+    /// Before the report, so that a report's evidence is there when the report is.
+    ///
+    /// The lease may be lost while it is written, and who has finished the audit since then may have cleared up already: so it
+    /// is looked at again afterwards. What stays all the same (a crash in between) goes with the audit.
+    pub async fn keep(
+        &self,
+        lease: &Lease,
+        kind: Evidence,
+        bytes: Vec<u8>,
+    ) -> std::io::Result<Hold> {
         let blobs = match kind {
             Evidence::Bundle => &self.parts.bundles,
             Evidence::Exhibits => &self.parts.exhibits,
         };
-        blobs.put(&lease.audit_id, bytes).await
+        let blob = AttemptBlob::from(lease);
+        blob.put(&**blobs, bytes).await?;
+        if !self.is_lost(lease).await {
+            return Ok(Hold::Held);
+        }
+        blob.remove(&**blobs).await?;
+        Ok(Hold::Lost)
+    }
+
+    /// Whether another attempt has taken over, or none will. Not where nobody knows.
+    async fn is_lost(&self, lease: &Lease) -> bool {
+        let standing = self
+            .parts
+            .agents
+            .standing(&lease.tracking_id, lease.attempt);
+        matches!(standing.await, Ok(Standing::Lost))
+    }
+
+    /// Removes what no report refers to: of the attempts before the one that finished, or of one that was too late. Nobody
+    /// waits for it.
+    async fn clear_up(&self, lease: &Lease, hold: Hold) {
+        let is_there_any = match hold {
+            Hold::Held => lease.attempt > 1,
+            // Held by nobody is not yet lost: the same attempt may have finished a moment ago.
+            Hold::Lost => self.is_lost(lease).await,
+        };
+        if !is_there_any {
+            return;
+        }
+        let lease = lease.clone();
+        for blobs in [&self.parts.bundles, &self.parts.exhibits] {
+            let (blobs, lease) = (Arc::clone(blobs), lease.clone());
+            tokio::spawn(async move {
+                let blob = AttemptBlob::from(&lease);
+                let removed = match hold {
+                    Hold::Held => blob.remove_earlier(&*blobs).await,
+                    Hold::Lost => blob.remove(&*blobs).await,
+                };
+                if let Err(error) = removed {
+                    let audit = &lease.tracking_id;
+                    tracing::warn!(audit, %error, "a blob of another attempt could not be removed");
+                }
+            });
+        }
     }
 
     /// Completes the audit with a report whose evidence has been kept.
@@ -241,6 +308,7 @@ impl Desk {
         if hold == Hold::Held {
             self.parts.metrics.audit_finished(&figures);
         }
+        self.clear_up(lease, hold).await;
         Ok(hold)
     }
 

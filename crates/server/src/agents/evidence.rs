@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use plumbline_seam::{Evidence, Hold, Received};
+use plumbline_store::Hold as Kept;
 
 use super::{
     caller::AgentCaller,
@@ -87,11 +88,15 @@ pub(crate) async fn upload(
         remove(uploads, &name).await;
         return Ok(lost());
     };
-    if let Err(error) = agents.desk.keep(&lease, kind, bytes).await {
-        return Err(without_room(uploads, &name, unkept(error)).await);
-    }
+    let hold = match agents.desk.keep(&lease, kind, bytes).await {
+        Ok(hold) => hold,
+        Err(error) => return Err(without_room(uploads, &name, unkept(error)).await),
+    };
     remove(uploads, &name).await;
-    Ok(answered(total, true))
+    Ok(match hold {
+        Kept::Held => answered(total, true),
+        Kept::Lost => lost(),
+    })
 }
 
 /// Who is told that there is no room does not go on: what has arrived would only keep the disk full.

@@ -9,6 +9,7 @@ mod caller;
 mod desk;
 mod evidence;
 mod places;
+mod polls;
 mod steps;
 mod uploads;
 

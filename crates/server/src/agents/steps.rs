@@ -53,6 +53,7 @@ pub(crate) async fn lease(
     };
     let wait = Duration::from_millis(asked.wait_ms).min(WAIT_AT_MOST);
     let until = Instant::now() + wait;
+    let poll = agents.desk.poll(&asker);
     agents.desk.leave(&asker).await?;
     let mut is_drained = caller.was_drained();
     loop {
@@ -62,7 +63,7 @@ pub(crate) async fn lease(
         }
         let left = until.saturating_duration_since(Instant::now());
         let lease = tokio::select! {
-            lease = agents.desk.next(&asker, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
+            lease = agents.desk.next(&asker, &poll, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
             () = asked_to_stop(service.app.stopping.clone()) => {
                 return Ok(granted(&agents.desk, None, false));
             }
@@ -71,7 +72,7 @@ pub(crate) async fn lease(
             caller.notes.audit(&lease.tracking_id);
             return Ok(granted(&agents.desk, Some(lease), false));
         }
-        if left <= DRAIN_NOTICED_WITHIN {
+        if left <= DRAIN_NOTICED_WITHIN || !poll.is_newest() {
             return Ok(granted(&agents.desk, None, false));
         }
         is_drained = caller.is_drained(&service).await?;

@@ -2,7 +2,9 @@
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{AuditEntry, AuditError, AuditFilter, AuditState, Place, Timestamp};
+use plumbline_store::{
+    AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, Place, Timestamp,
+};
 use serde::Serialize;
 
 use crate::{
@@ -127,9 +129,8 @@ pub(crate) async fn delete(
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;
-    if store.report(&caller.account_id, &id).await?.is_none() {
-        return Err(Failure::NotFound);
-    }
+    let stored = store.report(&caller.account_id, &id).await?;
+    let stored = stored.ok_or(Failure::NotFound)?;
     caller.notes.audit(&id);
     // What is kept beside it first: as long as that fails, deleting can be tried again.
     let exhibits = service.app.pages.as_ref().map(|pages| &pages.exhibits);
@@ -137,7 +138,8 @@ pub(crate) async fn delete(
         .into_iter()
         .flatten()
     {
-        blobs.remove(&id).await.map_err(Failure::unavailable)?;
+        let removed = AttemptBlob::from(&stored).remove_all(&**blobs).await;
+        removed.map_err(Failure::unavailable)?;
     }
     if !store.delete_audit(&caller.account_id, &id).await? {
         return Err(Failure::NotFound);

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_report::{ExportError, Format, Stored};
-use plumbline_store::StoredReport;
+use plumbline_store::{AttemptBlob, StoredReport};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use url::form_urlencoded;
 
@@ -59,8 +59,8 @@ pub(crate) async fn file(
         .await
         .map_err(Failure::unavailable)?;
     let bundle = match &service.app.bundles {
-        Some(bundles) if format.uses_evidence() => bundles
-            .get(&stored.audit_id)
+        Some(bundles) if format.uses_evidence() => AttemptBlob::from(&stored)
+            .get(&**bundles)
             .await
             .map_err(Failure::unavailable)?,
         _ => None,

@@ -89,7 +89,7 @@ pub(crate) async fn compare(
         let id = query(&parts, name).ok_or(Failure::NotFound)?;
         let found = service.app.store.report(&visitor.account_id, &id).await?;
         let stored = found.ok_or(Failure::NotFound)?;
-        let exhibits = pages.exhibits_of(&stored.audit_id).await?;
+        let exhibits = pages.exhibits_of(&stored).await?;
         Ok::<_, Failure>((stored, exhibits))
     };
     let (before, after) = (side("before").await?, side("after").await?);

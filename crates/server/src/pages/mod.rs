@@ -20,7 +20,7 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use plumbline_store::{Blobs, PageStore};
+use plumbline_store::{AttemptBlob, Blobs, PageStore, StoredReport};
 
 pub(crate) use door::page_door;
 pub use phases::Phases;
@@ -31,7 +31,7 @@ use crate::{errors::Failure, router::Shared};
 #[derive(Clone)]
 pub struct Pages {
     pub store: Arc<dyn PageStore>,
-    /// Packed exhibits by audit id.
+    /// Packed exhibits by attempt.
     pub exhibits: Arc<dyn Blobs>,
     /// How far running audits are.
     pub phases: Phases,
@@ -58,8 +58,8 @@ pub(crate) fn routes() -> Router<Shared> {
 
 impl Pages {
     /// None where they were not kept, or no longer; a failure where they cannot be reached.
-    async fn exhibits_of(&self, audit_id: &str) -> Result<Option<Vec<u8>>, Failure> {
-        match self.exhibits.get(audit_id).await {
+    async fn exhibits_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
+        match AttemptBlob::from(stored).get(&*self.exhibits).await {
             // No name of a blob: then there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
             read => read.map_err(Failure::unavailable),

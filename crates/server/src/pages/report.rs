@@ -58,7 +58,7 @@ async fn render(
     sharing: Sharing<'_>,
 ) -> Result<Response, Failure> {
     // The report is there even while what is kept beside it is not to be had.
-    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(&stored.audit_id).await {
+    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(stored).await {
         Ok(exhibits) => (exhibits, false),
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
@@ -127,7 +127,7 @@ pub(crate) async fn shared_picture(
 
 async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Response, Failure> {
     let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
-    let exhibits = of(service)?.exhibits_of(&stored.audit_id).await?;
+    let exhibits = of(service)?.exhibits_of(stored).await?;
     let exhibits = exhibits.ok_or(Failure::NotFound)?;
     let picture = html::picture(&exhibits, id).map_err(Failure::internal)?;
     let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;

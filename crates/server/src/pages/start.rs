@@ -165,8 +165,7 @@ async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<
     .map_err(|_| Failure::InvalidBody)?;
     let (order, options) = wish.into_order(&service.app)?;
     let now = (service.app.clock)();
-    let store = &*service.app.store;
-    let turn = service.starts.take_shared(store, &visitor.key_id, now, 1);
+    let turn = service.starts.take(&visitor.key_id, now, 1);
     if let Some(turn) = turn.await?
         && turn.is_refused()
     {

@@ -12,114 +12,12 @@ use plumbline_engine::report::Report;
 use plumbline_server::Beside;
 use plumbline_store::{AgentStore, AgentToken, Lease, Store};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::{
+    agent::{Agent, report},
     logs,
-    rig::{Ask, EVIDENCE_BYTES, NOW, Reply, Rig, failure, get, post, put},
+    rig::{EVIDENCE_BYTES, NOW, Rig, failure, get, post, put},
 };
-
-/// An agent's process, at a place.
-#[derive(Clone)]
-struct Agent {
-    token: String,
-    location: &'static str,
-}
-
-impl Agent {
-    async fn new(rig: &Rig, name: &str, location: &'static str) -> Self {
-        let token = AgentToken::generate().unwrap();
-        let key = token.key();
-        let added = rig.store.add_agent(name, key.id(), key.digest(), NOW);
-        added.await.unwrap();
-        Self {
-            token: token.reveal(),
-            location,
-        }
-    }
-
-    fn dress(&self, ask: Ask) -> Ask {
-        ask.header("Authorization", &format!("Bearer {}", self.token))
-            .header("X-Plumbline-Protocol", "1")
-    }
-
-    fn announcement(&self) -> Value {
-        json!({
-            "process": "p1", "location": self.location, "chromium": "Chrome/1.2.3.4",
-            "hostIndex": 1234.5, "slots": 2, "version": "0.1.0",
-        })
-    }
-
-    async fn say(&self, rig: &Rig, step: &str, message: &Value) -> Reply {
-        let ask = post(&format!("/agent/v1/{step}"), message.to_string());
-        rig.ask(&self.dress(ask)).await
-    }
-
-    async fn said(&self, rig: &Rig, step: &str, message: &Value) -> Value {
-        let reply = self.say(rig, step, message).await;
-        assert_eq!(reply.status, 200, "{step}: {}", reply.text());
-        assert_eq!(reply.header("x-plumbline-protocol"), Some("1"));
-        reply.json()["data"].clone()
-    }
-
-    async fn ask_for_work(&self, rig: &Rig, slot: u32, wait_ms: u64) -> Value {
-        let asked = json!({ "agent": self.announcement(), "slot": slot, "waitMs": wait_ms });
-        self.said(rig, "lease", &asked).await
-    }
-
-    /// The job that a slot gets, which there must be.
-    async fn lease(&self, rig: &Rig, slot: u32) -> Value {
-        let job = self.ask_for_work(rig, slot, 0).await["job"].clone();
-        assert!(job.is_object(), "{job}");
-        job
-    }
-
-    async fn hold(&self, rig: &Rig, step: &str, job: &Value, more: Value) -> Value {
-        let mut message = json!({ "trackingId": job["trackingId"], "attempt": job["attempt"] });
-        let members = message.as_object_mut().unwrap();
-        members.extend(more.as_object().unwrap().clone());
-        self.said(rig, step, &message).await["hold"].clone()
-    }
-
-    async fn heartbeat(&self, rig: &Rig, job: &Value) -> Value {
-        let more = json!({ "agent": self.announcement() });
-        self.hold(rig, "heartbeat", job, more).await
-    }
-
-    async fn finish(&self, rig: &Rig, job: &Value) -> Value {
-        self.hold(rig, "finish", job, json!({ "report": report() }))
-            .await
-    }
-
-    fn evidence(&self, job: &Value, kind: &str, query: &str) -> String {
-        let id = job["trackingId"].as_str().unwrap();
-        format!("/agent/v1/evidence/{id}/{}/{kind}{query}", job["attempt"])
-    }
-
-    fn upload(&self, job: &Value, offset: usize, sent: &[u8], whole: &[u8]) -> Ask {
-        let digest = Sha256::digest(whole);
-        let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        let query = format!("?offset={offset}&bytes={}&sha256={sha256}", whole.len());
-        let path = self.evidence(job, "bundle", &query);
-        self.dress(put(&path, sent))
-    }
-}
-
-fn report() -> Value {
-    json!({
-        "format": 1,
-        "requestedUrl": "https://example.com/",
-        "finalUrl": "https://example.com/",
-        "conditions": {
-            "device": { "id": "mobile", "name": "Mobile", "mode": "mobile" },
-            "network": { "id": "normal4g", "name": "4G", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
-            "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
-            "cpu": { "rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null },
-        },
-        "scores": { "performance": 97 },
-        "metrics": null, "error": null, "document": null, "browser": null,
-    })
-}
 
 #[tokio::test]
 async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
@@ -295,6 +193,30 @@ async fn an_audit_that_was_given_but_never_heard_of_goes_back_when_its_slot_asks
     let leaving = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
     agent.said(&rig, "lease", &leaving).await;
     assert_eq!(rig.store.queue_depth().await.unwrap().waiting, 1);
+}
+
+#[tokio::test]
+async fn a_request_for_work_whose_agent_has_left_takes_nothing_from_others() {
+    let rig = Rig::new().await;
+    let leaves = Agent::new(&rig, "leaves", "eu").await;
+    let stays = Agent::new(&rig, "stays", "eu").await;
+    let asked = json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 30_000 });
+    let ask = leaves.dress(post("/agent/v1/lease", asked.to_string()));
+    let mut waiting = rig.connect().await;
+    waiting.write(&ask.bytes()).await;
+    while rig.store.sightings(NOW).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let leaving =
+        json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
+    assert_eq!(leaves.said(&rig, "lease", &leaving).await["drain"], true);
+    rig.start().await;
+    let job = stays.lease(&rig, 0).await;
+    assert_eq!(job["attempt"], 1);
+    assert_eq!(
+        waiting.reply_to("POST").await.json()["data"]["job"],
+        Value::Null
+    );
 }
 
 #[tokio::test]

@@ -40,6 +40,11 @@ fn packed_bundle() -> Vec<u8> {
     bundle.pack().unwrap()
 }
 
+/// By the first attempt.
+fn kept_as(audit_id: &str) -> String {
+    format!("{audit_id}-1")
+}
+
 /// A service with one completed audit and its evidence.
 struct Audited {
     rig: Rig,
@@ -56,7 +61,9 @@ impl Audited {
         let rig = Rig::with(|app| app.bundles = Some(Arc::new(kept))).await;
         rig.start().await;
         let lease = rig.lease().await;
-        bundles.put(&lease.audit_id, &packed_bundle()).unwrap();
+        bundles
+            .put(&kept_as(&lease.audit_id), &packed_bundle())
+            .unwrap();
         rig.finish(&lease, report(), None).await;
         Self {
             rig,
@@ -70,6 +77,17 @@ impl Audited {
         let path = format!("/v1/audit/report/{}{query}", self.audit_id);
         self.rig.ask(&get(&path).key(&self.rig.key)).await
     }
+}
+
+#[tokio::test]
+async fn evidence_that_an_earlier_version_kept_is_found() {
+    let audited = Audited::new().await;
+    let (before, now) = (&audited.audit_id, kept_as(&audited.audit_id));
+    let bytes = audited.bundles.get(&now).unwrap().unwrap();
+    audited.bundles.remove(&now).unwrap();
+    assert_eq!(audited.ask("?format=trace").await.status, 404);
+    audited.bundles.put(before, &bytes).unwrap();
+    assert_eq!(audited.ask("?format=trace").await.status, 200);
 }
 
 #[tokio::test]
@@ -130,7 +148,10 @@ async fn evidence_that_is_gone_is_said_to_be_gone_and_the_rest_is_still_given() 
 #[tokio::test]
 async fn a_spoiled_bundle_is_a_fault_of_ours_with_no_word_about_the_inside() {
     let audited = Audited::new().await;
-    audited.bundles.put(&audited.audit_id, b"spoiled").unwrap();
+    audited
+        .bundles
+        .put(&kept_as(&audited.audit_id), b"spoiled")
+        .unwrap();
     let reply = audited.ask("?format=har").await;
     assert_eq!(
         (reply.status, reply.json()),

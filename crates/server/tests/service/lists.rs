@@ -167,14 +167,20 @@ async fn a_deleted_report_is_gone_with_its_evidence() {
     let delete = |key: &str| Ask::new("DELETE", &data).key(key);
     let not_found = || failure("Resource Not Found");
     rig.check(delete(&rig.key), 404, not_found()).await;
-    bundles.put(&lease.audit_id, b"evidence").unwrap();
+    // Also what an earlier version kept.
+    let names = [lease.audit_id.clone(), format!("{}-1", lease.audit_id)];
+    for name in &names {
+        bundles.put(name, b"evidence").unwrap();
+    }
     rig.finish(&lease, json!({}), None).await;
 
     let stranger = rig.new_key(&rig.new_account(1).await, None).await;
     rig.check(delete(&stranger), 404, not_found()).await;
     let gone = json!({ "status": "SUCCESS", "data": { "auditId": lease.audit_id } });
     rig.check(delete(&rig.key), 200, gone).await;
-    assert_eq!(bundles.get(&lease.audit_id).unwrap(), None);
+    for name in &names {
+        assert_eq!(bundles.get(name).unwrap(), None);
+    }
     rig.check(delete(&rig.key), 404, not_found()).await;
     for path in [
         data.clone(),

@@ -5,9 +5,14 @@
     reason = "a test that cannot go on shall say where"
 )]
 
+mod agent;
 mod agents;
+mod attempts;
 mod batches;
 mod bodies;
+mod client;
+#[path = "../../../store/tests/cluster/mod.rs"]
+mod cluster;
 mod contract;
 mod described;
 mod exports;
@@ -23,6 +28,7 @@ mod pages;
 mod paths;
 mod rates;
 mod rig;
+mod several;
 mod shutdown;
 mod targets;
 mod waiting;

@@ -9,7 +9,7 @@ use plumbline_report::html::Phase;
 use plumbline_store::Blobs;
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, NOW, Reply, Rig, failure, get, post};
+use crate::rig::{Ask, Door, NOW, Reply, Rig, failure, get, post};
 
 /// A form that a page of ours sent.
 fn form(path: &str, body: &str) -> Ask {
@@ -19,8 +19,8 @@ fn form(path: &str, body: &str) -> Ask {
 }
 
 /// The cookie of a fresh session with this key.
-pub async fn sign_in(rig: &Rig, key: &str) -> String {
-    let reply = rig.browse(&form("/sign-in", &format!("key={key}"))).await;
+pub async fn sign_in(door: &Door, key: &str) -> String {
+    let reply = door.browse(&form("/sign-in", &format!("key={key}"))).await;
     assert_eq!(reply.status, 303, "{}", reply.text());
     let cookie = reply.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"));

@@ -1,6 +1,7 @@
 //! Large things kept beside the database, each whole or not there at all: in files, or in any store that
 //! speaks S3. One trait, one suite that both pass (`tests/blobs.rs`).
 
+mod attempt;
 mod file;
 mod s3;
 mod transport;
@@ -11,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
+pub use attempt::AttemptBlob;
 pub use file::FileBlobs;
 pub use s3::{S3Blobs, S3Place};
 

@@ -6,7 +6,7 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{Value, row, rows};
-use super::digest;
+use super::{digest, small};
 use crate::{
     Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, NewAudit, Replay, StoreError,
     StoredReport, Submission, Timestamp,
@@ -276,7 +276,7 @@ pub(super) async fn report(
         db,
         "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
                 audits.location, audits.finished_at, audits.error_code, audits.error_message,
-                reports.report
+                reports.report, audits.attempt
          FROM audits JOIN reports ON reports.position = audits.position
          WHERE audits.audit_id = $1 AND audits.account_id = $2",
         &[&audit_id, &account_id],
@@ -293,6 +293,7 @@ pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
         created_at: Timestamp(row.try_get(6)?),
         error: error(row, 7)?,
         report: row.try_get(9)?,
+        attempt: small(row, 10)?,
     })
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::AsyncMessage;
 
 use super::connect::{Connections, change};
-use crate::StoreError;
+use crate::{Progress, StoreError};
 
 /// How often to look while other servers are heard, and while they are not.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -50,6 +50,8 @@ pub(super) struct Bells {
     pub(super) deliveries: Notify,
     /// By tracking id.
     finishes: Mutex<HashMap<String, Arc<Notify>>>,
+    /// What is told of it goes to other servers.
+    pub(super) progress: Progress,
     /// Whether other servers are heard.
     pub(super) is_listening: AtomicBool,
     to_tell: Mutex<ToTell>,
@@ -71,6 +73,7 @@ impl Bells {
             arrived: AtomicU64::new(0),
             deliveries: Notify::new(),
             finishes: Mutex::default(),
+            progress: Progress::shared(),
             is_listening: AtomicBool::new(false),
             to_tell: Mutex::default(),
             something_to_tell: Notify::new(),
@@ -143,10 +146,25 @@ impl Bells {
         if lines.next() == Some(ARRIVALS) {
             self.ring_arrivals();
         }
-        lines.for_each(|finished| match finished {
+        lines.for_each(|line| match line {
             DELIVERIES => self.deliveries.notify_waiters(),
-            tracking_id => self.ring_finished(tracking_id),
+            TELL_AGAIN => self.progress.tell_again(),
+            line => match line.split_once(' ') {
+                Some((tracking_id, ENDED)) => self.progress.heard(tracking_id, None),
+                Some((tracking_id, phase)) => self.progress.heard(tracking_id, Some(phase)),
+                None => {
+                    self.ring_finished(line);
+                    self.progress.heard(line, None);
+                }
+            },
         });
+    }
+
+    /// Something may have been missed of what others say about how far audits are.
+    fn ask_for_progress(&self) {
+        self.progress.forget_others();
+        locked(&self.to_tell).finished.push(TELL_AGAIN.to_owned());
+        self.something_to_tell.notify_one();
     }
 
     pub(super) fn watch(&self, tracking_id: &str) -> Watch<'_> {
@@ -165,8 +183,12 @@ impl Bells {
 
 const CHANNEL: &str = "plumbline";
 const ARRIVALS: &str = "arrivals";
-/// Among the ids of finished audits, where servers of the version before take it for one.
+/// Among the ids of finished audits, where servers of the version before take it for one. So do they with these, and
+/// with an id and the phase that its audit has reached.
 const DELIVERIES: &str = "deliveries";
+const TELL_AGAIN: &str = "progress?";
+/// In place of a phase.
+const ENDED: &str = "-";
 /// What happens within this goes into one message: others hear of it a little later, and are woken for many
 /// things at once. Whoever waits here is not kept waiting.
 const TELL_AFTER: Duration = Duration::from_millis(10);
@@ -196,9 +218,19 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Tells other servers, for ever.
 pub(super) async fn tell(bells: Arc<Bells>, connections: Arc<Connections>) {
     loop {
-        bells.something_to_tell.notified().await;
+        tokio::select! {
+            () = bells.something_to_tell.notified() => {}
+            () = bells.progress.news() => {}
+        }
         sleep(TELL_AFTER).await;
-        let ToTell { arrivals, finished } = mem::take(&mut *locked(&bells.to_tell));
+        let ToTell {
+            arrivals,
+            mut finished,
+        } = mem::take(&mut *locked(&bells.to_tell));
+        let progress = bells.progress.to_tell().into_iter();
+        finished.extend(progress.map(|(tracking_id, phase)| {
+            format!("{tracking_id} {}", phase.as_deref().unwrap_or(ENDED))
+        }));
         let mut parts: Vec<&[String]> = finished.chunks(IDS_PER_NOTIFY).collect();
         if parts.is_empty() {
             parts.push(&[]);
@@ -246,6 +278,7 @@ async fn listen_once(bells: &Bells, connections: &Connections) -> Result<(), Sto
         client.batch_execute("LISTEN plumbline").await?;
         bells.is_listening.store(true, Ordering::Relaxed);
         bells.ring_all();
+        bells.ask_for_progress();
         loop {
             sleep(ASK_EVERY).await;
             match timeout(ASK_EVERY, client.batch_execute("SELECT 1")).await {
@@ -276,6 +309,20 @@ mod tests {
         bells.heard("other\narrivals\ntrk_0\ntrk_1");
         assert_eq!(bells.arrived.load(Ordering::SeqCst), 1);
         assert!(finish.as_mut().enable());
+    }
+
+    #[test]
+    fn how_far_an_audit_is_is_heard_until_it_is_finished() {
+        let bells = Bells::new("me".to_owned());
+        bells.heard("other\n\ntrk_1 loading\ntrk_2 judging\ntrk_2 -");
+        assert_eq!(bells.progress.of("trk_1").as_deref(), Some("loading"));
+        assert_eq!(bells.progress.of("trk_2"), None);
+        bells.heard("other\n\ntrk_1");
+        assert_eq!(bells.progress.of("trk_1"), None);
+        bells.progress.reached("trk_3", "loading");
+        assert_eq!(bells.progress.to_tell().len(), 1);
+        bells.heard("other\n\nprogress?");
+        assert_eq!(bells.progress.to_tell().len(), 1);
     }
 
     #[test]

@@ -1,35 +1,71 @@
 //! Limits that all servers keep together.
 
+use std::collections::HashMap;
+
+use async_trait::async_trait;
 use deadpool_postgres::Object;
 
-use super::connect::row;
-use crate::{StoreError, Taken, Taking};
+use super::PostgresStore;
+use super::connect::rows;
+use crate::{Rate, SharedLimits, StoreError, Taken, Taking};
 
-/// One statement, so that of two servers one is first. Not logged: after a crash of the database all buckets
-/// are full.
-pub(super) async fn take(
-    db: &Object,
-    bucket: &str,
-    taking: Taking,
-) -> Result<Option<Taken>, StoreError> {
-    // Below now it has long been full; above empty a clock was set back.
-    let found = row(
+/// How deep below empty a bucket can be, as a share of a full one. Deeper it is only where a clock was set back.
+const DEEPEST: i64 = 8;
+
+#[async_trait]
+impl SharedLimits for PostgresStore {
+    async fn take(&self, rate: Rate, takings: Vec<Taking>) -> Result<Vec<Taken>, StoreError> {
+        self.read(move |db| Box::pin(async move { take(db, rate, &takings).await }))
+            .await
+    }
+}
+
+/// One statement for all of them, so that of two servers one is first at each bucket; in the order of their names, so
+/// that no two statements wait for each other. Not logged: after a crash of the database all buckets are full.
+async fn take(db: &Object, rate: Rate, takings: &[Taking]) -> Result<Vec<Taken>, StoreError> {
+    let mut in_order: Vec<&Taking> = takings.iter().collect();
+    in_order.sort_unstable_by(|one, other| one.bucket.cmp(&other.bucket));
+    let buckets: Vec<&str> = in_order.iter().map(|t| t.bucket.as_str()).collect();
+    let owed: Vec<i64> = in_order.iter().map(|t| t.owed_ns).collect();
+    let wanted: Vec<i64> = in_order.iter().map(|t| t.wanted.into()).collect();
+    let empty_ns = rate.now_ns + rate.burst_ns;
+    // What is inserted is what a bucket that nobody has used yet comes to: all of it granted. Where there is one, the
+    // same row says what was asked for.
+    let found = rows(
         db,
-        "INSERT INTO limits AS kept (bucket, full_at_ns, is_refused)
-         VALUES ($1, $2::bigint + $4::bigint, false)
-         ON CONFLICT (bucket) DO UPDATE SET
-             full_at_ns = least(greatest(kept.full_at_ns, $2), $3)
-                 + CASE WHEN least(greatest(kept.full_at_ns, $2), $3) + $4 > $3 THEN 0 ELSE $4 END,
-             is_refused = least(greatest(kept.full_at_ns, $2), $3) + $4 > $3::bigint
-         RETURNING full_at_ns, is_refused",
-        &[&bucket, &taking.now_ns, &taking.empty_ns, &taking.taken_ns],
+        "INSERT INTO limits AS kept (bucket, full_at_ns, is_refused, granted)
+         SELECT bucket, $1::bigint + owed + wanted * $2::bigint, false, wanted
+         FROM unnest($5::text[], $6::bigint[], $7::bigint[]) AS asked (bucket, owed, wanted)
+         ON CONFLICT (bucket) DO UPDATE SET (full_at_ns, granted) = (
+             SELECT before + fits * $2, fits
+             FROM (SELECT before,
+                          least(excluded.granted, greatest($3::bigint - before, 0) / greatest($2, 1)) AS fits
+                   FROM (SELECT least(greatest(kept.full_at_ns, $1), $4::bigint)
+                                + excluded.full_at_ns - $1 - excluded.granted * $2 AS before) AS owing
+                  ) AS fitting)
+         RETURNING bucket, full_at_ns, granted",
+        &[
+            &rate.now_ns,
+            &rate.each_ns,
+            &empty_ns,
+            &(empty_ns + rate.burst_ns / DEEPEST),
+            &buckets,
+            &owed,
+            &wanted,
+        ],
     )
     .await?;
-    let Some(found) = found else {
-        return Ok(None);
-    };
-    Ok(Some(Taken {
-        full_at_ns: found.try_get(0)?,
-        is_refused: found.try_get(1)?,
-    }))
+    let mut taken = HashMap::with_capacity(found.len());
+    for row in &found {
+        let after = Taken {
+            full_at_ns: row.try_get(1)?,
+            granted: super::small(row, 2)?,
+        };
+        taken.insert(row.try_get::<_, String>(0)?, after);
+    }
+    let unanswered = || StoreError::Backend("a limit was not answered".to_owned());
+    takings
+        .iter()
+        .map(|taking| taken.remove(&taking.bucket).ok_or_else(unanswered))
+        .collect()
 }

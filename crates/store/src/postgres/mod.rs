@@ -44,8 +44,8 @@ use self::submitter::Submitter;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
     AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
-    KeyRecord, Lease, LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store,
-    StoreError, StoreLatency, StoredReport, Submission, Taken, Taking, Timestamp,
+    KeyRecord, Lease, LedgerEntry, Place, Progress, QueueDepth, QueuedAudit, Retention, Seat,
+    Settled, SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
     WEBHOOK_SECRET_LENGTH, random,
 };
 
@@ -487,10 +487,12 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn take_shared(&self, bucket: &str, taking: Taking) -> Result<Option<Taken>, StoreError> {
-        let bucket = bucket.to_owned();
-        self.read(move |db| Box::pin(async move { limits::take(db, &bucket, taking).await }))
-            .await
+    fn progress(&self) -> &Progress {
+        &self.bells.progress
+    }
+
+    fn shared_limits(&self) -> Option<&dyn SharedLimits> {
+        Some(self)
     }
 
     fn latency(&self) -> StoreLatency {

@@ -141,7 +141,8 @@ impl PageStore for PostgresStore {
                     db,
                     "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device,
                             audits.network, audits.location, audits.finished_at,
-                            audits.error_code, audits.error_message, reports.report
+                            audits.error_code, audits.error_message, reports.report,
+                            audits.attempt
                      FROM shares JOIN audits ON audits.position = shares.position
                      JOIN reports ON reports.position = shares.position
                      WHERE shares.token = $1",

@@ -4,7 +4,8 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
-use crate::{Forgotten, Retention, StoreError, Timestamp};
+use super::small;
+use crate::{Forgotten, ForgottenAudit, Retention, StoreError, Timestamp};
 
 pub(super) async fn delete(
     db: &Transaction<'_>,
@@ -43,15 +44,13 @@ pub(super) async fn forget(
     at_most: u32,
 ) -> Result<Forgotten, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
-    let now_ns = now.0.saturating_mul(1_000_000);
-    change(db, "DELETE FROM limits WHERE full_at_ns <= $1", &[&now_ns]).await?;
     let mut forgotten = Forgotten::default();
     let mut left = i64::from(at_most);
     if let Some(before) = retention.accepted_before {
         // Another server that forgets at the same time takes others.
         let old = rows(
             db,
-            "SELECT position, audit_id FROM audits WHERE state = 'completed' AND accepted_at < $1
+            "SELECT position, audit_id, attempt FROM audits WHERE state = 'completed' AND accepted_at < $1
              ORDER BY accepted_at, position LIMIT $2 FOR UPDATE SKIP LOCKED",
             &[&before.0, &left],
         )
@@ -69,7 +68,22 @@ pub(super) async fn forget(
         &[&before],
     )
     .await?;
+    forget_limits(db, now).await?;
     Ok(forgotten)
+}
+
+/// Buckets that are full. Last, since who takes from one of them waits until this is committed; and waiting for nobody,
+/// since who takes from many holds some while it waits for others.
+async fn forget_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
+    let now_ns = now.0.saturating_mul(1_000_000);
+    change(
+        db,
+        "DELETE FROM limits WHERE bucket IN (
+             SELECT bucket FROM limits WHERE full_at_ns <= $1 FOR UPDATE SKIP LOCKED)",
+        &[&now_ns],
+    )
+    .await?;
+    Ok(())
 }
 
 async fn remove_all(
@@ -80,7 +94,10 @@ async fn remove_all(
     let mut positions = Vec::new();
     for row in found {
         positions.push(row.try_get(0)?);
-        forgotten.audit_ids.push(row.try_get(1)?);
+        forgotten.audits.push(ForgottenAudit {
+            audit_id: row.try_get(1)?,
+            attempt: small(row, 2)?,
+        });
     }
     remove(db, &positions).await?;
     Ok(i64::try_from(positions.len()).unwrap_or(i64::MAX))
@@ -102,7 +119,7 @@ async fn too_many(
         let account_id: &str = account.try_get(0)?;
         let over = rows(
             db,
-            "SELECT position, audit_id FROM audits
+            "SELECT position, audit_id, attempt FROM audits
              WHERE account_id = $1 AND state = 'completed' AND (accepted_at, number) <= (
                  SELECT accepted_at, number FROM audits WHERE account_id = $1
                  ORDER BY accepted_at DESC, number DESC LIMIT 1 OFFSET $2)

@@ -5,10 +5,12 @@ use deadpool_postgres::Transaction;
 use super::connect::Connections;
 use crate::StoreError;
 
-/// Applied in this order, each once; a file that has been released is never edited.
+/// Applied in this order, each once; a file that has been released is never edited. Servers of the version before go on
+/// while a newer one starts: a migration adds, and takes nothing away that they use.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_everything.sql"),
     include_str!("migrations/0002_agents.sql"),
+    include_str!("migrations/0003_limits_for_many.sql"),
 ];
 
 /// Any number that no other program on the same database takes its advisory lock with.
@@ -79,4 +81,29 @@ async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {
             .await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those after the first, which finds nothing.
+    #[test]
+    fn a_migration_takes_nothing_from_servers_of_the_version_before() {
+        for sql in &MIGRATIONS[1..] {
+            let said: Vec<&str> = sql.lines().filter(|line| !line.starts_with("--")).collect();
+            let said = said.join("\n").to_uppercase();
+            for statement in said.split(';') {
+                for taken in ["DROP ", "RENAME ", " TYPE ", "TRUNCATE ", "DELETE "] {
+                    assert!(!statement.contains(taken), "{statement}");
+                }
+                let adds_to_rows =
+                    statement.contains("ADD COLUMN") && statement.contains("NOT NULL");
+                assert!(
+                    !adds_to_rows || statement.contains("DEFAULT"),
+                    "{statement}"
+                );
+            }
+        }
+    }
 }

@@ -191,7 +191,7 @@ pub(super) fn report(
         .prepare_cached(
             "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
                     audits.location, audits.finished_at, audits.error_code, audits.error_message,
-                    reports.report
+                    reports.report, audits.attempt
              FROM audits JOIN reports ON reports.position = audits.position
              WHERE audits.audit_id = ? AND audits.account_id = ?",
         )?
@@ -203,6 +203,7 @@ pub(super) fn report(
                 created_at: Timestamp(row.get(6)?),
                 error: error(row, 7, 8)?,
                 report: row.get(9)?,
+                attempt: row.get(10)?,
             })
         })
         .optional()?)

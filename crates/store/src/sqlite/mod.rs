@@ -27,8 +27,9 @@ use self::writer::{Wakes, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
     AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
-    KeyRecord, Lease, LedgerEntry, Place, QueueDepth, QueuedAudit, Retention, Seat, Settled, Store,
-    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    KeyRecord, Lease, LedgerEntry, Place, Progress, QueueDepth, QueuedAudit, Retention, Seat,
+    Settled, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// One SQLite file in WAL mode, every commit synced to disk.
@@ -39,6 +40,7 @@ pub struct SqliteStore {
     // Closed before the writer, which as the last to close empties the write-ahead log.
     readers: Readers,
     writer: Writer,
+    progress: Progress,
     running_per_account: Option<u32>,
 }
 
@@ -51,6 +53,7 @@ impl SqliteStore {
         Ok(Self {
             readers: Readers::open(path)?,
             writer: Writer::start(connection)?,
+            progress: Progress::default(),
             running_per_account: None,
         })
     }
@@ -383,6 +386,10 @@ impl Store for SqliteStore {
                 retention::forget(connection, &retention, now, at_most)
             })
             .await
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     fn latency(&self) -> StoreLatency {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Forgotten, Retention, StoreError, Timestamp};
+use crate::{Forgotten, ForgottenAudit, Retention, StoreError, Timestamp};
 
 pub(super) fn delete(
     connection: &Connection,
@@ -51,9 +51,9 @@ pub(super) fn forget(
         too_many(connection, keep, at_most, &mut over)?;
     }
     let mut forgotten = Forgotten::default();
-    for (position, audit_id) in over {
+    for (position, audit_id, attempt) in over {
         remove(connection, position)?;
-        forgotten.audit_ids.push(audit_id);
+        forgotten.audits.push(ForgottenAudit { audit_id, attempt });
     }
     connection
         .prepare_cached(
@@ -64,8 +64,8 @@ pub(super) fn forget(
     Ok(forgotten)
 }
 
-/// A position and its audit's id.
-type Found = (i64, String);
+/// A position, its audit's id, and the attempt that finished it.
+type Found = (i64, String, u32);
 
 /// From the oldest on. Positions follow time closely enough: where a clock was set back, an audit is
 /// forgotten later, never earlier.
@@ -76,15 +76,16 @@ fn too_old(
     over: &mut Vec<Found>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT position, audit_id, state = 'completed', accepted_at FROM audits ORDER BY position",
+        "SELECT position, audit_id, attempt, state = 'completed', accepted_at FROM audits
+         ORDER BY position",
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(3)? >= before.0 || full(over, at_most) {
+        if row.get::<_, i64>(4)? >= before.0 || full(over, at_most) {
             break;
         }
-        if row.get(2)? {
-            over.push((row.get(0)?, row.get(1)?));
+        if row.get(3)? {
+            over.push((row.get(0)?, row.get(1)?, row.get(2)?));
         }
     }
     Ok(())
@@ -121,7 +122,8 @@ fn too_many(
             None => continue,
         };
         let mut statement = connection.prepare_cached(
-            "SELECT position, audit_id, state = 'completed' FROM audits INDEXED BY audits_by_account
+            "SELECT position, audit_id, attempt, state = 'completed'
+             FROM audits INDEXED BY audits_by_account
              WHERE account_id = ? AND (accepted_at, number) < (?, ?)
              ORDER BY accepted_at, number",
         )?;
@@ -130,8 +132,8 @@ fn too_many(
             if full(over, at_most) {
                 return Ok(());
             }
-            let found: Found = (row.get(0)?, row.get(1)?);
-            if row.get(2)? && !over.contains(&found) {
+            let found: Found = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if row.get(3)? && !over.contains(&found) {
                 over.push(found);
             }
         }

@@ -5,6 +5,7 @@ pub mod credits;
 pub mod fairness;
 pub mod keeping;
 pub mod keys;
+pub mod limits;
 pub mod lists;
 pub mod model;
 pub mod operating;
@@ -28,6 +29,9 @@ use plumbline_store::{
 pub trait Backend: Send + Sync {
     /// Each call opens the same data anew, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
+
+    /// Whether several servers may use it at the same time.
+    fn is_shared(&self) -> bool;
 
     /// The same data; no account has more audits running than this.
     async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store>;
