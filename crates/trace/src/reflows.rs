@@ -27,6 +27,8 @@ pub struct ForcedReflow {
     pub thread: Thread,
     pub start_us: f64,
     pub dur_us: f64,
+    /// All such work of its task together.
+    pub task_us: f64,
     pub frame: Option<String>,
     /// Where the script asked for what had to be computed; none where no script is named.
     pub place: Option<CodePlace>,
@@ -49,6 +51,7 @@ struct Reflow<'a> {
     thread: Thread,
     start_us: f64,
     dur_us: f64,
+    task_us: f64,
     args: Option<&'a RawValue>,
 }
 
@@ -83,6 +86,7 @@ impl<'a> ReflowEvents<'a> {
                 thread: event.thread(),
                 start_us: event.ts_us,
                 dur_us: span.1,
+                task_us: 0.0,
                 args: event.args,
             });
         } else if self.open.len() == 1 {
@@ -92,10 +96,13 @@ impl<'a> ReflowEvents<'a> {
 
     fn end_task(&mut self) {
         let total_us: f64 = self.in_task.iter().map(|reflow| reflow.dur_us).sum();
+        let in_task = self.in_task.drain(..);
         if total_us >= WORTH_TELLING_US {
-            self.kept.append(&mut self.in_task);
+            self.kept.extend(in_task.map(|reflow| Reflow {
+                task_us: total_us,
+                ..reflow
+            }));
         }
-        self.in_task.clear();
     }
 
     /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
@@ -188,6 +195,7 @@ impl From<Reflow<'_>> for ForcedReflow {
             thread: reflow.thread,
             start_us: reflow.start_us,
             dur_us: reflow.dur_us,
+            task_us: reflow.task_us,
             frame: frame.map(Cow::into_owned),
             place: stack
                 .into_iter()

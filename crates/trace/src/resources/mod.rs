@@ -48,10 +48,12 @@ pub struct Resource {
     /// Who asked for it, as far as Chromium says: a document, a style sheet, or else the script on top of the
     /// stack. Empty where nobody is named.
     pub initiator_url: String,
-    /// Of every script on the stack that asked, the innermost first.
-    pub stack_urls: Vec<String>,
+    /// All that asked: whoever is named, or else every script on the stack, the innermost first.
+    pub asked_by: Vec<String>,
     /// `parser`, `script`, `preload` …
     pub initiator_kind: String,
+    /// What asked, in Chromium's words: `link`, `img`, `script`, `fetch`, `xmlhttprequest` …
+    pub fetch_kind: String,
     pub failed: bool,
     pub finished: bool,
     pub from_service_worker: bool,

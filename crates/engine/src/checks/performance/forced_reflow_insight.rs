@@ -3,6 +3,7 @@ use plumbline_trace::{CodePlace, ForcedReflow, Trace};
 use super::seconds;
 use crate::checks::{Cell, Details, Findings, Outcome, Row, SourcePlace, Unit, check};
 use crate::facts::{Facts, Missing, TRACE};
+use crate::report::Conditions;
 
 check! {
     /// # What
@@ -12,7 +13,8 @@ check! {
     /// Reading a size or a position after changing the page forces that work at once, often again and again.
     ///
     /// # Scored
-    /// Fails when a task spent 30 ms or more on such work.
+    /// Fails when a task spent 30 ms or more on such work, as long as a processor takes that is not slowed down for the
+    /// device.
     ///
     /// # Fix
     /// Read sizes and positions first, then change the page; put off reading to the next frame
@@ -20,13 +22,16 @@ check! {
     ///
     /// # Source
     /// Lighthouse 13.5, `forced-reflow-insight` (trace_engine, insights/ForcedReflow.js and
-    /// handlers/WarningsHandler.js).
+    /// handlers/WarningsHandler.js). Its load is not slowed down, so neither is what counts as long.
     id: "forced-reflow-insight",
     pass: "No script forces long style or layout work",
     fail: "Scripts force style and layout work",
     needs: [TRACE],
     run: run,
 }
+
+/// Of a task, on a processor that is not slowed down.
+const LONG_US: f64 = 30_000.0;
 
 /// Reflows at one place in the code.
 struct Spot<'t> {
@@ -37,8 +42,10 @@ struct Spot<'t> {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let origin_us = trace.navigation.time_origin_us;
+    let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
     let ours = |reflow: &&ForcedReflow| {
-        reflow.frame.as_ref() == Some(&trace.frames.main_id)
+        reflow.task_us >= LONG_US * slowed_by
+            && reflow.frame.as_ref() == Some(&trace.frames.main_id)
             && origin_us < reflow.start_us + reflow.dur_us
     };
     let reflows: Vec<&ForcedReflow> = trace.reflows.iter().filter(ours).collect();
@@ -115,6 +122,18 @@ mod tests {
     use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn a_slow_device_takes_longer_for_the_same_work() {
+        let forced = |dur_ms| {
+            PageLoad::new()
+                .slowed_by(4.0)
+                .forced_layout(500, dur_ms, "https://a.test/a.js")
+                .judge(CHECK)
+        };
+        assert_eq!(forced(119).verdict, Verdict::Pass);
+        assert_eq!(forced(120).verdict, Verdict::Fail);
+    }
 
     #[test]
     fn thirty_milliseconds_in_a_task_are_too_many() {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::traced::conditions_slowed_by;
 use crate::checks::testing::Visit;
 use crate::checks::{Check, Outcome};
 
@@ -17,6 +18,7 @@ pub(super) struct PageLoad {
     elements: Vec<Value>,
     scripts: Vec<String>,
     candidates: i64,
+    slowed_by: f64,
 }
 
 fn at(ms: i64) -> i64 {
@@ -31,6 +33,7 @@ impl PageLoad {
             elements: Vec::new(),
             scripts: Vec::new(),
             candidates: 0,
+            slowed_by: 1.0,
         };
         page.event(
             "TracingStartedInBrowser",
@@ -258,7 +261,14 @@ impl PageLoad {
         self
     }
 
+    /// The processor was so many times slower than the host's.
+    pub(super) fn slowed_by(mut self, rate: f64) -> Self {
+        self.slowed_by = rate;
+        self
+    }
+
     pub(super) fn judge(self, check: Check) -> Outcome {
+        let conditions = conditions_slowed_by(self.slowed_by);
         let mut visit = Visit::to(PAGE).trace(&Value::Array(self.events));
         for url in &self.scripts {
             visit = visit.requests(url, "Script", "text/javascript");
@@ -267,6 +277,8 @@ impl PageLoad {
             let elements = Value::Array(self.elements).to_string();
             visit = visit.with("trace-elements", &elements);
         }
-        visit.judge(check)
+        visit
+            .with("conditions", &conditions.to_string())
+            .judge(check)
     }
 }

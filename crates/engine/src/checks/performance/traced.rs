@@ -101,13 +101,7 @@ impl Traced {
 
     /// Over a line of 150 ms and 1.6 Mbit/s.
     pub(super) fn judge_on_slow_line(self, check: Check) -> Outcome {
-        let conditions = json!({
-            "device": {"id": "mobile", "name": "", "mode": "mobile"},
-            "network": {"id": "slow", "name": "", "downKbps": 1638.4, "upKbps": 750.0, "rttMs": 150.0},
-            "location": {"id": "here", "name": "", "mode": "agent", "addedRttMs": 0.0},
-            "cpu": {"rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null, "limitedByHost": false,
-                    "contention": null, "visits": 0},
-        });
+        let conditions = conditions_slowed_by(1.0);
         self.visit()
             .with("conditions", &conditions.to_string())
             .judge(check)
@@ -121,6 +115,17 @@ impl Traced {
     pub(super) fn found(self, check: Check) -> Vec<String> {
         rows(&self.judge(check))
     }
+}
+
+/// A line of 150 ms and 1.6 Mbit/s, and a processor so many times slower than the host's.
+pub(super) fn conditions_slowed_by(rate: f64) -> Value {
+    json!({
+        "device": {"id": "mobile", "name": "", "mode": "mobile"},
+        "network": {"id": "slow", "name": "", "downKbps": 1638.4, "upKbps": 750.0, "rttMs": 150.0},
+        "location": {"id": "here", "name": "", "mode": "agent", "addedRttMs": 0.0},
+        "cpu": {"rate": rate, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null, "limitedByHost": false,
+                "contention": null, "visits": 0},
+    })
 }
 
 pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
