@@ -11,8 +11,13 @@ pub const TRACE: &str = "trace";
 
 impl Fact for Trace {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        Trace::read(&facts.bundle.trace)
-            .map_err(|error| Missing(format!("the trace is unreadable: {error}")))
+        let mut trace = Trace::read(&facts.bundle.trace)
+            .map_err(|error| Missing(format!("the trace is unreadable: {error}")))?;
+        if let Ok(log) = facts.get::<ProtocolLog>() {
+            let main_frame = &trace.frames.main_id;
+            trace.resources.add_missed(&log.exchanges, main_frame);
+        }
+        Ok(trace)
     }
 }
 

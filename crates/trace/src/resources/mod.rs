@@ -4,6 +4,7 @@
 //! start from the same figures.
 
 mod events;
+mod missed;
 mod story;
 
 use crate::timing::ResourceTiming;
@@ -16,6 +17,8 @@ pub struct Resource {
     pub id: String,
     pub url: String,
     pub frame: String,
+    /// Who asked for it; none where the trace does not tell.
+    pub process_id: Option<i64>,
     /// When it was first asked for; redirects come after this.
     pub start_us: f64,
     /// When the renderer was told of the end.

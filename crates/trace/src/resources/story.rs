@@ -9,6 +9,7 @@ use crate::timing::ResourceTiming;
 #[derive(Debug, Default)]
 pub(super) struct Story {
     first_us: Option<f64>,
+    process_id: Option<i64>,
     will_send_us: Vec<f64>,
     sent: Vec<(f64, Sent)>,
     response: Option<(f64, Answer)>,
@@ -123,6 +124,7 @@ impl Story {
             "ResourceWillSendRequest" => self.will_send_us.push(at_us),
             "ResourceSendRequest" => {
                 let sent = event.args::<WithData<Sent>>();
+                self.process_id = Some(event.process);
                 self.sent.extend(sent.map(|args| (at_us, args.data)));
             }
             "ResourceReceiveResponse" => latest(&mut self.response, at_us, event),
@@ -194,6 +196,7 @@ impl Story {
         let initial_priority = last.priority;
         Some(Resource {
             id,
+            process_id: self.process_id,
             start_us,
             end_us,
             finish_us,

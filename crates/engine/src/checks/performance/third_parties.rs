@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_entities as entities;
-use plumbline_trace::Trace;
+use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{Facts, Missing, TRACE, loaded};
@@ -15,7 +15,7 @@ check! {
     ///
     /// # Scored
     /// Weighs nothing, judges nothing. Lists organisations that sent something, the longest on the main thread first,
-    /// with their files.
+    /// with their files. What frames of other sites load in processes of their own is left out.
     ///
     /// # Fix
     /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
@@ -75,11 +75,18 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(outcome.with(table.into()))
 }
 
-/// Who sent something, and how long the main thread was busy for them.
+/// Who sent something to the page and the frames in its process, and how long the main thread was busy for them.
 fn parties(trace: &Trace) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
-    for resource in loaded(trace).filter(|resource| resource.transfer_bytes > 0.0) {
+    let is_in_page = |resource: &&Resource| {
+        let mut threads = trace.navigation.main_threads.iter();
+        threads.any(|thread| resource.process_id == Some(thread.process_id))
+    };
+    for resource in loaded(trace)
+        .filter(|resource| resource.transfer_bytes > 0.0)
+        .filter(is_in_page)
+    {
         let name = entities::of_url(&resource.url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();
@@ -129,5 +136,13 @@ mod tests {
             .resource("2.4", "https://unheard.test/c.js", none(), none());
         assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
         assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn what_a_frame_in_another_process_loads_is_its_own_affair() {
+        let traced = Traced::new()
+            .resource("9.1", "https://unheard.test/c.js", json!({}), json!({}))
+            .in_another_process();
+        assert!(traced.found(CHECK).is_empty());
     }
 }

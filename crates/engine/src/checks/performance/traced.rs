@@ -87,6 +87,14 @@ impl Traced {
         self
     }
 
+    /// The last resource is one of a frame that has a process of its own.
+    pub(super) fn in_another_process(mut self) -> Self {
+        for event in self.0.iter_mut().rev().take(3) {
+            event["pid"] = json!(9);
+        }
+        self
+    }
+
     pub(super) fn event(mut self, name: &str, args: Value) -> Self {
         self.0.push(
             json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": 600_000, "pid": 2, "tid": 3,
