@@ -2,7 +2,8 @@
 
 Of a page there must be what Lighthouse gathered (`lighthouse URL -GA=DIR`) and a bundle of ours, which lends the
 evidence that does not come from the trace (scripts, style sheets, images). Throttling is set to `devtools`: Lighthouse
-then takes the times of tasks as they are, as Plumbline does, and the line stays that of its slow 4G.
+then takes the times of tasks as they are, as Plumbline does, and the line stays that of its slow 4G. (A round trip that
+the load never had is then taken off what the server took: `document-latency-insight` of a slow server differs.)
 """
 import gzip, json, os, pathlib, subprocess, tempfile
 
@@ -39,6 +40,12 @@ def described(element):
         "path": node["devtoolsNodePath"], "rect": {key: rect[key] for key in ("left", "top", "width", "height")}}}
 
 
+def main_frame(log):
+    """Of the first document that was asked for."""
+    asked = (message["params"] for message in log if message["method"] == "Network.requestWillBeSent")
+    return next(params["frameId"] for params in asked if params.get("type") == "Document")
+
+
 def bundle_of(gathered, ours, to):
     """Our bundle of the page with Lighthouse's load in it."""
     bundle = json.loads(gzip.decompress(ours.read_bytes()))
@@ -51,8 +58,12 @@ def bundle_of(gathered, ours, to):
             for side in ("width", "height"):
                 event["args"]["data"][side] *= ratio
     bundle["trace"] = json.dumps({"traceEvents": trace["traceEvents"]})
-    bundle["log"] = (gathered / "devtoolslog.json").read_text()
     gathered_by_us = bundle["artifacts"]
+    log = (gathered / "devtoolslog.json").read_text()
+    frames = main_frame(json.loads(bundle["log"])), main_frame(json.loads(log))
+    for script in gathered_by_us.get("scripts", {}).get("gathered", []):
+        script["frame"] = frames[1] if script["frame"] == frames[0] else script["frame"]
+    bundle["log"] = log
     gathered_by_us.pop("scheduler", None)
     elements = {element["nodeId"]: described(element) for element in artifacts["TraceElements"] if "nodeId" in element}
     gathered_by_us["trace-elements"] = {"gathered": list(elements.values())}

@@ -27,8 +27,10 @@ pub struct ForcedReflow {
     pub thread: Thread,
     pub start_us: f64,
     pub dur_us: f64,
-    /// All such work of its task together.
-    pub task_us: f64,
+    /// What the thread itself ran of that; unknown where the platform has no such clock.
+    pub cpu_us: Option<f64>,
+    /// Those of one task share a number.
+    pub task: usize,
     pub frame: Option<String>,
     /// Where the script asked for what had to be computed; none where no script is named.
     pub place: Option<CodePlace>,
@@ -43,6 +45,7 @@ pub(crate) struct ReflowEvents<'a> {
     open: Vec<(f64, f64)>,
     scripts: Vec<(f64, f64)>,
     in_task: Vec<Reflow<'a>>,
+    tasks: usize,
     kept: Vec<Reflow<'a>>,
 }
 
@@ -51,7 +54,8 @@ struct Reflow<'a> {
     thread: Thread,
     start_us: f64,
     dur_us: f64,
-    task_us: f64,
+    cpu_us: Option<f64>,
+    task: usize,
     args: Option<&'a RawValue>,
 }
 
@@ -86,7 +90,8 @@ impl<'a> ReflowEvents<'a> {
                 thread: event.thread(),
                 start_us: event.ts_us,
                 dur_us: span.1,
-                task_us: 0.0,
+                cpu_us: event.thread_dur_us,
+                task: self.tasks,
                 args: event.args,
             });
         } else if self.open.len() == 1 {
@@ -96,13 +101,11 @@ impl<'a> ReflowEvents<'a> {
 
     fn end_task(&mut self) {
         let total_us: f64 = self.in_task.iter().map(|reflow| reflow.dur_us).sum();
-        let in_task = self.in_task.drain(..);
         if total_us >= WORTH_TELLING_US {
-            self.kept.extend(in_task.map(|reflow| Reflow {
-                task_us: total_us,
-                ..reflow
-            }));
+            self.kept.append(&mut self.in_task);
         }
+        self.in_task.clear();
+        self.tasks += 1;
     }
 
     /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
@@ -195,7 +198,8 @@ impl From<Reflow<'_>> for ForcedReflow {
             thread: reflow.thread,
             start_us: reflow.start_us,
             dur_us: reflow.dur_us,
-            task_us: reflow.task_us,
+            cpu_us: reflow.cpu_us,
+            task: reflow.task,
             frame: frame.map(Cow::into_owned),
             place: stack
                 .into_iter()

@@ -4,6 +4,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 
 use super::{Fact, Facts, Missing};
 use crate::evaluate::remembered_conditions;
+use crate::metrics::processor::{self, Processor};
 use crate::report::Conditions;
 
 /// What a check that reads the trace names among its needs.
@@ -25,6 +26,15 @@ impl Fact for ProtocolLog {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         ProtocolLog::read(&facts.bundle.log)
             .map_err(|error| Missing(format!("the protocol log is unreadable: {error}")))
+    }
+}
+
+/// What the page got of its core; nothing where that was not followed.
+impl Fact for Processor {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        let trace = facts.get::<Trace>()?;
+        let samples = facts.read(processor::ARTIFACT);
+        Ok(samples.map_or_else(|_| Self::default(), |samples| Self::of(&samples, &trace)))
     }
 }
 
