@@ -7,6 +7,8 @@ mod events;
 mod missed;
 mod story;
 
+use std::collections::BTreeSet;
+
 use crate::timing::ResourceTiming;
 
 pub(crate) use events::ResourceEvents;
@@ -128,6 +130,8 @@ pub struct Resources {
     pub image_paints: Vec<ImagePaint>,
     pub remote_fonts: Vec<RemoteFont>,
     pub preconnects: Vec<Preconnect>,
+    /// By process, the addresses of whose XMLHttpRequests a script heard something.
+    pub awaited: BTreeSet<(i64, String)>,
 }
 
 impl Resources {

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_entities as entities;
-use plumbline_trace::{Resource, Trace};
+use plumbline_trace::Trace;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{Facts, Missing, TRACE, loaded};
@@ -15,7 +15,8 @@ check! {
     ///
     /// # Scored
     /// Weighs nothing, judges nothing. Lists organisations that sent something, the longest on the main thread first,
-    /// with their files. What frames of other sites load in processes of their own is left out.
+    /// with their files. Whoever a script asked by XMLHttpRequest counts without an answer too; what frames of other
+    /// sites load in processes of their own does not.
     ///
     /// # Fix
     /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
@@ -75,23 +76,27 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(outcome.with(table.into()))
 }
 
-/// Who sent something to the page and the frames in its process, and how long the main thread was busy for them.
+/// Who sent something to the page and the frames in its process, or had a script wait for it, and how long the main thread was busy for them.
 fn parties(trace: &Trace) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
-    let is_in_page = |resource: &&Resource| {
+    let is_of_page = |process_id: i64| {
         let mut threads = trace.navigation.main_threads.iter();
-        threads.any(|thread| resource.process_id == Some(thread.process_id))
+        threads.any(|thread| thread.process_id == process_id)
     };
-    for resource in loaded(trace)
+    let sent = loaded(trace)
         .filter(|resource| resource.transfer_bytes > 0.0)
-        .filter(is_in_page)
-    {
-        let name = entities::of_url(&resource.url).filter(|name| Some(name) != own.as_ref());
+        .filter(|resource| resource.process_id.is_some_and(is_of_page))
+        .map(|resource| (&resource.url, resource.transfer_bytes));
+    let awaited = trace.resources.awaited.iter();
+    let awaited = awaited
+        .filter(|(process_id, _)| is_of_page(*process_id))
+        .map(|(_, url)| (url, 0.0));
+    for (url, bytes) in sent.chain(awaited) {
+        let name = entities::of_url(url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();
-            let sum = party.urls.entry(resource.url.clone()).or_default();
-            sum.0 += resource.transfer_bytes;
+            party.urls.entry(url.clone()).or_default().0 += bytes;
         }
     }
     let mut busy_us: HashMap<&str, f64> = HashMap::new();
@@ -144,5 +149,14 @@ mod tests {
             .resource("9.1", "https://unheard.test/c.js", json!({}), json!({}))
             .in_another_process();
         assert!(traced.found(CHECK).is_empty());
+    }
+
+    #[test]
+    fn who_lets_a_script_wait_is_listed_without_an_answer() {
+        let traced = Traced::new().event(
+            "XHRReadyStateChange",
+            json!({"data": {"url": "https://unheard.test/data", "readyState": 4}}),
+        );
+        assert_eq!(traced.found(CHECK), ["unheard.test"]);
     }
 }
