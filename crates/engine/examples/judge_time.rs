@@ -1,5 +1,6 @@
 //! How long judging takes: each bundle several times, and the one with the longest trace once more
-//! with that trace grown to 50 MB.
+//! with that trace grown to 50 MB. What costs time is timed apart: what it adds when all else has been judged, and which
+//! of its checks takes longest.
 //!
 //!   cargo run --release -p plumbline-engine --example judge_time -- target/agreement/*.bundle
 
@@ -7,6 +8,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use plumbline_bundle::Bundle;
+use plumbline_engine::category::CategoryId;
 use plumbline_engine::facts::Facts;
 use plumbline_engine::metrics::Measured;
 use plumbline_engine::{evaluate, evaluate_with_exhibits, registry, remembered_conditions};
@@ -20,11 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut medians = Vec::new();
     let mut longest: Option<(String, Bundle)> = None;
     println!(
-        "Medians in ms: the whole report; of that, all checks; the report with what pages show."
+        "Medians in ms: the whole report; of that, all checks, and what costs time; the report with what pages show."
     );
     println!(
-        "{:<32}{:>10}{:>10}{:>10}{:>10}",
-        "BUNDLE", "TRACE MB", "REPORT", "CHECKS", "SHOWN"
+        "{:<32}{:>10}{:>10}{:>10}{:>10}{:>10}  LONGEST",
+        "BUNDLE", "TRACE MB", "REPORT", "CHECKS", "COSTS", "SHOWN"
     );
     for path in std::env::args().skip(1) {
         let bundle = Bundle::unpack(&std::fs::read(&path)?)?;
@@ -59,6 +61,9 @@ struct Times {
     report_ms: f64,
     /// Everything that is judged, once the trace and the log are read.
     checks_ms: f64,
+    /// What costs time, once everything else is judged.
+    costs_ms: f64,
+    longest: (&'static str, f64),
     shown_ms: f64,
 }
 
@@ -75,6 +80,21 @@ impl Times {
         Some(Self {
             report_ms: median_ms(|| (), |()| evaluate(bundle, conditions.clone())),
             checks_ms: median_ms(facts, |facts| registry::judge(&facts)),
+            costs_ms: median_ms(
+                || {
+                    let facts = facts();
+                    run(&facts, |category| category != CategoryId::Performance);
+                    facts
+                },
+                |facts| run(&facts, |category| category == CategoryId::Performance),
+            ),
+            longest: {
+                let facts = facts();
+                run(&facts, |category| category != CategoryId::Performance);
+                let took = run(&facts, |category| category == CategoryId::Performance);
+                let longest = took.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+                longest.unwrap_or_default()
+            },
             shown_ms: median_ms(
                 || (),
                 |()| evaluate_with_exhibits(bundle, conditions.clone()),
@@ -87,10 +107,30 @@ impl Times {
         let Self {
             report_ms,
             checks_ms,
+            costs_ms,
+            longest: (longest, longest_ms),
             shown_ms,
         } = self;
-        println!("{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{shown_ms:>10.1}");
+        println!(
+            "{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{costs_ms:>10.1}{shown_ms:>10.1}  \
+             {longest} {longest_ms:.1}"
+        );
     }
+}
+
+/// Runs the checks of some categories; each with the milliseconds that it took.
+fn run(facts: &Facts, is_wanted: impl Fn(CategoryId) -> bool) -> Vec<(&'static str, f64)> {
+    let wanted = registry::categories()
+        .into_iter()
+        .filter(|category| is_wanted(category.id));
+    wanted
+        .flat_map(|category| category.entries)
+        .map(|entry| {
+            let started = Instant::now();
+            drop((entry.check.run)(facts));
+            (entry.check.id, started.elapsed().as_secs_f64() * 1000.0)
+        })
+        .collect()
 }
 
 fn median_ms<P, T>(prepare: impl Fn() -> P, run: impl Fn(P) -> T) -> f64 {

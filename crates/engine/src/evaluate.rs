@@ -7,7 +7,7 @@ use serde_json::value::to_raw_value;
 use crate::category::CategoryId;
 use crate::exhibits::{self, Exhibits};
 use crate::facts::Facts;
-use crate::metrics::processor::{self, Processor};
+use crate::metrics::processor::Processor;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
 use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
@@ -161,7 +161,7 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
     let log = facts
         .get::<ProtocolLog>()
         .map_err(|_| broken("protocol log"))?;
-    let processor = processor(facts.bundle, &trace);
+    let processor = facts.get::<Processor>().unwrap_or_default();
     let traced_tasks = main_tasks(&trace);
     let tasks = processor.on_device(&traced_tasks);
     let mut measured = metrics::measure_tasks(&trace, Some(&log), &tasks);
@@ -201,13 +201,4 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
         },
         measured,
     })
-}
-
-fn processor(bundle: &Bundle, trace: &Trace) -> Processor {
-    let Some(Artifact::Gathered(raw)) = bundle.artifacts.get(processor::ARTIFACT) else {
-        return Processor::default();
-    };
-    serde_json::from_str(raw.get())
-        .map(|samples| Processor::of(&samples, trace))
-        .unwrap_or_default()
 }

@@ -27,6 +27,10 @@ pub struct ForcedReflow {
     pub thread: Thread,
     pub start_us: f64,
     pub dur_us: f64,
+    /// What the thread itself ran of that; unknown where the platform has no such clock.
+    pub cpu_us: Option<f64>,
+    /// Those of one task share a number.
+    pub task: usize,
     pub frame: Option<String>,
     /// Where the script asked for what had to be computed; none where no script is named.
     pub place: Option<CodePlace>,
@@ -41,6 +45,7 @@ pub(crate) struct ReflowEvents<'a> {
     open: Vec<(f64, f64)>,
     scripts: Vec<(f64, f64)>,
     in_task: Vec<Reflow<'a>>,
+    tasks: usize,
     kept: Vec<Reflow<'a>>,
 }
 
@@ -49,6 +54,8 @@ struct Reflow<'a> {
     thread: Thread,
     start_us: f64,
     dur_us: f64,
+    cpu_us: Option<f64>,
+    task: usize,
     args: Option<&'a RawValue>,
 }
 
@@ -83,6 +90,8 @@ impl<'a> ReflowEvents<'a> {
                 thread: event.thread(),
                 start_us: event.ts_us,
                 dur_us: span.1,
+                cpu_us: event.thread_dur_us,
+                task: self.tasks,
                 args: event.args,
             });
         } else if self.open.len() == 1 {
@@ -96,6 +105,7 @@ impl<'a> ReflowEvents<'a> {
             self.kept.append(&mut self.in_task);
         }
         self.in_task.clear();
+        self.tasks += 1;
     }
 
     /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
@@ -188,6 +198,8 @@ impl From<Reflow<'_>> for ForcedReflow {
             thread: reflow.thread,
             start_us: reflow.start_us,
             dur_us: reflow.dur_us,
+            cpu_us: reflow.cpu_us,
+            task: reflow.task,
             frame: frame.map(Cow::into_owned),
             place: stack
                 .into_iter()

@@ -4,6 +4,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 
 use super::{Fact, Facts, Missing};
 use crate::evaluate::remembered_conditions;
+use crate::metrics::processor::{self, Processor};
 use crate::report::Conditions;
 
 /// What a check that reads the trace names among its needs.
@@ -11,8 +12,13 @@ pub const TRACE: &str = "trace";
 
 impl Fact for Trace {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        Trace::read(&facts.bundle.trace)
-            .map_err(|error| Missing(format!("the trace is unreadable: {error}")))
+        let mut trace = Trace::read(&facts.bundle.trace)
+            .map_err(|error| Missing(format!("the trace is unreadable: {error}")))?;
+        if let Ok(log) = facts.get::<ProtocolLog>() {
+            let main_frame = &trace.frames.main_id;
+            trace.resources.add_missed(&log.exchanges, main_frame);
+        }
+        Ok(trace)
     }
 }
 
@@ -20,6 +26,15 @@ impl Fact for ProtocolLog {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         ProtocolLog::read(&facts.bundle.log)
             .map_err(|error| Missing(format!("the protocol log is unreadable: {error}")))
+    }
+}
+
+/// What the page got of its core; nothing where that was not followed.
+impl Fact for Processor {
+    fn find(facts: &Facts) -> Result<Self, Missing> {
+        let trace = facts.get::<Trace>()?;
+        let samples = facts.read(processor::ARTIFACT);
+        Ok(samples.map_or_else(|_| Self::default(), |samples| Self::of(&samples, &trace)))
     }
 }
 

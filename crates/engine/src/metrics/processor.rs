@@ -98,6 +98,11 @@ impl Processor {
         }
     }
 
+    /// Whether a pacer held the page to its speed: the thread's own clock then runs as on the bare host.
+    pub fn is_paced(&self) -> bool {
+        self.rate.is_some()
+    }
+
     /// The part of the time in which the main thread wanted a core and others had it, from 0 to 1;
     /// nothing when it was not sampled in that time.
     pub fn share_lost(&self, from_ms: f64, until_ms: f64) -> Option<f64> {

@@ -1,9 +1,11 @@
 //! Connections as a browser opens them, and how TCP fills them.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
 
-use super::graph::{Graph, Request};
+use super::graph::Graph;
 use super::line::Line;
+use super::request::Request;
 
 const SEGMENT_BYTES: f64 = 1460.0;
 const FIRST_WINDOW_SEGMENTS: f64 = 10.0;
@@ -88,6 +90,11 @@ impl Connection {
         }
     }
 
+    /// Its share of the line.
+    pub(super) fn share(&mut self, bits_per_ms: f64) {
+        self.bits_per_ms = bits_per_ms;
+    }
+
     pub(super) fn went_on(&mut self, progress: &Progress, is_done: bool) {
         self.window_segments = progress.window_segments;
         self.ahead_bytes = progress.ahead_bytes;
@@ -95,85 +102,88 @@ impl Connection {
     }
 }
 
+/// A free connection; the one with the widest window is the greatest, of equal ones the first.
+#[derive(PartialEq)]
+struct Free {
+    window_segments: f64,
+    at: usize,
+}
+
+impl Eq for Free {}
+
+impl Ord for Free {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_window = self.window_segments.total_cmp(&other.window_segments);
+        by_window.then(other.at.cmp(&self.at))
+    }
+}
+
+impl PartialOrd for Free {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 pub(super) struct Pool<'g> {
     pub(super) all: Vec<Connection>,
-    is_busy: Vec<bool>,
-    by_origin: HashMap<&'g str, Vec<usize>>,
-    by_node: HashMap<usize, usize>,
+    /// By the number of the origin.
+    free: Vec<BinaryHeap<Free>>,
+    by_origin: HashMap<&'g str, usize>,
     resolved_ms: HashMap<&'g str, f64>,
     dns_ms: f64,
 }
 
 impl<'g> Pool<'g> {
     pub(super) fn new(graph: &'g Graph, nodes: &[bool], line: &Line) -> Self {
-        let mut of_origin: HashMap<&str, Vec<(&Request, f64)>> = HashMap::new();
+        let mut of_origin: Vec<(&str, Vec<(&Request, f64)>)> = Vec::new();
+        let mut by_origin: HashMap<&str, usize> = HashMap::new();
         for (node, _) in graph.nodes.iter().zip(nodes).filter(|(_, is_in)| **is_in) {
             if let Some(request) = node.request() {
-                let requests = of_origin.entry(&request.origin).or_default();
-                requests.push((request, node.end_us));
+                let origin = *by_origin.entry(&request.origin).or_insert_with(|| {
+                    of_origin.push((&request.origin, Vec::new()));
+                    of_origin.len() - 1
+                });
+                of_origin[origin].1.push((request, node.end_us));
             }
         }
-        let mut pool = Self {
-            all: Vec::new(),
-            is_busy: Vec::new(),
-            by_origin: HashMap::new(),
-            by_node: HashMap::new(),
+        let mut all = Vec::new();
+        let mut free = Vec::new();
+        for (origin, requests) in of_origin {
+            let first = all.len();
+            all.extend(connections(&requests, line, origin));
+            free.push(
+                (first..all.len())
+                    .map(|at| Free {
+                        window_segments: FIRST_WINDOW_SEGMENTS,
+                        at,
+                    })
+                    .collect(),
+            );
+        }
+        Self {
+            all,
+            free,
+            by_origin,
             resolved_ms: HashMap::new(),
             dns_ms: line.rtt_ms * DNS_ROUND_TRIPS,
-        };
-        for (origin, requests) in of_origin {
-            let connections = connections(&requests, line, origin);
-            let first = pool.all.len();
-            pool.all.extend(connections);
-            pool.by_origin
-                .insert(origin, (first..pool.all.len()).collect());
         }
-        pool.is_busy = vec![false; pool.all.len()];
-        pool
+    }
+
+    pub(super) fn origin(&self, request: &Request) -> Option<usize> {
+        self.by_origin.get(request.origin.as_str()).copied()
     }
 
     /// The free connection with the widest window, if there is one.
-    pub(super) fn acquire(&mut self, node: usize, request: &Request) -> bool {
-        let mut best: Option<usize> = None;
-        for at in self
-            .by_origin
-            .get(request.origin.as_str())
-            .into_iter()
-            .flatten()
-        {
-            let is_wider =
-                |best: usize| self.all[*at].window_segments > self.all[best].window_segments;
-            if !self.is_busy[*at] && best.is_none_or(is_wider) {
-                best = Some(*at);
-            }
-        }
-        if let Some(at) = best {
-            self.is_busy[at] = true;
-            self.by_node.insert(node, at);
-        }
-        best.is_some()
+    pub(super) fn acquire(&mut self, origin: usize) -> Option<usize> {
+        Some(self.free[origin].pop()?.at)
     }
 
-    pub(super) fn of_node(&mut self, node: usize) -> Option<&mut Connection> {
-        let at = self.by_node.get(&node)?;
-        self.all.get_mut(*at)
-    }
-
-    pub(super) fn release(&mut self, node: usize) {
-        if let Some(at) = self.by_node.remove(&node) {
-            self.is_busy[at] = false;
-        }
-    }
-
-    pub(super) fn share(&mut self, bits_per_ms: f64) {
-        for (connection, _) in self
-            .all
-            .iter_mut()
-            .zip(&self.is_busy)
-            .filter(|(_, is)| **is)
-        {
-            connection.bits_per_ms = bits_per_ms;
-        }
+    pub(super) fn release(&mut self, origin: usize, at: usize) {
+        let window_segments = self.all[at].window_segments;
+        self.free[origin].push(Free {
+            window_segments,
+            at,
+        });
     }
 
     /// How long until the host's address is known, to who asks at this time.

@@ -80,6 +80,17 @@ impl Line {
         })
     }
 
+    /// Of whose servers nothing is known.
+    #[cfg(test)]
+    pub(super) fn plain(rtt_ms: f64, bits_per_ms: f64) -> Self {
+        Self {
+            rtt_ms,
+            bits_per_ms,
+            more_rtt_ms: HashMap::new(),
+            response_ms: HashMap::new(),
+        }
+    }
+
     pub(super) fn more_rtt_ms(&self, origin: &str) -> f64 {
         self.more_rtt_ms.get(origin).copied().unwrap_or(0.0)
     }

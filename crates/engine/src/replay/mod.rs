@@ -5,10 +5,13 @@
 //! processor and the paints are those of the visit. Rules and constants are those of trace_engine 0.0.65
 //! (models/trace/lantern, LanternComputationData.js).
 
+mod builder;
 mod connections;
 mod graph;
 mod line;
 mod paints;
+mod queue;
+mod request;
 mod simulate;
 
 use std::collections::{HashMap, HashSet};
@@ -42,7 +45,8 @@ struct Stage {
 impl Fact for Graph {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
-        Graph::of(&trace)
+        let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
+        Graph::of(&trace, slowed_by)
             .ok_or_else(|| Missing("the trace holds no request for the document".to_owned()))
     }
 }

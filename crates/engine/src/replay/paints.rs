@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::graph::{Graph, Node, Request};
+use super::graph::{Graph, Node};
+use super::request::Request;
 
 /// For the first contentful paint: what blocks rendering, unless a script asked for it.
 pub(super) fn needed_first(graph: &Graph, paint_us: f64) -> Vec<bool> {

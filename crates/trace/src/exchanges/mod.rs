@@ -57,7 +57,7 @@ pub struct Exchange {
     /// Chromium's own sum over the wire, headers included, once it is known.
     pub wire_bytes: Option<u64>,
     /// Whether the wire's own headers were announced for it.
-    has_wire_headers: bool,
+    pub(crate) has_wire_headers: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! What the trace tells of resources, kept until the trace has ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
@@ -14,6 +14,7 @@ pub(crate) struct ResourceEvents {
     image_paints: Vec<ImagePaint>,
     remote_fonts: Vec<RemoteFont>,
     preconnects: Vec<Preconnect>,
+    awaited: BTreeSet<(i64, String)>,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +62,11 @@ struct Connecting {
     node_id: Option<i64>,
 }
 
+#[derive(Deserialize)]
+struct Awaited {
+    url: String,
+}
+
 impl ResourceEvents {
     pub(crate) fn see(&mut self, event: &Event) {
         match event.name.as_ref() {
@@ -81,6 +87,11 @@ impl ResourceEvents {
                         url: args.url,
                         display: args.display,
                     });
+                }
+            }
+            "XHRReadyStateChange" | "XHRLoad" => {
+                if let Some(args) = event.args::<WithData<Awaited>>() {
+                    self.awaited.insert((event.process, args.data.url));
                 }
             }
             "LinkPreconnect" => {
@@ -139,6 +150,7 @@ impl ResourceEvents {
             image_paints: self.image_paints,
             remote_fonts: self.remote_fonts,
             preconnects: self.preconnects,
+            awaited: self.awaited,
         };
         let by_time = |a: &f64, b: &f64| a.total_cmp(b);
         resources

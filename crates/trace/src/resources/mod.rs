@@ -4,7 +4,10 @@
 //! start from the same figures.
 
 mod events;
+mod missed;
 mod story;
+
+use std::collections::BTreeSet;
 
 use crate::timing::ResourceTiming;
 
@@ -16,6 +19,8 @@ pub struct Resource {
     pub id: String,
     pub url: String,
     pub frame: String,
+    /// Who asked for it; none where the trace does not tell.
+    pub process_id: Option<i64>,
     /// When it was first asked for; redirects come after this.
     pub start_us: f64,
     /// When the renderer was told of the end.
@@ -48,10 +53,12 @@ pub struct Resource {
     /// Who asked for it, as far as Chromium says: a document, a style sheet, or else the script on top of the
     /// stack. Empty where nobody is named.
     pub initiator_url: String,
-    /// Of every script on the stack that asked, the innermost first.
-    pub stack_urls: Vec<String>,
+    /// All that asked: whoever is named, or else every script on the stack, the innermost first.
+    pub asked_by: Vec<String>,
     /// `parser`, `script`, `preload` …
     pub initiator_kind: String,
+    /// What asked, in Chromium's words: `link`, `img`, `script`, `fetch`, `xmlhttprequest` …
+    pub fetch_kind: String,
     pub failed: bool,
     pub finished: bool,
     pub from_service_worker: bool,
@@ -123,6 +130,8 @@ pub struct Resources {
     pub image_paints: Vec<ImagePaint>,
     pub remote_fonts: Vec<RemoteFont>,
     pub preconnects: Vec<Preconnect>,
+    /// By process, the addresses of whose XMLHttpRequests a script heard something.
+    pub awaited: BTreeSet<(i64, String)>,
 }
 
 impl Resources {

@@ -9,6 +9,7 @@ use crate::timing::ResourceTiming;
 #[derive(Debug, Default)]
 pub(super) struct Story {
     first_us: Option<f64>,
+    process_id: Option<i64>,
     will_send_us: Vec<f64>,
     sent: Vec<(f64, Sent)>,
     response: Option<(f64, Answer)>,
@@ -37,11 +38,14 @@ struct Sent {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Initiator {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]
     url: String,
+    #[serde(default)]
+    fetch_type: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +124,7 @@ impl Story {
             "ResourceWillSendRequest" => self.will_send_us.push(at_us),
             "ResourceSendRequest" => {
                 let sent = event.args::<WithData<Sent>>();
+                self.process_id = Some(event.process);
                 self.sent.extend(sent.map(|args| (at_us, args.data)));
             }
             "ResourceReceiveResponse" => latest(&mut self.response, at_us, event),
@@ -178,16 +183,20 @@ impl Story {
         let named = initiator
             .map(|who| who.url.clone())
             .filter(|url| !url.is_empty());
-        let mut stack_urls: Vec<String> = Vec::new();
         let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
-        for frame in last.stack_trace {
-            if !frame.url.is_empty() && !stack_urls.contains(&frame.url) {
-                stack_urls.push(frame.url);
+        let is_script = initiator.is_some_and(|who| who.kind == "script");
+        let mut asked_by: Vec<String> = named.iter().cloned().collect();
+        if asked_by.is_empty() && is_script {
+            for frame in last.stack_trace {
+                if !frame.url.is_empty() && !asked_by.contains(&frame.url) {
+                    asked_by.push(frame.url);
+                }
             }
         }
         let initial_priority = last.priority;
         Some(Resource {
             id,
+            process_id: self.process_id,
             start_us,
             end_us,
             finish_us,
@@ -216,7 +225,8 @@ impl Story {
                 .unwrap_or_else(|| "non_blocking".to_owned()),
             is_link_preload: last.is_link_preload,
             initiator_kind: initiator.map_or_else(String::new, |who| who.kind.clone()),
-            stack_urls,
+            fetch_kind: initiator.map_or_else(String::new, |who| who.fetch_type.clone()),
+            asked_by,
             initiator_url: named.or(on_stack).unwrap_or_default(),
             url: last.url,
             frame: last.frame,

@@ -1,8 +1,12 @@
+use std::collections::{HashMap, HashSet};
+
 use plumbline_trace::{CodePlace, ForcedReflow, Trace};
 
 use super::seconds;
 use crate::checks::{Cell, Details, Findings, Outcome, Row, SourcePlace, Unit, check};
 use crate::facts::{Facts, Missing, TRACE};
+use crate::metrics::processor::Processor;
+use crate::report::Conditions;
 
 check! {
     /// # What
@@ -12,7 +16,8 @@ check! {
     /// Reading a size or a position after changing the page forces that work at once, often again and again.
     ///
     /// # Scored
-    /// Fails when a task spent 30 ms or more on such work.
+    /// Fails when a task spent 30 ms or more on such work, as long as a processor takes that is not slowed down for the
+    /// device.
     ///
     /// # Fix
     /// Read sizes and positions first, then change the page; put off reading to the next frame
@@ -20,13 +25,16 @@ check! {
     ///
     /// # Source
     /// Lighthouse 13.5, `forced-reflow-insight` (trace_engine, insights/ForcedReflow.js and
-    /// handlers/WarningsHandler.js).
+    /// handlers/WarningsHandler.js). Its load is not slowed down, so neither is what counts as long.
     id: "forced-reflow-insight",
     pass: "No script forces long style or layout work",
     fail: "Scripts force style and layout work",
     needs: [TRACE],
     run: run,
 }
+
+/// Of a task, on a processor that is not slowed down.
+const LONG_US: f64 = 30_000.0;
 
 /// Reflows at one place in the code.
 struct Spot<'t> {
@@ -37,8 +45,10 @@ struct Spot<'t> {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let origin_us = trace.navigation.time_origin_us;
+    let long = long_tasks(facts, &trace.reflows);
     let ours = |reflow: &&ForcedReflow| {
-        reflow.frame.as_ref() == Some(&trace.frames.main_id)
+        long.contains(&reflow.task)
+            && reflow.frame.as_ref() == Some(&trace.frames.main_id)
             && origin_us < reflow.start_us + reflow.dur_us
     };
     let reflows: Vec<&ForcedReflow> = trace.reflows.iter().filter(ours).collect();
@@ -68,6 +78,20 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         seconds(total_ms)
     ))
     .with(details))
+}
+
+/// The tasks whose reflows take long together, on a processor that is not slowed down: by the thread's own clock where a
+/// pacer held the page back, else by what it was slowed down by.
+fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
+    let is_paced = facts.get::<Processor>().is_ok_and(|of| of.is_paced());
+    let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
+    let mut work_us: HashMap<usize, f64> = HashMap::new();
+    for reflow in reflows {
+        let cpu_us = reflow.cpu_us.filter(|_| is_paced);
+        *work_us.entry(reflow.task).or_default() += cpu_us.unwrap_or(reflow.dur_us / slowed_by);
+    }
+    let long = work_us.into_iter().filter(|(_, us)| *us >= LONG_US);
+    long.map(|(task, _)| task).collect()
 }
 
 /// Summed up by place, in the order in which the places were met.
@@ -115,6 +139,31 @@ mod tests {
     use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
+
+    #[test]
+    fn a_slow_device_takes_longer_for_the_same_work() {
+        let forced = |dur_ms| {
+            PageLoad::new()
+                .slowed_by(4.0)
+                .forced_layout(500, dur_ms, "https://a.test/a.js")
+                .judge(CHECK)
+        };
+        assert_eq!(forced(119).verdict, Verdict::Pass);
+        assert_eq!(forced(120).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn what_a_pacer_or_a_neighbour_took_of_the_core_is_not_work() {
+        let forced = |cpu_ms| {
+            PageLoad::new()
+                .slowed_by(4.0)
+                .paced()
+                .forced_layout_of(500, 400, cpu_ms, "https://a.test/a.js")
+                .judge(CHECK)
+        };
+        assert_eq!(forced(29).verdict, Verdict::Pass);
+        assert_eq!(forced(30).verdict, Verdict::Fail);
+    }
 
     #[test]
     fn thirty_milliseconds_in_a_task_are_too_many() {

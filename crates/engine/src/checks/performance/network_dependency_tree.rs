@@ -180,6 +180,7 @@ fn is_important(trace: &Trace, resource: &Resource) -> bool {
         || is_frame
         || resource.mime_type.starts_with("image/")
         || resource.initiator_url.is_empty()
+        || !resource.url.starts_with("http")
     {
         return false;
     }

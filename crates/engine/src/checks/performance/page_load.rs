@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::traced::conditions_slowed_by;
 use crate::checks::testing::Visit;
 use crate::checks::{Check, Outcome};
 
@@ -17,6 +18,8 @@ pub(super) struct PageLoad {
     elements: Vec<Value>,
     scripts: Vec<String>,
     candidates: i64,
+    slowed_by: f64,
+    is_paced: bool,
 }
 
 fn at(ms: i64) -> i64 {
@@ -31,6 +34,8 @@ impl PageLoad {
             elements: Vec::new(),
             scripts: Vec::new(),
             candidates: 0,
+            slowed_by: 1.0,
+            is_paced: false,
         };
         page.event(
             "TracingStartedInBrowser",
@@ -180,13 +185,19 @@ impl PageLoad {
 
     /// A script that forces one layout, and a task after it.
     pub(super) fn forced_layout(self, ms: i64, dur_ms: i64, script: &str) -> Self {
+        self.forced_layout_of(ms, dur_ms, dur_ms, script)
+    }
+
+    /// The same where the thread ran only so long of it.
+    pub(super) fn forced_layout_of(self, ms: i64, dur_ms: i64, cpu_ms: i64, script: &str) -> Self {
         let stack = json!([{"url": script, "scriptId": "1", "functionName": "read", "lineNumber": 3,
             "columnNumber": 5}]);
         let args = json!({"beginData": {"frame": "F", "dirtyObjects": 1, "stackTrace": stack}});
         let call = json!({"data": {"frame": "F", "url": script, "scriptId": "1",
             "functionName": "start", "lineNumber": 1, "columnNumber": 1}});
         self.span("FunctionCall", ms, dur_ms + 10, call)
-            .span("Layout", ms + 1, dur_ms, args)
+            .and(json!({"name": "Layout", "cat": "devtools.timeline", "ph": "X", "ts": at(ms + 1),
+                "dur": dur_ms * 1000, "tdur": cpu_ms * 1000, "pid": PROCESS, "tid": THREAD, "args": args}))
             .span("RunTask", ms + dur_ms + 100, 1, json!({}))
     }
 
@@ -258,7 +269,20 @@ impl PageLoad {
         self
     }
 
+    /// The processor was so many times slower than the host's.
+    pub(super) fn slowed_by(mut self, rate: f64) -> Self {
+        self.slowed_by = rate;
+        self
+    }
+
+    /// And a pacer of ours made it so.
+    pub(super) fn paced(mut self) -> Self {
+        self.is_paced = true;
+        self
+    }
+
     pub(super) fn judge(self, check: Check) -> Outcome {
+        let conditions = conditions_slowed_by(self.slowed_by);
         let mut visit = Visit::to(PAGE).trace(&Value::Array(self.events));
         for url in &self.scripts {
             visit = visit.requests(url, "Script", "text/javascript");
@@ -267,6 +291,12 @@ impl PageLoad {
             let elements = Value::Array(self.elements).to_string();
             visit = visit.with("trace-elements", &elements);
         }
-        visit.judge(check)
+        if self.is_paced {
+            let samples = json!({"rate": self.slowed_by, "threads": []});
+            visit = visit.with("scheduler", &samples.to_string());
+        }
+        visit
+            .with("conditions", &conditions.to_string())
+            .judge(check)
     }
 }

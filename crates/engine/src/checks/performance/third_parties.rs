@@ -15,7 +15,8 @@ check! {
     ///
     /// # Scored
     /// Weighs nothing, judges nothing. Lists organisations that sent something, the longest on the main thread first,
-    /// with their files.
+    /// with their files. Whoever a script asked by XMLHttpRequest counts without an answer too; what frames of other
+    /// sites load in processes of their own does not.
     ///
     /// # Fix
     /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
@@ -75,16 +76,27 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(outcome.with(table.into()))
 }
 
-/// Who sent something, and how long the main thread was busy for them.
+/// Who sent something to the page and the frames in its process, or had a script wait for it, and how long the main thread was busy for them.
 fn parties(trace: &Trace) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
-    for resource in loaded(trace).filter(|resource| resource.transfer_bytes > 0.0) {
-        let name = entities::of_url(&resource.url).filter(|name| Some(name) != own.as_ref());
+    let is_of_page = |process_id: i64| {
+        let mut threads = trace.navigation.main_threads.iter();
+        threads.any(|thread| thread.process_id == process_id)
+    };
+    let sent = loaded(trace)
+        .filter(|resource| resource.transfer_bytes > 0.0)
+        .filter(|resource| resource.process_id.is_some_and(is_of_page))
+        .map(|resource| (&resource.url, resource.transfer_bytes));
+    let awaited = trace.resources.awaited.iter();
+    let awaited = awaited
+        .filter(|(process_id, _)| is_of_page(*process_id))
+        .map(|(_, url)| (url, 0.0));
+    for (url, bytes) in sent.chain(awaited) {
+        let name = entities::of_url(url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();
-            let sum = party.urls.entry(resource.url.clone()).or_default();
-            sum.0 += resource.transfer_bytes;
+            party.urls.entry(url.clone()).or_default().0 += bytes;
         }
     }
     let mut busy_us: HashMap<&str, f64> = HashMap::new();
@@ -129,5 +141,22 @@ mod tests {
             .resource("2.4", "https://unheard.test/c.js", none(), none());
         assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
         assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn what_a_frame_in_another_process_loads_is_its_own_affair() {
+        let traced = Traced::new()
+            .resource("9.1", "https://unheard.test/c.js", json!({}), json!({}))
+            .in_another_process();
+        assert!(traced.found(CHECK).is_empty());
+    }
+
+    #[test]
+    fn who_lets_a_script_wait_is_listed_without_an_answer() {
+        let traced = Traced::new().event(
+            "XHRReadyStateChange",
+            json!({"data": {"url": "https://unheard.test/data", "readyState": 4}}),
+        );
+        assert_eq!(traced.found(CHECK), ["unheard.test"]);
     }
 }

@@ -87,6 +87,14 @@ impl Traced {
         self
     }
 
+    /// The last resource is one of a frame that has a process of its own.
+    pub(super) fn in_another_process(mut self) -> Self {
+        for event in self.0.iter_mut().rev().take(3) {
+            event["pid"] = json!(9);
+        }
+        self
+    }
+
     pub(super) fn event(mut self, name: &str, args: Value) -> Self {
         self.0.push(
             json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": 600_000, "pid": 2, "tid": 3,
@@ -101,13 +109,7 @@ impl Traced {
 
     /// Over a line of 150 ms and 1.6 Mbit/s.
     pub(super) fn judge_on_slow_line(self, check: Check) -> Outcome {
-        let conditions = json!({
-            "device": {"id": "mobile", "name": "", "mode": "mobile"},
-            "network": {"id": "slow", "name": "", "downKbps": 1638.4, "upKbps": 750.0, "rttMs": 150.0},
-            "location": {"id": "here", "name": "", "mode": "agent", "addedRttMs": 0.0},
-            "cpu": {"rate": 1.0, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null, "limitedByHost": false,
-                    "contention": null, "visits": 0},
-        });
+        let conditions = conditions_slowed_by(1.0);
         self.visit()
             .with("conditions", &conditions.to_string())
             .judge(check)
@@ -121,6 +123,17 @@ impl Traced {
     pub(super) fn found(self, check: Check) -> Vec<String> {
         rows(&self.judge(check))
     }
+}
+
+/// A line of 150 ms and 1.6 Mbit/s, and a processor so many times slower than the host's.
+pub(super) fn conditions_slowed_by(rate: f64) -> Value {
+    json!({
+        "device": {"id": "mobile", "name": "", "mode": "mobile"},
+        "network": {"id": "slow", "name": "", "downKbps": 1638.4, "upKbps": 750.0, "rttMs": 150.0},
+        "location": {"id": "here", "name": "", "mode": "agent", "addedRttMs": 0.0},
+        "cpu": {"rate": rate, "deviceIndex": null, "hostIndex": null, "hostIndexAfter": null, "limitedByHost": false,
+                "contention": null, "visits": 0},
+    })
 }
 
 pub(super) fn rows(outcome: &Outcome) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! The shape that four checks share: files, how large they are, and how much of that is wasted.
 
+use std::collections::HashMap;
+
 use plumbline_trace::Trace;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, count};
@@ -58,12 +60,13 @@ fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
     let Ok(trace) = facts.get::<Trace>() else {
         return Savings::default();
     };
+    let mut ids: HashMap<&str, &str> = HashMap::new();
+    for resource in loaded(&trace) {
+        ids.entry(&resource.url).or_insert(&resource.id);
+    }
     let by_id: Vec<(&str, f64)> = found
         .iter()
-        .filter_map(|wasting| {
-            let resource = loaded(&trace).find(|resource| resource.url == wasting.name)?;
-            Some((resource.id.as_str(), wasting.wasted_bytes))
-        })
+        .filter_map(|wasting| Some((*ids.get(wasting.name.as_str())?, wasting.wasted_bytes)))
         .collect();
     time_saved_in_steps(facts, &by_id, STEP_MS)
 }

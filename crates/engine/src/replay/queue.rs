@@ -1,0 +1,172 @@
+//! Who waits to begin, in the order in which they want to.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+
+use super::graph::{Graph, Kind, Node};
+
+/// The least begins first; of equal ones who has waited longest.
+#[derive(Debug, PartialEq)]
+pub(super) struct Waiting {
+    position_us: f64,
+    since: usize,
+    pub(super) node: usize,
+}
+
+impl Eq for Waiting {}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_position = self.position_us.total_cmp(&other.position_us);
+        by_position.then(self.since.cmp(&other.since))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+type Heap = BinaryHeap<Reverse<Waiting>>;
+
+/// What can begin now, by what each needs to do so.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) for_task: bool,
+    pub(super) for_request: bool,
+}
+
+/// Each kind apart, so that nobody is asked again and again who cannot begin.
+#[derive(Default)]
+pub(super) struct Queue {
+    tasks: Heap,
+    local: Heap,
+    requests: Heap,
+    /// Requests that found no free connection to their origin, by its number.
+    parked: HashMap<usize, Heap>,
+    arrived: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, graph: &Graph, node: usize) {
+        self.arrived += 1;
+        let waiting = Reverse(Waiting {
+            position_us: position_us(&graph.nodes[node]),
+            since: self.arrived,
+            node,
+        });
+        match &graph.nodes[node].kind {
+            Kind::Task(_) => self.tasks.push(waiting),
+            Kind::Request(request) if request.is_local => self.local.push(waiting),
+            Kind::Request(_) => self.requests.push(waiting),
+        }
+    }
+
+    /// The first of those that have room. What needs no connection always has.
+    pub(super) fn pop(&mut self, room: Room) -> Option<Waiting> {
+        let heaps = [
+            (&mut self.tasks, room.for_task),
+            (&mut self.local, true),
+            (&mut self.requests, room.for_request),
+        ];
+        let open = heaps.into_iter().filter(|(_, has_room)| *has_room);
+        // A heap's greatest is the first to begin.
+        let (heap, _) = open
+            .filter(|(heap, _)| !heap.is_empty())
+            .max_by(|(a, _), (b, _)| a.peek().cmp(&b.peek()))?;
+        heap.pop().map(|Reverse(waiting)| waiting)
+    }
+
+    /// Its origin has no free connection: it comes back when there is one.
+    pub(super) fn park(&mut self, waiting: Waiting, origin: usize) {
+        let parked = self.parked.entry(origin).or_default();
+        parked.push(Reverse(waiting));
+    }
+
+    pub(super) fn connection_is_free(&mut self, origin: usize) {
+        if let Some(first) = self.parked.get_mut(&origin).and_then(Heap::pop) {
+            self.requests.push(first);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let is_empty = |heap: &Heap| heap.is_empty();
+        [&self.tasks, &self.local, &self.requests]
+            .into_iter()
+            .chain(self.parked.values())
+            .all(is_empty)
+    }
+}
+
+/// When a node wants to begin: as it did, the less urgent later.
+fn position_us(node: &Node) -> f64 {
+    let late_s = match &node.kind {
+        Kind::Task(_) => 0.0,
+        Kind::Request(request) => match request.priority.as_str() {
+            "High" => 0.25,
+            "Medium" => 0.5,
+            "Low" => 1.0,
+            "VeryLow" => 2.0,
+            _ => 0.0,
+        },
+    };
+    node.start_us + late_s * 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulate::tests::star;
+    use super::*;
+
+    const ROOM: Room = Room {
+        for_task: true,
+        for_request: true,
+    };
+
+    #[test]
+    fn the_less_urgent_begin_later_and_equals_as_they_came() {
+        let graph = star(&["Low", "High", "VeryHigh", "High"], 1);
+        let mut queue = Queue::default();
+        for node in 1..graph.nodes.len() {
+            queue.push(&graph, node);
+        }
+        let order: Vec<usize> =
+            std::iter::from_fn(|| queue.pop(ROOM).map(|waiting| waiting.node)).collect();
+        assert_eq!(order, [3, 2, 4, 1]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn who_finds_no_connection_keeps_its_place() {
+        let graph = star(&["High", "High", "High"], 1);
+        let mut queue = Queue::default();
+        for node in 1..graph.nodes.len() {
+            queue.push(&graph, node);
+        }
+        for _ in 0..2 {
+            let first = queue.pop(ROOM).unwrap();
+            assert_eq!(first.node, 1);
+            queue.park(first, 0);
+            assert!(!queue.is_empty());
+            queue.connection_is_free(0);
+        }
+    }
+
+    #[test]
+    fn without_room_only_what_needs_no_connection_begins() {
+        let mut graph = star(&["High", "High"], 1);
+        if let Kind::Request(request) = &mut graph.nodes[2].kind {
+            request.is_local = true;
+        }
+        let mut queue = Queue::default();
+        queue.push(&graph, 1);
+        queue.push(&graph, 2);
+        let none = Room {
+            for_task: false,
+            for_request: false,
+        };
+        assert_eq!(queue.pop(none).map(|waiting| waiting.node), Some(2));
+        assert!(queue.pop(none).is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! A frame of another site has a process of its own, and Chromium begins to trace it a moment after the frame has begun:
+//! what was asked for first is then in the protocol's messages only.
+
+use std::collections::HashSet;
+
+use super::{Redirect, Resource, Resources};
+use crate::exchanges::{Answer, Exchange};
+
+impl Resources {
+    /// Adds what frames asked for and the trace does not know, as far as it was answered.
+    pub fn add_missed(&mut self, exchanges: &[Exchange], main_frame: &str) {
+        let known: HashSet<&str> = self.all.iter().map(|known| known.id.as_str()).collect();
+        let is_missed = |exchange: &Exchange| {
+            let is_of_frame = exchange.target_type == "iframe"
+                || (exchange.asked_type.as_deref() == Some("Document")
+                    && exchange.frame.as_deref() != Some(main_frame));
+            is_of_frame
+                && exchange.frame.is_some()
+                && exchange.url.starts_with("http")
+                && exchange.redirected_to.is_none()
+                && !known.contains(exchange.id.as_str())
+        };
+        let missed: Vec<Resource> = exchanges
+            .iter()
+            .filter(|exchange| is_missed(exchange))
+            .filter_map(|last| resource(last, exchanges))
+            .collect();
+        if !missed.is_empty() {
+            self.all.extend(missed);
+            let by_start = |a: &Resource, b: &Resource| a.start_us.total_cmp(&b.start_us);
+            self.all.sort_by(by_start);
+        }
+    }
+}
+
+fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
+    let answer = last.answer.as_ref()?;
+    let chain: Vec<&Exchange> = exchanges.iter().filter(|of| of.id == last.id).collect();
+    let start_us = chain.first()?.sent_s * 1e6;
+    let (sent_us, end_us) = (last.sent_s * 1e6, last.end_s? * 1e6);
+    let transfer_bytes = last.transfer_bytes() as f64;
+    let kind = last.resource_type().unwrap_or("Other");
+    let initiator_url = last.initiator_url.clone().unwrap_or_default();
+    let redirects = chain.windows(2).map(|pair| Redirect {
+        url: pair[0].url.clone(),
+        start_us: pair[0].sent_s * 1e6,
+        dur_us: (pair[1].sent_s - pair[0].sent_s) * 1e6,
+    });
+    Some(Resource {
+        id: last.id.clone(),
+        url: last.url.clone(),
+        frame: last.frame.clone().unwrap_or_default(),
+        start_us,
+        end_us,
+        finish_us: end_us,
+        send_start_us: answer.timing.map_or(sent_us, |timing| {
+            timing.request_time_s * 1e6 + timing.send_start_ms * 1e3
+        }),
+        redirection_us: sent_us - start_us,
+        redirects: redirects.collect(),
+        timing: answer.timing.filter(|_| !last.from_memory),
+        transfer_bytes,
+        decoded_bytes: last.resource_bytes as f64,
+        // The trace has no word for data.
+        resource_type: match kind {
+            "XHR" | "Fetch" => "Other".to_owned(),
+            kind => kind.to_owned(),
+        },
+        fetch_kind: match kind {
+            "XHR" => "xmlhttprequest".to_owned(),
+            "Fetch" => "fetch".to_owned(),
+            _ => String::new(),
+        },
+        priority: last.priority.clone(),
+        initial_priority: last.initial_priority.clone(),
+        fetch_priority_hint: "auto".to_owned(),
+        render_blocking: "non_blocking".to_owned(),
+        asked_by: Some(initiator_url.clone())
+            .filter(|url| !url.is_empty())
+            .into_iter()
+            .collect(),
+        initiator_url,
+        failed: last.failure.is_some(),
+        finished: true,
+        is_memory_cached: last.from_memory,
+        ..answered(answer, transfer_bytes)
+    })
+}
+
+fn answered(answer: &Answer, transfer_bytes: f64) -> Resource {
+    Resource {
+        status: answer.status.unwrap_or_default(),
+        mime_type: answer.mime_type.clone(),
+        protocol: answer.protocol.clone(),
+        headers: Some(answer.headers.clone()),
+        from_service_worker: answer.from_service_worker,
+        is_disk_cached: answer.from_disk && !answer.from_service_worker && transfer_bytes == 0.0,
+        connection_id: answer.connection_id.map(|id| id as f64),
+        ..Resource::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(id: &str, target_type: &str) -> Exchange {
+        Exchange {
+            id: id.to_owned(),
+            url: format!("http://frame.test/{id}.css"),
+            frame: Some("B".to_owned()),
+            target_type: target_type.to_owned(),
+            asked_type: Some("Stylesheet".to_owned()),
+            sent_s: 2.0,
+            end_s: Some(2.5),
+            wire_bytes: Some(700),
+            resource_bytes: 500,
+            answer: Some(Answer {
+                status: Some(200),
+                mime_type: "text/css".to_owned(),
+                ..Answer::default()
+            }),
+            ..Exchange::default()
+        }
+    }
+
+    fn added(exchanges: &[Exchange]) -> Vec<Resource> {
+        let known = Resource {
+            id: "1".to_owned(),
+            start_us: 3e6,
+            ..Resource::default()
+        };
+        let mut resources = Resources {
+            all: vec![known],
+            ..Resources::default()
+        };
+        resources.add_missed(exchanges, "A");
+        resources.all
+    }
+
+    #[test]
+    fn what_a_frame_of_another_site_asked_for_is_added_in_its_place() {
+        let all = added(&[exchange("1", "iframe"), exchange("2", "iframe")]);
+        let ids: Vec<&str> = all.iter().map(|resource| resource.id.as_str()).collect();
+        assert_eq!(ids, ["2", "1"]);
+        let missed = &all[0];
+        assert_eq!((missed.start_us, missed.end_us), (2e6, 2.5e6));
+        assert_eq!(
+            (missed.transfer_bytes, missed.decoded_bytes),
+            (700.0, 500.0)
+        );
+        assert_eq!(missed.resource_type, "Stylesheet");
+    }
+
+    #[test]
+    fn what_the_trace_leaves_out_by_itself_stays_out() {
+        let unanswered = Exchange {
+            answer: None,
+            ..exchange("2", "iframe")
+        };
+        let on_its_way = Exchange {
+            end_s: None,
+            ..exchange("3", "iframe")
+        };
+        let inline = Exchange {
+            url: "data:text/css,".to_owned(),
+            ..exchange("4", "iframe")
+        };
+        let others = [exchange("5", "page"), exchange("6", "worker")];
+        let mut all = vec![unanswered, on_its_way, inline];
+        all.extend(others);
+        assert_eq!(added(&all).len(), 1);
+    }
+
+    #[test]
+    fn a_frames_document_is_announced_by_the_page_around_it() {
+        let document = |frame: &str| Exchange {
+            asked_type: Some("Document".to_owned()),
+            frame: Some(frame.to_owned()),
+            ..exchange("7", "page")
+        };
+        assert_eq!(added(&[document("B")]).len(), 2);
+        assert_eq!(added(&[document("A")]).len(), 1);
+    }
+
+    #[test]
+    fn a_chain_of_redirects_is_one_resource() {
+        let first = Exchange {
+            url: "http://frame.test/old".to_owned(),
+            sent_s: 1.0,
+            redirected_to: Some(1),
+            ..exchange("8", "iframe")
+        };
+        let all = added(&[first, exchange("8", "iframe")]);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].redirects[0].url, "http://frame.test/old");
+        assert_eq!(all[0].redirection_us, 1e6);
+    }
+}
