@@ -9,40 +9,10 @@ use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms, tick};
 use super::pictures::{PictureId, Source};
 
-/// The final picture, for crops: its address and its size in the pixels that elements are measured in.
-pub(super) struct Shot {
-    pub(super) src: String,
-    pub(super) css_width: f64,
-    pub(super) css_height: f64,
-}
-
 pub(super) struct Still {
     pub(super) src: String,
     pub(super) width: u32,
     pub(super) height: u32,
-}
-
-pub(super) fn shot(exhibits: &Exhibits, source: &Source) -> Option<(Shot, Still)> {
-    let picture = exhibits.screenshot.as_ref()?;
-    let src = source.of(PictureId::Final, picture);
-    if picture.width_px == 0 || picture.height_px == 0 {
-        return None;
-    }
-    let css_width = match exhibits.screenshot_css_width {
-        width if width > 0.0 => width,
-        _ => f64::from(picture.width_px),
-    };
-    let shot = Shot {
-        src: src.clone(),
-        css_width,
-        css_height: css_width * f64::from(picture.height_px) / f64::from(picture.width_px),
-    };
-    let still = Still {
-        src,
-        width: picture.width_px,
-        height: picture.height_px,
-    };
-    Some((shot, still))
 }
 
 /// Where the largest content stands at the end, text or image, in a picture of the page.

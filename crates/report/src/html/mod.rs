@@ -7,6 +7,7 @@ mod charts;
 mod checks;
 mod chrome;
 mod compare;
+mod crops;
 mod environment;
 mod field;
 mod figures;
