@@ -37,7 +37,7 @@ pub(super) fn whole_page(bundle: &Bundle) -> Option<WholePage> {
         && found.data.len() <= 4 * LARGEST_PICTURE_CHARS
         && found.width >= 1.0
         && found.height >= 1.0;
-    is_picture.then(|| WholePage {
+    is_picture.then_some(WholePage {
         picture: Picture {
             mime_type: found.mime_type,
             width_px: found.width as u32,

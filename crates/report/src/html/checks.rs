@@ -63,7 +63,7 @@ pub(super) struct RowView {
 
 #[derive(Default)]
 pub(super) struct CellView {
-    pub(super) text: String,
+    pub(super) text: Words,
     pub(super) is_number: bool,
     /// As of an element.
     pub(super) crop: Option<String>,
@@ -72,16 +72,15 @@ pub(super) struct CellView {
 impl CellView {
     fn text(text: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
+            text: Words(text.into()),
             ..Self::default()
         }
     }
 
     fn number(text: String) -> Self {
         Self {
-            text,
             is_number: true,
-            crop: None,
+            ..Self::text(text)
         }
     }
 }

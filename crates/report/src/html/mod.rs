@@ -11,6 +11,7 @@ mod crops;
 mod environment;
 mod field;
 mod figures;
+mod film;
 mod fixes;
 mod history;
 mod load;

@@ -10,8 +10,9 @@ use super::chrome::Chrome;
 use super::crops::Scenes;
 use super::field::{FieldView, field_view};
 use super::figures::date;
+use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
-use super::load::{self, FilmView, ShareView, WaterfallView};
+use super::load::{self, ShareView, WaterfallView};
 use super::pictures::Source;
 use super::summary::{MetricCard, Ring, cards, headline, rings};
 use super::{HtmlError, environment};
@@ -122,9 +123,10 @@ fn template<'a>(
         .map(|category| category_view(category, &scenes))
         .collect();
     let outline = exhibits
-        .zip(load::largest_content(report))
-        .and_then(|(exhibits, rect)| load::outline(exhibits, rect));
-    let film = exhibits.and_then(|exhibits| load::film(exhibits, source));
+        .zip(film::largest_content(report))
+        .and_then(|(exhibits, rect)| film::outline(exhibits, rect));
+    let film =
+        exhibits.and_then(|exhibits| film::film(exhibits, source, FilmTimes::of([exhibits])?));
     let film = film.map(|film| film.outlined(outline.as_deref().filter(|_| stood_still(report))));
     ReportTemplate {
         chrome,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// Written into a page, escaped, with what stands between backticks as code.
+#[derive(Default)]
 pub(super) struct Words(pub(super) String);
 
 impl fmt::Display for Words {
