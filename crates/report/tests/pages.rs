@@ -102,8 +102,10 @@ fn report(said: &str) -> Report {
     };
     let node = json!({"selector": said, "snippet": said, "label": said,
                       "rect": {"left": 10.0, "top": 10.0, "width": 50.0, "height": 20.0}});
+    let far = json!({"selector": said, "snippet": said, "label": said,
+                     "rect": {"left": 10.0, "top": 2000.0, "width": 50.0, "height": 20.0}});
     let categories = json!([{"id": "accessibility", "title": "Accessibility", "score": 40, "checks": [
-        check("a", json!({"kind": "elements", "items": [{"node": node, "note": said}]})),
+        check("a", json!({"kind": "elements", "items": [{"node": node, "note": said}, {"node": far}]})),
         check("b", json!({"kind": "urls", "items": [{"url": said, "note": said}]})),
         check("c", json!({"kind": "console", "items": [{"text": said, "source": said, "url": said, "line": 1, "column": 1}]})),
         check("d", json!({"kind": "values", "items": [{"name": said, "value": said}]})),
@@ -213,6 +215,15 @@ fn shown(said: &str, requests: usize) -> Exhibits {
             data: said.to_owned(),
         }),
         screenshot_css_width: 400.0,
+        whole_page: Some(exhibits::WholePage {
+            picture: exhibits::Picture {
+                mime_type: said.to_owned(),
+                width_px: 400,
+                height_px: 3000,
+                data: said.to_owned(),
+            },
+            ..exhibits::WholePage::default()
+        }),
         by_type: vec![share.clone()],
         by_host: vec![share],
         ..Exhibits::default()
@@ -365,6 +376,31 @@ fn a_standalone_page_asks_for_nothing() {
         assert!(!page.contains(sign), "{sign}");
     }
     assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn elements_below_the_first_screen_are_cut_from_the_whole_page_which_a_file_holds_once() {
+    let exhibits = shown("app", 2);
+    let report = report("something");
+    let served = page(&report, Some(&exhibits.pack().unwrap()));
+    let fixes = served.split("What to fix first").nth(1).unwrap();
+    assert!(fixes.contains(
+        r#"<img src="/reports/aud_1/whole" width="400" height="3000" alt="" loading="lazy""#
+    ));
+    assert!(fixes.contains(
+        r#"<img src="/reports/aud_1/final" width="400" height="800" alt="" loading="lazy""#
+    ));
+    assert!(
+        !served.contains("<image"),
+        "nothing is loaded before it comes near"
+    );
+    let file = html::standalone(&report, Some(&exhibits)).unwrap();
+    assert_eq!(file.matches(r#"<image id="whole""#).count(), 1);
+    assert_eq!(
+        file.matches(r##"<use href="#whole"/>"##).count(),
+        2,
+        "among the fixes, and in its check"
+    );
 }
 
 #[test]

@@ -159,14 +159,6 @@ impl Paints {
         self
     }
 
-    /// The address of the picture that was painted at this time; none where it was text.
-    pub fn largest_image_at(&self, ts_us: f64) -> Option<&str> {
-        // Times that went through a subtraction: equal to within a tenth of a microsecond.
-        let mut images = self.largest_images.iter();
-        let image = images.find(|image| (image.ts_us - ts_us).abs() < 0.1)?;
-        Some(image.url.as_str())
-    }
-
     /// When the frame first reached the milestone after a given time.
     pub fn first_after(&self, milestone: Milestone, frame: &str, after_us: f64) -> Option<f64> {
         self.milestones

@@ -8,10 +8,12 @@ use std::thread;
 const PAGE: &str = "<!doctype html><html lang=en><title>A page</title>\
     <style>body{font:20px sans-serif}</style><h1>Hello</h1><p>Some words to paint.</p>";
 
-/// With a few requests, and something to fix.
+/// With a few requests, and something to fix: on the first screen, and far below it.
 const RICH: &str = "<!doctype html><html><title>Several requests</title>\
     <link rel=stylesheet href=style.css><script src=script.js></script>\
-    <h1>Hello</h1><p>Some words to paint.</p><img src=none.png width=40 height=40>";
+    <h1>Hello</h1><p>Some words to paint.</p><img src=none.png width=40 height=40>\
+    <p style='height:2500px'>A long way down.</p>\
+    <a href=/ style='display:block;background:#f0f;width:300px;height:100px'></a>";
 
 /// Serves until the test process ends.
 pub fn serve() -> SocketAddr {

@@ -35,7 +35,7 @@ const STEPS_MS: [f64; 14] = [
     5000.0, 10_000.0,
 ];
 /// No picture of ours is as large; what is, is no picture.
-const LARGEST_PICTURE_CHARS: usize = 512 * 1024;
+pub(super) const LARGEST_PICTURE_CHARS: usize = 512 * 1024;
 
 pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Vec<Picture>) {
     let shots = &trace.screenshots;
@@ -108,14 +108,15 @@ fn jpeg_size(jpeg: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
+/// A media type goes into a header and a page: ours are these.
+pub(super) fn is_known_type(mime_type: &str) -> bool {
+    matches!(mime_type, "image/webp" | "image/jpeg" | "image/png")
+}
+
 pub(super) fn screenshot(bundle: &Bundle) -> Option<Picture> {
     let shot = bundle.screenshot.as_ref()?;
-    // A media type that goes into a header and a page: ours are these.
-    let known = matches!(
-        shot.mime_type.as_str(),
-        "image/webp" | "image/jpeg" | "image/png"
-    );
-    (known && shot.data.len() <= 4 * LARGEST_PICTURE_CHARS).then(|| Picture {
+    let is_known = is_known_type(&shot.mime_type);
+    (is_known && shot.data.len() <= 4 * LARGEST_PICTURE_CHARS).then(|| Picture {
         mime_type: shot.mime_type.clone(),
         width_px: shot.width_px,
         height_px: shot.height_px,

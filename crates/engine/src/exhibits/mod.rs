@@ -7,6 +7,7 @@ mod main_thread;
 mod packed;
 mod requests;
 mod totals;
+mod whole_page;
 
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Mode;
@@ -18,8 +19,9 @@ pub use main_thread::{MainThread, WORK_KINDS};
 pub use packed::ExhibitsError;
 pub use requests::{Phases, RequestShown};
 pub use totals::Share;
+pub use whole_page::WholePage;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, LargestContent};
 use crate::metrics::Measured;
 
 /// The format that this version writes. Readers accept every older one.
@@ -45,6 +47,8 @@ pub struct Exhibits {
     pub screenshot: Option<Picture>,
     /// How wide the screenshot is in CSS pixels, which elements are measured in.
     pub screenshot_css_width: f64,
+    /// Where there is more of the page than that.
+    pub whole_page: Option<WholePage>,
     pub main_thread: MainThread,
     /// Requests and bytes by type of resource, the heaviest first.
     pub by_type: Vec<Share>,
@@ -81,10 +85,9 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
         dom_content_loaded_ms: measured.dom_content_loaded_ms,
         load_ms: measured.load_ms,
     };
-    let lcp_us = marks
-        .lcp_ms
-        .map(|lcp_ms| lcp_ms * 1000.0 + trace.navigation.time_origin_us);
-    let lcp_image = lcp_us.and_then(|lcp_us| trace.paints.largest_image_at(lcp_us));
+    let largest = facts.get::<LargestContent>().ok();
+    let lcp_image = largest.as_ref().and_then(|largest| largest.image.as_ref());
+    let lcp_image = lcp_image.map(|image| image.url.as_str());
     // Measuring needs the log, so it is there.
     let log = facts.get::<ProtocolLog>().ok()?;
     let (mut requests, requests_left_out) =
@@ -117,6 +120,7 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
         pictures,
         screenshot: film::screenshot(bundle),
         screenshot_css_width: css_width(bundle),
+        whole_page: whole_page::whole_page(bundle),
         main_thread: main_thread::main_thread(&trace, end_ms),
     })
 }

@@ -4,11 +4,10 @@ use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{
     Answer, Cell, Column, Details, ElementFound, Findings, Row, Unit, Verdict,
 };
-use plumbline_engine::facts::Rect;
 
 use super::charts;
-use super::figures::{bytes, coordinate, ms};
-use super::load::Shot;
+use super::crops::Scenes;
+use super::figures::{bytes, ms};
 use super::words::Words;
 
 pub(super) struct CategoryView {
@@ -59,7 +58,31 @@ pub(super) struct TableView {
 pub(super) struct RowView {
     /// Part of the row above it.
     pub(super) is_sub: bool,
-    pub(super) cells: Vec<(String, bool)>,
+    pub(super) cells: Vec<CellView>,
+}
+
+#[derive(Default)]
+pub(super) struct CellView {
+    pub(super) text: Words,
+    pub(super) is_number: bool,
+    /// As of an element.
+    pub(super) crop: Option<String>,
+}
+
+impl CellView {
+    fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Words(text.into()),
+            ..Self::default()
+        }
+    }
+
+    fn number(text: String) -> Self {
+        Self {
+            is_number: true,
+            ..Self::text(text)
+        }
+    }
 }
 
 pub(super) struct ElementView {
@@ -67,14 +90,14 @@ pub(super) struct ElementView {
     pub(super) selector: String,
     pub(super) snippet: String,
     pub(super) note: Option<String>,
-    /// Markup of ours: the piece of the final picture that shows it.
+    /// Markup of ours: the piece of a picture that shows it.
     pub(super) crop: Option<String>,
 }
 
 /// Per check; the JSON has them all.
-const MOST_ITEMS: usize = 20;
+pub(super) const MOST_ITEMS: usize = 20;
 
-pub(super) fn category_view(category: &CategoryResult, shot: Option<&Shot>) -> CategoryView {
+pub(super) fn category_view(category: &CategoryResult, scenes: &Scenes) -> CategoryView {
     let section = |title: &str, verdict: Verdict, folded: bool| {
         let checks: Vec<&CheckResult> = category
             .checks
@@ -84,7 +107,7 @@ pub(super) fn category_view(category: &CategoryResult, shot: Option<&Shot>) -> C
         (!checks.is_empty()).then(|| Section {
             title: format!("{title} ({})", checks.len()),
             folded,
-            groups: groups(category, &checks, shot),
+            groups: groups(category, &checks, scenes),
         })
     };
     CategoryView {
@@ -104,17 +127,13 @@ pub(super) fn category_view(category: &CategoryResult, shot: Option<&Shot>) -> C
     }
 }
 
-fn groups(
-    category: &CategoryResult,
-    checks: &[&CheckResult],
-    shot: Option<&Shot>,
-) -> Vec<GroupView> {
+fn groups(category: &CategoryResult, checks: &[&CheckResult], scenes: &Scenes) -> Vec<GroupView> {
     let mut groups: Vec<GroupView> = Vec::new();
     // The heaviest first, so that a group stands where its heaviest check stands.
     let mut checks = checks.to_vec();
     checks.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     for check in checks {
-        let view = check_view(category, check, shot);
+        let view = check_view(category, check, scenes);
         let title = check.group.title();
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.checks.push(view),
@@ -127,7 +146,7 @@ fn groups(
     groups
 }
 
-fn check_view(category: &CategoryResult, check: &CheckResult, shot: Option<&Shot>) -> CheckView {
+fn check_view(category: &CategoryResult, check: &CheckResult, scenes: &Scenes) -> CheckView {
     let (class, word) = match check.verdict {
         Verdict::Fail => ("poor", "Failed"),
         Verdict::Pass => ("good", "Passed"),
@@ -148,11 +167,11 @@ fn check_view(category: &CategoryResult, check: &CheckResult, shot: Option<&Shot
         found: check
             .details
             .as_ref()
-            .map_or_else(Vec::new, |details| found(details, shot)),
+            .map_or_else(Vec::new, |details| found(details, scenes)),
     }
 }
 
-fn found(details: &Details, shot: Option<&Shot>) -> Vec<Found> {
+fn found(details: &Details, scenes: &Scenes) -> Vec<Found> {
     if details.is_empty() {
         return Vec::new();
     }
@@ -162,10 +181,7 @@ fn found(details: &Details, shot: Option<&Shot>) -> Vec<Found> {
     };
     match details {
         Details::Elements { items } => {
-            vec![Found::Elements(
-                element_views(items, MOST_ITEMS, shot),
-                more,
-            )]
+            vec![Found::Elements(element_views(items, scenes), more)]
         }
         Details::Urls { items } => {
             let noted = items.iter().any(|item| item.note.is_some());
@@ -197,7 +213,9 @@ fn found(details: &Details, shot: Option<&Shot>) -> Vec<Found> {
             let rows = found.rows.iter().take(MOST_ITEMS).cloned().collect();
             table(&columns, rows)
         }
-        Details::Findings(findings) => vec![Found::Table(typed_table(findings), more)],
+        Details::Findings(findings) => {
+            vec![Found::Table(typed_table(findings, scenes), more)]
+        }
         Details::Checklist { items } => {
             let answer = |item: &Answer| {
                 let is_met = if item.is_met { "yes" } else { "no" };
@@ -205,14 +223,14 @@ fn found(details: &Details, shot: Option<&Shot>) -> Vec<Found> {
             };
             table(&["Question", "Answer"], items.iter().map(answer).collect())
         }
-        Details::Parts { items } => items.iter().flat_map(|part| found(part, shot)).collect(),
+        Details::Parts { items } => items.iter().flat_map(|part| found(part, scenes)).collect(),
     }
 }
 
 fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
     let row = |cells: Vec<String>| RowView {
         is_sub: false,
-        cells: cells.into_iter().map(|cell| (cell, false)).collect(),
+        cells: cells.into_iter().map(CellView::text).collect(),
     };
     TableView {
         columns: columns
@@ -223,13 +241,13 @@ fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
     }
 }
 
-fn typed_table(findings: &Findings) -> TableView {
+fn typed_table(findings: &Findings, scenes: &Scenes) -> TableView {
     let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
     let mut rows = Vec::new();
     for row in findings.rows.iter().take(MOST_ITEMS) {
-        rows.push(typed_row(row, false));
+        rows.push(typed_row(row, false, scenes));
         let subs = row.sub_rows.iter().take(MOST_ITEMS);
-        rows.extend(subs.map(|sub| typed_row(sub, true)));
+        rows.extend(subs.map(|sub| typed_row(sub, true, scenes)));
     }
     let column = |column: &Column| (column.label.clone(), is_number(column.unit));
     TableView {
@@ -238,19 +256,24 @@ fn typed_table(findings: &Findings) -> TableView {
     }
 }
 
-fn typed_row(row: &Row, is_sub: bool) -> RowView {
+fn typed_row(row: &Row, is_sub: bool, scenes: &Scenes) -> RowView {
     let cell = |cell: &Cell| match cell {
-        Cell::Text(text) => (text.clone(), false),
-        Cell::Url(url) => (url.clone(), false),
-        Cell::Element(node) => (node.snippet.clone(), false),
-        Cell::Source(place) => (
-            format!("{}:{}:{}", place.url, place.line + 1, place.column + 1),
-            false,
-        ),
-        Cell::Bytes(size) => (bytes(size.max(0.0) as u64), true),
-        Cell::Ms(time) => (ms(*time), true),
-        Cell::Number(number) => (format!("{}", (number * 1000.0).round() / 1000.0), true),
-        Cell::Nothing => (String::new(), false),
+        Cell::Text(text) => CellView::text(text),
+        Cell::Url(url) => CellView::text(url),
+        Cell::Element(node) => CellView {
+            crop: scenes.crop(node),
+            ..CellView::text(&node.snippet)
+        },
+        Cell::Source(place) => CellView::text(format!(
+            "{}:{}:{}",
+            place.url,
+            place.line + 1,
+            place.column + 1
+        )),
+        Cell::Bytes(size) => CellView::number(bytes(size.max(0.0) as u64)),
+        Cell::Ms(time) => CellView::number(ms(*time)),
+        Cell::Number(number) => CellView::number(format!("{}", (number * 1000.0).round() / 1000.0)),
+        Cell::Nothing => CellView::default(),
     };
     RowView {
         is_sub,
@@ -258,107 +281,16 @@ fn typed_row(row: &Row, is_sub: bool) -> RowView {
     }
 }
 
-pub(super) fn element_views(
-    items: &[ElementFound],
-    most: usize,
-    shot: Option<&Shot>,
-) -> Vec<ElementView> {
+fn element_views(items: &[ElementFound], scenes: &Scenes) -> Vec<ElementView> {
     items
         .iter()
-        .take(most)
+        .take(MOST_ITEMS)
         .map(|item| ElementView {
             label: item.node.label.clone(),
             selector: item.node.selector.clone(),
             snippet: item.node.snippet.clone(),
             note: item.note.clone(),
-            crop: shot.and_then(|shot| crop(shot, item.node.in_picture()?)),
+            crop: scenes.crop(&item.node),
         })
         .collect()
-}
-
-/// The element with some of what is around it, cut out of the final picture. None where it is not in it.
-fn crop(shot: &Shot, rect: Rect) -> Option<String> {
-    const AROUND: f64 = 16.0;
-    const LEAST: (f64, f64) = (180.0, 72.0);
-    const MOST_HEIGHT: f64 = 360.0;
-    let in_picture = rect.width > 0.0
-        && rect.height > 0.0
-        && rect.left < shot.css_width
-        && rect.top < shot.css_height
-        && rect.right() > 0.0
-        && rect.bottom() > 0.0;
-    if !in_picture {
-        return None;
-    }
-    let width = (rect.width + 2.0 * AROUND).max(LEAST.0).min(shot.css_width);
-    let height = (rect.height + 2.0 * AROUND)
-        .clamp(LEAST.1, MOST_HEIGHT)
-        .min(shot.css_height);
-    // Around the element's middle, or from its top where it is taller than the piece.
-    let left = rect.left + rect.width / 2.0 - width / 2.0;
-    let top = if rect.height < height {
-        rect.top + rect.height / 2.0 - height / 2.0
-    } else {
-        rect.top - AROUND
-    };
-    let left = left.clamp(0.0, (shot.css_width - width).max(0.0));
-    let top = top.clamp(0.0, (shot.css_height - height).max(0.0));
-    Some(format!(
-        r##"<svg class="crop" viewBox="{} {} {} {}" aria-hidden="true"><use href="#shot"/><rect class="hit" x="{}" y="{}" width="{}" height="{}"/></svg>"##,
-        coordinate(left),
-        coordinate(top),
-        coordinate(width),
-        coordinate(height),
-        coordinate(rect.left),
-        coordinate(rect.top),
-        coordinate(rect.width),
-        coordinate(rect.height),
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shot() -> Shot {
-        Shot {
-            src: String::new(),
-            css_width: 400.0,
-            css_height: 800.0,
-        }
-    }
-
-    fn rect(left: f64, top: f64, width: f64, height: f64) -> Rect {
-        Rect {
-            left,
-            top,
-            width,
-            height,
-        }
-    }
-
-    #[test]
-    fn an_element_is_shown_with_what_is_around_it() {
-        let crop = crop(&shot(), rect(100.0, 300.0, 50.0, 20.0)).unwrap();
-        assert!(crop.contains(r#"viewBox="35 274 180 72""#), "{crop}");
-    }
-
-    #[test]
-    fn a_crop_stays_within_the_picture() {
-        let corner = crop(&shot(), rect(380.0, 790.0, 50.0, 40.0)).unwrap();
-        assert!(corner.contains(r#"viewBox="220 728 180 72""#), "{corner}");
-        let huge = crop(&shot(), rect(0.0, 100.0, 400.0, 5000.0)).unwrap();
-        assert!(huge.contains(r#"viewBox="0 84 400 360""#), "{huge}");
-    }
-
-    #[test]
-    fn what_is_not_in_the_picture_has_no_crop() {
-        for gone in [
-            rect(0.0, 900.0, 10.0, 10.0),
-            rect(-50.0, 0.0, 40.0, 10.0),
-            rect(0.0, 0.0, 0.0, 10.0),
-        ] {
-            assert_eq!(crop(&shot(), gone), None);
-        }
-    }
 }

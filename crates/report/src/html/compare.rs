@@ -12,7 +12,7 @@ use super::HtmlError;
 use super::charts::Axis;
 use super::chrome::Chrome;
 use super::figures::{Grade, bytes, date, in_short};
-use super::load::{FilmView, film_until};
+use super::film::{FilmTimes, FilmView, film};
 use super::pairs::{PairsView, pairs};
 use super::pictures::Source;
 use super::summary::{METRICS, metric, value_text};
@@ -73,7 +73,7 @@ pub fn compare_page(
     let exhibits = [unpacked(before)?, unpacked(after)?];
     // Both on one time line: the longer decides.
     let longest = |of: fn(&Exhibits) -> f64| exhibits.iter().flatten().map(of).fold(0.0, f64::max);
-    let film_ms = longest(|exhibits| exhibits.film.last().map_or(0.0, |frame| frame.at_ms));
+    let film_times = FilmTimes::of(exhibits.iter().flatten());
     let axis = Axis {
         end_ms: longest(|exhibits| exhibits.end_ms),
     };
@@ -96,7 +96,8 @@ pub fn compare_page(
             .map(|name| in_short(name))
             .join(" · "),
             film: exhibits
-                .and_then(|exhibits| film_until(exhibits, &Source::Below(path.clone()), film_ms)),
+                .zip(film_times)
+                .and_then(|(exhibits, times)| film(exhibits, &Source::Below(path.clone()), times)),
             href: path,
         }
     };

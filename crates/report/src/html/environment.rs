@@ -2,7 +2,7 @@
 
 use plumbline_engine::report::{LocationMode, Report};
 
-use super::figures::ms;
+use super::figures::{in_short, ms};
 
 pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let conditions = &report.conditions;
@@ -17,7 +17,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     }
     rows.extend([
         ("Device", conditions.device.name.clone()),
-        ("Network", network.name.clone()),
+        ("Network", in_short(&network.name).to_owned()),
         (
             "Line",
             format!(

@@ -1,13 +1,12 @@
 //! What to fix first: failed checks by what their passing would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Cell, Details, Findings, Row, Savings, Verdict};
+use plumbline_engine::checks::{Cell, Details, ElementFound, Findings, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
-use super::checks::{ElementView, element_views};
+use super::crops::Scenes;
 use super::figures::{bytes, ms};
-use super::load::Shot;
 use super::summary::{metric, value_text};
 use super::words::Words;
 
@@ -19,17 +18,53 @@ pub(super) struct Fix {
     pub(super) gains: Vec<(String, String)>,
     pub(super) summary: Option<Words>,
     pub(super) fix: Words,
-    pub(super) elements: Vec<ElementView>,
-    /// Addresses and what each costs.
-    pub(super) urls: Vec<(String, String)>,
-    /// What has no address: console messages, kinds of work, things that are missing; with figures where there are some.
-    pub(super) told: Vec<(String, String)>,
+    /// The first few of what was found.
+    pub(super) items: Vec<Item>,
     pub(super) more: usize,
+}
+
+pub(super) struct Item {
+    /// An element, an address, or words: a message, a kind of work, a thing that is missing.
+    pub(super) what: String,
+    pub(super) is_code: bool,
+    /// Figures or remarks.
+    pub(super) told: String,
+    /// Markup of ours: the piece of a picture that shows it.
+    pub(super) crop: Option<String>,
+}
+
+impl Item {
+    fn code(what: impl Into<String>, told: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            is_code: true,
+            told: told.into(),
+            crop: None,
+        }
+    }
+
+    fn words(what: impl Into<String>, told: impl Into<String>) -> Self {
+        Self {
+            is_code: false,
+            ..Self::code(what, told)
+        }
+    }
+}
+
+impl Fix {
+    /// Pictures stand side by side.
+    pub(super) fn is_pictured(&self) -> bool {
+        self.items.iter().any(|item| item.crop.is_some())
+    }
 }
 
 /// As many as one can begin with.
 const MOST: usize = 8;
-const MOST_ELEMENTS: usize = 3;
+const MOST_ITEMS: usize = 3;
+/// Side by side on a screen, below each other on a phone.
+const MOST_PICTURED: usize = 2;
+/// For pictures: as many as its check lists.
+const LOOKED_AT: usize = super::checks::MOST_ITEMS;
 
 struct Candidate<'r> {
     check: &'r CheckResult,
@@ -40,7 +75,7 @@ struct Candidate<'r> {
     gains: Vec<(String, String)>,
 }
 
-pub(super) fn fixes(report: &Report, shot: Option<&Shot>) -> Vec<Fix> {
+pub(super) fn fixes(report: &Report, scenes: &Scenes) -> Vec<Fix> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for category in &report.categories {
         let counted = category.checks.iter().filter(|c| c.score.is_some());
@@ -69,7 +104,7 @@ pub(super) fn fixes(report: &Report, shot: Option<&Shot>) -> Vec<Fix> {
     }
     candidates.sort_by(|a, b| a.is_pwa.cmp(&b.is_pwa).then(b.points.total_cmp(&a.points)));
     candidates.truncate(MOST);
-    let fix = |candidate: Candidate| fix(candidate, shot);
+    let fix = |candidate: Candidate| fix(candidate, scenes);
     candidates.into_iter().map(fix).collect()
 }
 
@@ -141,92 +176,82 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
     (points, words.join(", "))
 }
 
-fn fix(candidate: Candidate<'_>, shot: Option<&Shot>) -> Fix {
+fn fix(candidate: Candidate<'_>, scenes: &Scenes) -> Fix {
     let check = candidate.check;
     let details = check.details.as_ref().map(first_part);
-    let shown = details.map_or_else(Shown::default, |details| shown(details, shot));
-    let count = shown.elements.len() + shown.urls.len() + shown.told.len();
+    let items = details.map_or_else(Vec::new, |details| items(details, scenes));
     let found = match details {
-        Some(Details::Checklist { .. }) | None => count,
+        Some(Details::Checklist { .. }) | None => items.len(),
         Some(details) => details.len(),
     };
+    let items = first_few(items);
     Fix {
         anchor: candidate.anchor,
         title: check.title.clone(),
         gains: candidate.gains,
         summary: check.summary.clone().map(Words),
         fix: Words(check.fix.clone()),
-        more: if count > 0 {
-            found.saturating_sub(count)
-        } else {
-            0
+        more: match items.len() {
+            0 => 0,
+            shown => found.saturating_sub(shown),
         },
-        elements: shown.elements,
-        urls: shown.urls,
-        told: shown.told,
+        items,
     }
 }
 
-#[derive(Default)]
-struct Shown {
-    elements: Vec<ElementView>,
-    urls: Vec<(String, String)>,
-    told: Vec<(String, String)>,
+/// Those that can be seen, where there are some.
+fn first_few(items: Vec<Item>) -> Vec<Item> {
+    let is_pictured = items.iter().any(|item| item.crop.is_some());
+    if !is_pictured {
+        return items.into_iter().take(MOST_ITEMS).collect();
+    }
+    let pictured = items.into_iter().filter(|item| item.crop.is_some());
+    pictured.take(MOST_PICTURED).collect()
 }
 
-/// The first few of what was found.
-fn shown(details: &Details, shot: Option<&Shot>) -> Shown {
-    let mut shown = Shown::default();
+fn items(details: &Details, scenes: &Scenes) -> Vec<Item> {
     match details {
         Details::Elements { items } => {
-            shown.elements = element_views(items, MOST_ELEMENTS, shot);
+            let element = |found: &ElementFound| Item {
+                crop: scenes.crop(&found.node),
+                ..Item::code(&found.node.snippet, "")
+            };
+            items.iter().take(LOOKED_AT).map(element).collect()
         }
-        Details::Urls { items } => {
-            let named = items.iter().take(MOST_ELEMENTS);
-            let named = named.map(|item| (item.url.clone(), item.note.clone().unwrap_or_default()));
-            shown.urls.extend(named);
-        }
+        Details::Urls { items } => items
+            .iter()
+            .map(|item| Item::code(&item.url, item.note.clone().unwrap_or_default()))
+            .collect(),
         Details::Findings(findings) => {
             let rows = findings.rows.iter();
-            let costs = rows.filter_map(|row| cost(findings, row));
-            for (what, is_address, figures) in costs.take(MOST_ELEMENTS) {
-                let among = if is_address {
-                    &mut shown.urls
-                } else {
-                    &mut shown.told
-                };
-                among.push((what, figures));
-            }
+            let rows = rows.take(LOOKED_AT);
+            rows.filter_map(|row| cost(findings, row, scenes)).collect()
         }
-        Details::Console { items } => {
-            let lines = items.iter().take(MOST_ELEMENTS);
-            shown
-                .told
-                .extend(lines.map(|line| (line.text.clone(), line.url.clone())));
-        }
-        Details::Values { items } => {
-            let values = items.iter().take(MOST_ELEMENTS);
-            shown
-                .told
-                .extend(values.map(|value| (value.name.clone(), value.value.clone())));
-        }
-        Details::Table(table) => {
-            let rows = table.rows.iter().take(MOST_ELEMENTS);
-            shown.told.extend(rows.filter_map(|row| {
+        Details::Console { items } => items
+            .iter()
+            .map(|line| Item::words(&line.text, &line.url))
+            .collect(),
+        Details::Values { items } => items
+            .iter()
+            .map(|value| Item::words(&value.name, &value.value))
+            .collect(),
+        Details::Table(table) => table
+            .rows
+            .iter()
+            .filter_map(|row| {
                 let (first, others) = row.split_first()?;
                 let others = others.iter().filter(|cell| !cell.is_empty());
                 let others: Vec<&str> = others.map(String::as_str).collect();
-                Some((first.clone(), others.join(", ")))
-            }));
-        }
-        Details::Checklist { items } => {
-            let unmet = items.iter().filter(|item| !item.is_met);
-            let unmet = unmet.map(|item| (item.label.clone(), String::new()));
-            shown.told.extend(unmet.take(MOST_ELEMENTS));
-        }
-        Details::Parts { .. } => {}
+                Some(Item::words(first, others.join(", ")))
+            })
+            .collect(),
+        Details::Checklist { items } => items
+            .iter()
+            .filter(|item| !item.is_met)
+            .map(|item| Item::words(&item.label, ""))
+            .collect(),
+        Details::Parts { .. } => Vec::new(),
     }
-    shown
 }
 
 /// The first of several that says anything.
@@ -241,22 +266,27 @@ fn first_part(details: &Details) -> &Details {
     }
 }
 
-/// What a row is about, whether that is an address, and its figures by name. None where it names nothing.
-fn cost(findings: &Findings, row: &Row) -> Option<(String, bool, String)> {
-    let address = row.cells.iter().find_map(|cell| match cell {
-        Cell::Url(url) => Some((url.clone(), true)),
-        Cell::Source(place) => Some((format!("{}:{}", place.url, place.line + 1), true)),
+/// What a row is about and its figures by name. None where it names nothing.
+fn cost(findings: &Findings, row: &Row, scenes: &Scenes) -> Option<Item> {
+    let cells = || row.cells.iter();
+    let node = cells().find_map(|cell| match cell {
+        Cell::Element(node) => Some(node),
         _ => None,
     });
+    let address = cells().find_map(|cell| match cell {
+        Cell::Url(url) => Some(Item::code(url, "")),
+        Cell::Source(place) => Some(Item::code(format!("{}:{}", place.url, place.line + 1), "")),
+        _ => None,
+    });
+    let element = || Some(Item::code(&node?.snippet, ""));
     let text = || {
-        row.cells.iter().find_map(|cell| match cell {
-            Cell::Text(text) if !text.is_empty() => Some((text.clone(), false)),
+        cells().find_map(|cell| match cell {
+            Cell::Text(text) if !text.is_empty() => Some(Item::words(text, "")),
             _ => None,
         })
     };
-    let (what, is_address) = address.or_else(text)?;
-    let named = row.cells.iter().zip(&findings.columns);
-    let figures = named.filter_map(|(cell, column)| {
+    let item = address.or_else(element).or_else(text)?;
+    let figures = cells().zip(&findings.columns).filter_map(|(cell, column)| {
         let figure = match cell {
             Cell::Bytes(size) => bytes(size.max(0.0) as u64),
             Cell::Ms(time) => ms(*time),
@@ -264,5 +294,9 @@ fn cost(findings: &Findings, row: &Row) -> Option<(String, bool, String)> {
         };
         Some(format!("{} {figure}", column.label.to_lowercase()))
     });
-    Some((what, is_address, figures.collect::<Vec<_>>().join(", ")))
+    Some(Item {
+        told: figures.collect::<Vec<_>>().join(", "),
+        crop: node.and_then(|node| scenes.crop(node)),
+        ..item
+    })
 }

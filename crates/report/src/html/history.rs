@@ -161,30 +161,31 @@ pub fn history_page(
     past: &[Past],
     field: &[FieldPast],
 ) -> Result<String, HtmlError> {
-    let mut by_conditions: Vec<(String, Vec<Run>)> = Vec::new();
+    let mut by_conditions: Vec<([String; 3], Vec<Run>)> = Vec::new();
     for audit in past.iter().rev() {
         let Some(glance) = glance(audit).filter(|glance| glance.metrics.is_some()) else {
             continue;
         };
         let conditions = &glance.conditions;
-        let name = format!(
-            "{} · {} · {}",
-            conditions.device.name, conditions.network.name, conditions.location.name
-        );
+        let names = [
+            conditions.device.name.clone(),
+            conditions.network.name.clone(),
+            conditions.location.name.clone(),
+        ];
         let run = Run {
             at_ms: audit.at_ms,
             glance,
         };
-        match by_conditions.iter_mut().find(|(known, _)| *known == name) {
+        match by_conditions.iter_mut().find(|(known, _)| *known == names) {
             Some((_, runs)) => runs.push(run),
-            None => by_conditions.push((name, vec![run])),
+            None => by_conditions.push((names, vec![run])),
         }
     }
     let series = by_conditions
         .into_iter()
         .filter(|(_, runs)| runs.len() >= LEAST_POINTS)
-        .map(|(conditions, runs)| Series {
-            conditions,
+        .map(|(names, runs)| Series {
+            conditions: names.each_ref().map(|name| in_short(name)).join(" · "),
             trends: trends(&runs),
         });
     let past = past_views(past);

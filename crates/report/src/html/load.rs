@@ -1,97 +1,9 @@
-//! How the page loaded: filmstrip, waterfall, main thread, and what it all weighed.
+//! How the page loaded: waterfall, main thread, and what it all weighed.
 
-use plumbline_engine::checks::Details;
-use plumbline_engine::exhibits::{Exhibits, Frame, Marks, RequestShown, Share, WORK_KINDS};
-use plumbline_engine::facts::Rect;
-use plumbline_engine::report::Report;
+use plumbline_engine::exhibits::{Exhibits, Marks, RequestShown, Share, WORK_KINDS};
 
 use super::charts::{self, Axis};
-use super::figures::{bytes, coordinate, count, ms, tick};
-use super::pictures::{PictureId, Source};
-
-/// The final picture, for crops: its address and its size in the pixels that elements are measured in.
-pub(super) struct Shot {
-    pub(super) src: String,
-    pub(super) css_width: f64,
-    pub(super) css_height: f64,
-}
-
-pub(super) struct Still {
-    pub(super) src: String,
-    pub(super) width: u32,
-    pub(super) height: u32,
-}
-
-pub(super) fn shot(exhibits: &Exhibits, source: &Source) -> Option<(Shot, Still)> {
-    let picture = exhibits.screenshot.as_ref()?;
-    let src = source.of(PictureId::Final, picture);
-    if picture.width_px == 0 || picture.height_px == 0 {
-        return None;
-    }
-    let css_width = match exhibits.screenshot_css_width {
-        width if width > 0.0 => width,
-        _ => f64::from(picture.width_px),
-    };
-    let shot = Shot {
-        src: src.clone(),
-        css_width,
-        css_height: css_width * f64::from(picture.height_px) / f64::from(picture.width_px),
-    };
-    let still = Still {
-        src,
-        width: picture.width_px,
-        height: picture.height_px,
-    };
-    Some((shot, still))
-}
-
-/// Where the largest content stands at the end, text or image, in a picture of the page.
-pub(super) fn largest_content(report: &Report) -> Option<Rect> {
-    fn first_element(details: &Details) -> Option<Rect> {
-        match details {
-            Details::Elements { items } => items.first()?.node.in_picture(),
-            Details::Parts { items } => items.iter().find_map(first_element),
-            _ => None,
-        }
-    }
-    let mut checks = report.categories.iter().flat_map(|c| &c.checks);
-    let check = checks.find(|check| check.id == "lcp-breakdown-insight")?;
-    first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
-}
-
-/// Markup of ours, to be laid over a picture that is as wide as the page and shown from its top.
-pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
-    let picture = exhibits.screenshot.as_ref()?;
-    let width = exhibits.screenshot_css_width;
-    let height = width * f64::from(picture.height_px) / f64::from(picture.width_px.max(1));
-    // What is not in the picture cannot be outlined.
-    (width > 0.0 && rect.top < height && rect.left < width && rect.bottom() > 0.0).then(|| {
-        format!(
-            r#"<svg class="outline" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMin slice" aria-hidden="true"><rect x="{}" y="{}" width="{}" height="{}"/></svg>"#,
-            coordinate(width),
-            coordinate(height),
-            coordinate(rect.left),
-            coordinate(rect.top),
-            coordinate(rect.width),
-            coordinate(rect.height),
-        )
-    })
-}
-
-pub(super) struct FilmView {
-    pub(super) frames: Vec<FrameView>,
-    pub(super) marks: String,
-    pub(super) said: String,
-}
-
-pub(super) struct FrameView {
-    pub(super) at: String,
-    pub(super) still: Option<Still>,
-    /// What happened since the frame before: `FCP`, `LCP`, `Load`.
-    pub(super) events: Vec<&'static str>,
-    /// Where the largest content is, in the first frame that shows it.
-    pub(super) outline: Option<String>,
-}
+use super::figures::{bytes, coordinate, count, ms};
 
 /// The moments of a load that are marked, with their short names and classes.
 pub(super) fn moments(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
@@ -103,107 +15,6 @@ pub(super) fn moments(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
     .into_iter()
     .filter_map(|(name, class, at_ms)| Some((name, class, at_ms?)))
     .collect()
-}
-
-pub(super) fn film(exhibits: &Exhibits, source: &Source) -> Option<FilmView> {
-    film_until(exhibits, source, exhibits.film.last()?.at_ms)
-}
-
-/// At even times up to `until_ms`, so that two strips of one length show the same times side by side.
-pub(super) fn film_until(exhibits: &Exhibits, source: &Source, until_ms: f64) -> Option<FilmView> {
-    const MOST_FRAMES: f64 = 12.0;
-    let [first, ..] = &exhibits.film[..] else {
-        return None;
-    };
-    let axis = Axis { end_ms: until_ms };
-    let moments = moments(&exhibits.marks);
-    // Its own steps where they fit: then every frame is a picture of its own.
-    let step_ms = first.at_ms.max(until_ms / MOST_FRAMES).max(1.0);
-    let count = (until_ms / step_ms).round().max(1.0) as usize;
-    let shown = (1..=count).map(|index| {
-        let at_ms = step_ms * index as f64;
-        let so_far = exhibits
-            .film
-            .iter()
-            .rfind(|frame| frame.at_ms <= at_ms + 0.5);
-        Frame {
-            at_ms,
-            picture: so_far.and_then(|frame| frame.picture),
-        }
-    });
-    let mut before_ms = 0.0;
-    let frames = shown.map(|frame| {
-        let since = before_ms;
-        before_ms = frame.at_ms;
-        FrameView {
-            at: tick(frame.at_ms),
-            still: frame.picture.and_then(|index| {
-                let picture = exhibits.pictures.get(index)?;
-                Some(Still {
-                    src: source.of(PictureId::Frame(index), picture),
-                    width: picture.width_px,
-                    height: picture.height_px,
-                })
-            }),
-            events: moments
-                .iter()
-                .filter(|(_, _, at)| *at > since && *at <= frame.at_ms)
-                .map(|(name, _, _)| *name)
-                .collect(),
-            outline: None,
-        }
-    });
-    let said: Vec<String> = moments
-        .iter()
-        .map(|(name, _, at)| format!("{name} at {}", ms(*at)))
-        .collect();
-    Some(FilmView {
-        frames: frames.collect(),
-        marks: film_marks(&moments, axis),
-        said: said.join(", "),
-    })
-}
-
-impl FilmView {
-    /// Only for a page whose layout stood still: the outline is of where things were at the end.
-    pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
-        let src = |frame: &FrameView| frame.still.as_ref().map(|still| still.src.clone());
-        let painted = |frame: &FrameView| frame.events.contains(&"LCP");
-        let Some(at) = self.frames.iter().position(painted) else {
-            return self;
-        };
-        // Pictures come a little after what they show: the first that is another than the one before it was painted.
-        let before = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
-        let mut later = self.frames[at..].iter();
-        let shown = later.position(|frame| src(frame).is_some() && src(frame) != before);
-        let shown = at + shown.unwrap_or_default();
-        self.frames[shown].outline = outline.map(str::to_owned);
-        self
-    }
-}
-
-/// A line per moment under the strip, each on its own level, the latest on the highest: what is said to the
-/// right of a line is never crossed by another.
-fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
-    use std::fmt::Write;
-    let (mut svg, mut words) = (String::new(), String::new());
-    let mut latest_first = moments.to_vec();
-    latest_first.sort_by(|a, b| b.2.total_cmp(&a.2));
-    for (level, (name, class, at_ms)) in latest_first.iter().enumerate() {
-        let y = 18 + level * 20;
-        let at = coordinate(axis.x(*at_ms) / 10.0);
-        let _ = write!(
-            svg,
-            r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/>"#,
-        );
-        let _ = write!(
-            words,
-            r#"<text x="{at}%" y="{y}" dx="7" dy=".35em">{name} {}</text>"#,
-            ms(*at_ms),
-        );
-    }
-    // Words last: they stand over the lines of other moments.
-    svg + &words
 }
 
 pub(super) struct WaterfallView {
@@ -252,8 +63,11 @@ pub(super) struct RowView {
 
 /// Round times with their places in per cent.
 pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
+    // The last word would stand beyond the chart's edge.
+    const LAST: f64 = 0.97;
     axis.ticks()
         .into_iter()
+        .filter(|(x, _)| *x <= charts::WIDTH * LAST)
         .map(|(x, label)| (coordinate(x / 10.0), label))
         .collect()
 }
@@ -438,41 +252,6 @@ pub(super) fn shares(shares: &[Share]) -> Vec<ShareView> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_largest_content_is_outlined_whether_text_or_image_where_the_picture_shows_it() {
-        let exhibits = Exhibits {
-            screenshot: Some(plumbline_engine::exhibits::Picture {
-                width_px: 200,
-                height_px: 400,
-                ..Default::default()
-            }),
-            screenshot_css_width: 400.0,
-            ..Exhibits::default()
-        };
-        let rect = |top: f64| Rect {
-            left: 10.0,
-            top,
-            width: 100.0,
-            height: 20.0,
-        };
-        let shown = outline(&exhibits, rect(30.0)).unwrap();
-        assert!(shown.contains(r#"viewBox="0 0 400 800""#), "{shown}");
-        assert!(shown.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
-        assert_eq!(outline(&exhibits, rect(900.0)), None);
-    }
-
-    #[test]
-    fn of_two_moments_the_later_is_told_above_so_that_no_line_crosses_words() {
-        let axis = Axis { end_ms: 1000.0 };
-        let marks = film_marks(&[("FCP", "fcp", 500.0), ("LCP", "lcp", 520.0)], axis);
-        let level = |name: &str| {
-            let words = marks.split("<text").find(|text| text.contains(name));
-            let y = words.unwrap().split("y=\"").nth(1).unwrap();
-            y.split('"').next().unwrap().parse::<u32>().unwrap()
-        };
-        assert!(level("LCP") < level("FCP"));
-    }
 
     #[test]
     fn a_request_is_called_by_its_file_or_its_host() {

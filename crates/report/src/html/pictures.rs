@@ -15,7 +15,10 @@ pub(super) enum Source {
 /// One picture of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureId {
+    /// The first screen at the end of the visit.
     Final,
+    /// The page from top to bottom.
+    Whole,
     Frame(usize),
 }
 
@@ -23,6 +26,7 @@ impl PictureId {
     fn file(self) -> String {
         match self {
             Self::Final => "final".to_owned(),
+            Self::Whole => "whole".to_owned(),
             Self::Frame(index) => format!("frame-{index}"),
         }
     }
@@ -31,6 +35,7 @@ impl PictureId {
     pub fn parse(file: &str) -> Option<Self> {
         match file {
             "final" => Some(Self::Final),
+            "whole" => Some(Self::Whole),
             _ => Some(Self::Frame(file.strip_prefix("frame-")?.parse().ok()?)),
         }
     }
@@ -41,6 +46,7 @@ pub fn picture(packed: &[u8], id: PictureId) -> Result<Option<(Vec<u8>, &'static
     let exhibits = Exhibits::unpack(packed)?;
     let found = match id {
         PictureId::Final => exhibits.screenshot.as_ref(),
+        PictureId::Whole => exhibits.whole_page.as_ref().map(|page| &page.picture),
         PictureId::Frame(index) => exhibits.pictures.get(index),
     };
     Ok(found.and_then(|picture| Some((decode(&picture.data)?, media_type(picture)))))
@@ -93,7 +99,12 @@ mod tests {
 
     #[test]
     fn pictures_are_found_by_the_address_they_are_shown_at() {
-        for id in [PictureId::Final, PictureId::Frame(0), PictureId::Frame(11)] {
+        for id in [
+            PictureId::Final,
+            PictureId::Whole,
+            PictureId::Frame(0),
+            PictureId::Frame(11),
+        ] {
             assert_eq!(PictureId::parse(&id.file()), Some(id));
         }
         for file in ["", "frame-", "frame--1", "../final", "frame-1.5"] {

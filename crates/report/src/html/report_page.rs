@@ -7,10 +7,12 @@ use plumbline_engine::report::Report;
 
 use super::checks::{CategoryView, Found, category_view};
 use super::chrome::Chrome;
+use super::crops::Scenes;
 use super::field::{FieldView, field_view};
 use super::figures::date;
+use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
-use super::load::{self, FilmView, ShareView, Shot, Still, WaterfallView};
+use super::load::{self, ShareView, WaterfallView};
 use super::pictures::Source;
 use super::summary::{MetricCard, Ring, cards, headline, rings};
 use super::{HtmlError, environment};
@@ -62,9 +64,11 @@ struct ReportTemplate<'a> {
     rings: Vec<Ring>,
     metrics: Vec<MetricCard>,
     field: FieldView,
-    still: Option<Still>,
+    /// Markup of ours: the page at the end.
+    still: Option<String>,
     outline: Option<String>,
-    shot: Option<Shot>,
+    /// Markup of ours: pictures that elements are cut from.
+    definitions: Option<String>,
     film: Option<FilmView>,
     fixes: Vec<Fix>,
     categories: Vec<CategoryView>,
@@ -112,13 +116,17 @@ fn template<'a>(
     let conditions = &report.conditions;
     let url = report.final_url.clone();
     let url = url.unwrap_or_else(|| report.requested_url.clone());
-    let (shot, still) = exhibits
-        .and_then(|exhibits| load::shot(exhibits, source))
-        .unzip();
+    let scenes = exhibits.map_or_else(Scenes::default, |exhibits| Scenes::of(exhibits, source));
+    let fixes = fixes(report, &scenes);
+    let categories = report.categories.iter();
+    let categories = categories
+        .map(|category| category_view(category, &scenes))
+        .collect();
     let outline = exhibits
-        .zip(load::largest_content(report))
-        .and_then(|(exhibits, rect)| load::outline(exhibits, rect));
-    let film = exhibits.and_then(|exhibits| load::film(exhibits, source));
+        .zip(film::largest_content(report))
+        .and_then(|(exhibits, rect)| film::outline(exhibits, rect));
+    let film =
+        exhibits.and_then(|exhibits| film::film(exhibits, source, FilmTimes::of([exhibits])?));
     let film = film.map(|film| film.outlined(outline.as_deref().filter(|_| stood_still(report))));
     ReportTemplate {
         chrome,
@@ -159,14 +167,10 @@ fn template<'a>(
             .as_ref()
             .map_or_else(Vec::new, |metrics| cards(metrics, conditions.device.mode)),
         field: field_view(report),
-        fixes: fixes(report, shot.as_ref()),
-        categories: report
-            .categories
-            .iter()
-            .map(|category| category_view(category, shot.as_ref()))
-            .collect(),
-        still,
-        shot,
+        fixes,
+        categories,
+        still: scenes.still(),
+        definitions: scenes.definitions(),
         film,
         outline,
         waterfall: exhibits.map(load::waterfall),

@@ -110,7 +110,7 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
                 class: grade.class(),
                 word: grade.word(),
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
-                    format!("{weight} % of the score")
+                    format!("{weight}\u{a0}% of the score")
                 }),
                 curve: charts::curve(
                     curve,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// Written into a page, escaped, with what stands between backticks as code.
+#[derive(Default)]
 pub(super) struct Words(pub(super) String);
 
 impl fmt::Display for Words {
@@ -27,18 +28,28 @@ fn next_code(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, code, after))
 }
 
-fn escape(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    for c in text.chars() {
-        match c {
-            '&' => f.write_str("&amp;")?,
-            '<' => f.write_str("&lt;")?,
-            '>' => f.write_str("&gt;")?,
-            '"' => f.write_str("&quot;")?,
-            '\'' => f.write_str("&#39;")?,
-            c => write!(f, "{c}")?,
-        }
+/// For markup that is made outside the templates.
+pub(super) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    // Writing to a text does not fail.
+    let _ = escape(&mut safe, text);
+    safe
+}
+
+fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        to.write_str(&rest[..at])?;
+        to.write_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#39;",
+        })?;
+        rest = &rest[at + 1..];
     }
-    Ok(())
+    to.write_str(rest)
 }
 
 #[cfg(test)]
@@ -55,5 +66,6 @@ mod tests {
         ] {
             assert_eq!(Words(text.to_owned()).to_string(), html);
         }
+        assert_eq!(escaped(r#"é"'&"#), "é&quot;&#39;&amp;");
     }
 }

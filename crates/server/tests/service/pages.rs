@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
+use plumbline_engine::exhibits::{self, Exhibits, Picture, WholePage};
 use plumbline_report::html::Phase;
 use plumbline_store::Blobs;
 use serde_json::{Value, json};
@@ -321,6 +322,40 @@ async fn a_report_is_its_owners_until_it_is_shared() {
     assert_eq!(rig.browse(&share("off", &owner)).await.status, 303);
     assert_eq!(rig.browse(&get(&link)).await.status, 404);
     assert_eq!(rig.browse(&share("nonsense", &owner)).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
+    let picture = |data: &str| Picture {
+        mime_type: "image/webp".to_owned(),
+        width_px: 4,
+        height_px: 4,
+        data: data.to_owned(),
+    };
+    let exhibits = Exhibits {
+        format: exhibits::FORMAT,
+        screenshot: Some(picture("Zmlyc3Q=")),
+        whole_page: Some(WholePage {
+            picture: picture("d2hvbGU="),
+            ..WholePage::default()
+        }),
+        ..Exhibits::default()
+    };
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    rig.keep_blob("exhibits", &id, &exhibits.pack().unwrap());
+    let owner = sign_in(&rig, &rig.key).await;
+    let see = |file: &str| get(&format!("/reports/{id}/{file}"));
+    for (file, bytes) in [("final", "first"), ("whole", "whole")] {
+        let seen = rig.browse(&see(file).header("Cookie", &owner)).await;
+        assert_eq!((seen.status, seen.text()), (200, bytes));
+        assert_eq!(seen.header("content-type"), Some("image/webp"));
+        let kept = seen.header("cache-control").unwrap();
+        assert!(kept.starts_with("private"), "{kept}");
+        assert_eq!(rig.browse(&see(file)).await.status, 303, "nobody sees it");
+    }
+    let missing = rig.browse(&see("frame-0").header("Cookie", &owner)).await;
+    assert_eq!(missing.status, 404);
 }
 
 #[tokio::test]

@@ -141,6 +141,12 @@ impl Rig {
         blobs.get(&format!("{audit_id}-1")).unwrap()
     }
 
+    /// Keeps it as an agent's upload would.
+    pub fn keep_blob(&self, kind: &str, audit_id: &str, bytes: &[u8]) {
+        let blobs = FileBlobs::open(&self.dir.path().join(kind)).unwrap();
+        blobs.put(audit_id, bytes).unwrap();
+    }
+
     /// The store's file, opened behind the service's back.
     pub fn second_connection(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.dir.path().join("store.db")).unwrap()

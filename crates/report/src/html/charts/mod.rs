@@ -9,7 +9,7 @@ mod ring;
 mod trend;
 mod waterfall;
 
-pub(super) use axis::Axis;
+pub(super) use axis::{Axis, WIDTH};
 pub(super) use curve::curve;
 pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;

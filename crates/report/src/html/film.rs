@@ -1,0 +1,273 @@
+//! The filmstrip: what a visitor saw, at even times, and what happened between them.
+
+use plumbline_engine::checks::Details;
+use plumbline_engine::exhibits::{Exhibits, Frame};
+use plumbline_engine::facts::Rect;
+use plumbline_engine::report::Report;
+
+use super::charts::Axis;
+use super::figures::{coordinate, ms, tick};
+use super::load::moments;
+use super::pictures::{PictureId, Source};
+
+pub(super) struct Still {
+    pub(super) src: String,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+pub(super) struct FilmView {
+    pub(super) frames: Vec<FrameView>,
+    /// Of its pictures, in pixels: what is still blank is as large.
+    pub(super) size: (u32, u32),
+    pub(super) marks: String,
+    pub(super) said: String,
+}
+
+pub(super) struct FrameView {
+    pub(super) at: String,
+    pub(super) still: Option<Still>,
+    /// What happened since the frame before: `FCP`, `LCP`, `Load`.
+    pub(super) events: Vec<&'static str>,
+    /// Where the largest content is, in the first frame that shows it.
+    pub(super) outline: Option<String>,
+}
+
+/// As many frames as stand beside each other, at times that people can count in.
+const MOST_FRAMES: f64 = 12.0;
+const STEPS_MS: [f64; 14] = [
+    100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
+    5000.0, 10_000.0,
+];
+
+/// Which times a strip shows. Two strips of one time line show the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FilmTimes {
+    step_ms: f64,
+    frames: usize,
+}
+
+impl FilmTimes {
+    /// Up to the end of the longest, in the longest of their own steps where those fit: then every frame is a
+    /// picture of its own. None where there is nothing to show.
+    pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e Exhibits>) -> Option<Self> {
+        let mut times: Option<(f64, f64)> = None;
+        for exhibits in all {
+            let (Some(first), Some(last)) = (exhibits.film.first(), exhibits.film.last()) else {
+                continue;
+            };
+            let (step_ms, end_ms) = times.unwrap_or_default();
+            times = Some((step_ms.max(first.at_ms), end_ms.max(last.at_ms)));
+        }
+        let (own_ms, end_ms) = times?;
+        let least_ms = own_ms.max(end_ms / MOST_FRAMES).max(1.0);
+        let step_ms = if own_ms >= least_ms {
+            own_ms
+        } else {
+            let round = STEPS_MS.into_iter().find(|step| *step >= least_ms);
+            round.unwrap_or(least_ms)
+        };
+        // A strip ends no earlier than the last picture.
+        let frames = (end_ms / step_ms - 1e-6).ceil().max(1.0) as usize;
+        Some(Self { step_ms, frames })
+    }
+}
+
+pub(super) fn film(exhibits: &Exhibits, source: &Source, times: FilmTimes) -> Option<FilmView> {
+    if exhibits.film.is_empty() {
+        return None;
+    }
+    let FilmTimes { step_ms, frames } = times;
+    let moments = moments(&exhibits.marks);
+    let shown = (1..=frames).map(|index| {
+        let at_ms = step_ms * index as f64;
+        let so_far = exhibits
+            .film
+            .iter()
+            .rfind(|frame| frame.at_ms <= at_ms + 0.5);
+        Frame {
+            at_ms,
+            picture: so_far.and_then(|frame| frame.picture),
+        }
+    });
+    let mut before_ms = 0.0;
+    let shown = shown.map(|frame| {
+        let since = before_ms;
+        before_ms = frame.at_ms;
+        FrameView {
+            at: tick(frame.at_ms),
+            still: frame.picture.and_then(|index| {
+                let picture = exhibits.pictures.get(index)?;
+                Some(Still {
+                    src: source.of(PictureId::Frame(index), picture),
+                    width: picture.width_px,
+                    height: picture.height_px,
+                })
+            }),
+            events: moments
+                .iter()
+                .filter(|(_, _, at)| *at > since && *at <= frame.at_ms)
+                .map(|(name, _, _)| *name)
+                .collect(),
+            outline: None,
+        }
+    });
+    let said: Vec<String> = moments
+        .iter()
+        .map(|(name, _, at)| format!("{name} at {}", ms(*at)))
+        .collect();
+    let axis = Axis {
+        end_ms: step_ms * frames as f64,
+    };
+    let mut sizes = exhibits.pictures.iter();
+    let size = sizes.find(|picture| picture.width_px > 0 && picture.height_px > 0);
+    Some(FilmView {
+        frames: shown.collect(),
+        size: size.map_or((1, 2), |picture| (picture.width_px, picture.height_px)),
+        marks: film_marks(&moments, axis),
+        said: said.join(", "),
+    })
+}
+
+impl FilmView {
+    /// Only for a page whose layout stood still: the outline is of where things were at the end.
+    pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
+        let src = |frame: &FrameView| frame.still.as_ref().map(|still| still.src.clone());
+        let painted = |frame: &FrameView| frame.events.contains(&"LCP");
+        let Some(at) = self.frames.iter().position(painted) else {
+            return self;
+        };
+        // Pictures come a little after what they show: the first that is another than the one before it was painted.
+        let before = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
+        let mut later = self.frames[at..].iter();
+        let shown = later.position(|frame| src(frame).is_some() && src(frame) != before);
+        let shown = at + shown.unwrap_or_default();
+        self.frames[shown].outline = outline.map(str::to_owned);
+        self
+    }
+}
+
+/// A line per moment under the strip, each on its own level, the latest on the highest: what is said to the
+/// right of a line is never crossed by another.
+fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
+    use std::fmt::Write;
+    let (mut svg, mut words) = (String::new(), String::new());
+    let mut latest_first = moments.to_vec();
+    latest_first.sort_by(|a, b| b.2.total_cmp(&a.2));
+    for (level, (name, class, at_ms)) in latest_first.iter().enumerate() {
+        let y = 18 + level * 20;
+        let at = coordinate(axis.x(*at_ms) / 10.0);
+        let _ = write!(
+            svg,
+            r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/>"#,
+        );
+        let _ = write!(
+            words,
+            r#"<text x="{at}%" y="{y}" dx="7" dy=".35em">{name} {}</text>"#,
+            ms(*at_ms),
+        );
+    }
+    // Words last: they stand over the lines of other moments.
+    svg + &words
+}
+
+/// Where the largest content stands at the end, text or image, in a picture of the page.
+pub(super) fn largest_content(report: &Report) -> Option<Rect> {
+    fn first_element(details: &Details) -> Option<Rect> {
+        match details {
+            Details::Elements { items } => items.first()?.node.in_picture(),
+            Details::Parts { items } => items.iter().find_map(first_element),
+            _ => None,
+        }
+    }
+    let mut checks = report.categories.iter().flat_map(|c| &c.checks);
+    let check = checks.find(|check| check.id == "lcp-breakdown-insight")?;
+    first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
+}
+
+/// Markup of ours, to be laid over a picture that is as wide as the page and shown from its top.
+pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
+    let picture = exhibits.screenshot.as_ref()?;
+    let width = exhibits.screenshot_css_width;
+    let height = width * f64::from(picture.height_px) / f64::from(picture.width_px.max(1));
+    // What is not in the picture cannot be outlined.
+    (width > 0.0 && rect.top < height && rect.left < width && rect.bottom() > 0.0).then(|| {
+        format!(
+            r#"<svg class="outline" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMin slice" aria-hidden="true"><rect x="{}" y="{}" width="{}" height="{}"/></svg>"#,
+            coordinate(width),
+            coordinate(height),
+            coordinate(rect.left),
+            coordinate(rect.top),
+            coordinate(rect.width),
+            coordinate(rect.height),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_content_is_outlined_whether_text_or_image_where_the_picture_shows_it() {
+        let exhibits = Exhibits {
+            screenshot: Some(plumbline_engine::exhibits::Picture {
+                width_px: 200,
+                height_px: 400,
+                ..Default::default()
+            }),
+            screenshot_css_width: 400.0,
+            ..Exhibits::default()
+        };
+        let rect = |top: f64| Rect {
+            left: 10.0,
+            top,
+            width: 100.0,
+            height: 20.0,
+        };
+        let shown = outline(&exhibits, rect(30.0)).unwrap();
+        assert!(shown.contains(r#"viewBox="0 0 400 800""#), "{shown}");
+        assert!(shown.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
+        assert_eq!(outline(&exhibits, rect(900.0)), None);
+    }
+
+    #[test]
+    fn of_two_moments_the_later_is_told_above_so_that_no_line_crosses_words() {
+        let axis = Axis { end_ms: 1000.0 };
+        let marks = film_marks(&[("FCP", "fcp", 500.0), ("LCP", "lcp", 520.0)], axis);
+        let level = |name: &str| {
+            let words = marks.split("<text").find(|text| text.contains(name));
+            let y = words.unwrap().split("y=\"").nth(1).unwrap();
+            y.split('"').next().unwrap().parse::<u32>().unwrap()
+        };
+        assert!(level("LCP") < level("FCP"));
+    }
+
+    fn film_of(step_ms: f64, frames: usize) -> Exhibits {
+        let at = |index: usize| Frame {
+            at_ms: step_ms * index as f64,
+            picture: None,
+        };
+        Exhibits {
+            film: (1..=frames).map(at).collect(),
+            ..Exhibits::default()
+        }
+    }
+
+    #[test]
+    fn two_strips_show_the_same_round_times() {
+        let (short, long) = (film_of(100.0, 6), film_of(200.0, 7));
+        let times = FilmTimes::of([&short, &long]).unwrap();
+        assert_eq!((times.step_ms, times.frames), (200.0, 7));
+        for exhibits in [&short, &long] {
+            let film = film(exhibits, &Source::Inlined, times).unwrap();
+            let at: Vec<_> = film.frames.iter().map(|frame| frame.at.as_str()).collect();
+            assert_eq!(at[0], "0.2\u{a0}s");
+            assert_eq!(at[6], "1.4\u{a0}s");
+        }
+        let many = film_of(100.0, 30);
+        let times = FilmTimes::of([&many]).unwrap();
+        assert_eq!((times.step_ms, times.frames), (250.0, 12));
+        assert!(FilmTimes::of([&Exhibits::default()]).is_none());
+    }
+}
