@@ -1,0 +1,359 @@
+//! The store's methods: what each of them asks is in the files beside this one.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::bells::Rings;
+use super::leaser::Request;
+use super::queue::Attempt;
+use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, to_its_end};
+use crate::{
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
+    AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
+    KeyRecord, Lease, Place, Progress, QueueDepth, QueuedAudit, Retention, Seat, Settled,
+    SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    WEBHOOK_SECRET_LENGTH, random,
+};
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create_account(
+        &self,
+        name: &str,
+        credits: u32,
+        now: Timestamp,
+    ) -> Result<Account, StoreError> {
+        let account = Account {
+            id: random(ACCOUNT_ID_LENGTH)?,
+            name: name.to_owned(),
+            credits: credits.into(),
+            created_at: now,
+        };
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                accounts::create(db, &account).await?;
+                Ok(account)
+            })
+        })
+        .await
+    }
+
+    async fn add_key(
+        &self,
+        account_id: &str,
+        key_id: &str,
+        digest: KeyDigest,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (account_id, key_id) = (account_id.to_owned(), key_id.to_owned());
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                accounts::add_key(db, &account_id, &key_id, digest, expires_at, now).await
+            })
+        })
+        .await
+    }
+
+    async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
+        self.read(|db| Box::pin(accounts::keys(db))).await
+    }
+
+    async fn key(&self, key_id: &str) -> Result<Option<KeyRecord>, StoreError> {
+        let key_id = key_id.to_owned();
+        self.read(move |db| Box::pin(async move { accounts::key(db, &key_id).await }))
+            .await
+    }
+
+    async fn revoke_key(&self, key_id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let key_id = key_id.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move { accounts::revoke_key(db, &key_id, now).await })
+        })
+        .await
+    }
+
+    async fn add_credits(
+        &self,
+        account_id: &str,
+        amount: i64,
+        now: Timestamp,
+    ) -> Result<i64, StoreError> {
+        let account_id = account_id.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move { accounts::add_credits(db, &account_id, amount, now).await })
+        })
+        .await
+    }
+
+    async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError> {
+        self.submitter.submit(submission).await
+    }
+
+    async fn status(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditStatus>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move { audits::status(db, &account_id, &tracking_id).await })
+        })
+        .await
+    }
+
+    async fn completion(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+        at_most: Duration,
+    ) -> Result<Option<AuditStatus>, StoreError> {
+        let deadline = Instant::now() + at_most;
+        let watch = self.bells.watch(tracking_id);
+        loop {
+            let mut finish = pin!(watch.finish.notified());
+            // First listen, then look, as in `work_arrives`.
+            finish.as_mut().enable();
+            let status = self.status(account_id, tracking_id).await?;
+            let is_over = status
+                .as_ref()
+                .is_none_or(|status| status.state == AuditState::Completed);
+            if is_over || Instant::now() >= deadline {
+                return Ok(status);
+            }
+            let next_look = deadline.min(Instant::now() + self.bells.look_every());
+            let _ = timeout_at(next_look, finish).await;
+        }
+    }
+
+    async fn audits(
+        &self,
+        account_id: &str,
+        filter: AuditFilter,
+        after: Option<Place>,
+        limit: u32,
+    ) -> Result<AuditPage, StoreError> {
+        let account_id = account_id.to_owned();
+        self.read(move |db| {
+            Box::pin(async move { lists::page(db, &account_id, &filter, after, limit).await })
+        })
+        .await
+    }
+
+    async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError> {
+        let (account_id, batch_id) = (account_id.to_owned(), batch_id.to_owned());
+        self.read(move |db| Box::pin(async move { lists::batch(db, &account_id, &batch_id).await }))
+            .await
+    }
+
+    async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move { retention::delete(db, &account_id, &audit_id).await })
+        })
+        .await
+    }
+
+    async fn report(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+    ) -> Result<Option<StoredReport>, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move { audits::report(db, &account_id, &audit_id).await })
+        })
+        .await
+    }
+
+    async fn lease(
+        &self,
+        seat: &Seat,
+        now: Timestamp,
+        lasting: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request {
+            seat: seat.clone(),
+            now,
+            expires_at: now.plus(lasting),
+            reply,
+        };
+        let stopped = || StoreError::Backend("leasing has stopped".to_owned());
+        self.leases.send(request).map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    async fn work_arrives(&self, seat: &Seat, at_most: Duration) {
+        let arrives = async {
+            let mut is_due = false;
+            loop {
+                let mut arrival = pin!(self.bells.arrivals.notified());
+                // First listen, then look: what is committed before the look is seen by it, what is
+                // committed after it is heard. The other way round, an audit accepted in between would
+                // wake nobody.
+                arrival.as_mut().enable();
+                if self.waits_for(seat, is_due).await {
+                    return;
+                }
+                is_due = timeout(self.bells.look_every(), arrival).await.is_err();
+            }
+        };
+        // Past `at_most` there is nothing to report: callers try to lease either way.
+        let _ = timeout(at_most, arrives).await;
+    }
+
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
+        let held = Attempt::from(lease);
+        self.write_at_once(move |db| {
+            Box::pin(async move { queue::heartbeat(db, &held, until).await })
+        })
+        .await
+    }
+
+    async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
+        let held = Attempt::from(lease);
+        let tracking_id = held.tracking_id.clone();
+        let and_leasers = self.running_per_account.is_some();
+        let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
+        to_its_end(async move {
+            let done = connections.write_at_once(move |db| {
+                Box::pin(async move { queue::finish(db, &held, &finished).await })
+            });
+            let Some(done) = done.await? else {
+                return Ok(Hold::Lost);
+            };
+            bells.ring(&Rings::Finished {
+                tracking_id,
+                and_leasers,
+                and_deliverers: done.has_webhook,
+            });
+            Ok(Hold::Held)
+        })
+        .await
+    }
+
+    async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+        let held = Attempt::from(lease);
+        self.write(Rings::Leasers, move |db| {
+            Box::pin(async move { queue::hand_back(db, &held, why).await })
+        })
+        .await
+    }
+
+    async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError> {
+        let owner_prefix = owner_prefix.to_owned();
+        self.write(Rings::Leasers, move |db| {
+            Box::pin(async move { queue::recover(db, &owner_prefix).await })
+        })
+        .await
+    }
+
+    async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
+        self.read(|db| Box::pin(queue::depth(db))).await
+    }
+
+    async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|db| Box::pin(queue::waiting_since(db))).await
+    }
+
+    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError> {
+        self.read(move |db| Box::pin(queue::unfinished(db, at_most)))
+            .await
+    }
+
+    async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError> {
+        self.read(|db| Box::pin(accounts::summaries(db))).await
+    }
+
+    async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError> {
+        let fresh = format!("whsec_{}", random(WEBHOOK_SECRET_LENGTH)?);
+        let account_id = account_id.to_owned();
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move { accounts::webhook_secret(db, &account_id, rotate, &fresh).await })
+        })
+        .await
+    }
+
+    async fn due_deliveries(
+        &self,
+        now: Timestamp,
+        hold: Duration,
+        at_most: u32,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.write_at_once(move |db| {
+            Box::pin(async move { deliveries::claim(db, now, now.plus(hold), at_most).await })
+        })
+        .await
+    }
+
+    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
+        let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
+        self.write_at_once(move |db| {
+            Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &settled).await })
+        })
+        .await
+    }
+
+    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration) {
+        let mut finish = pin!(self.bells.deliveries.notified());
+        // First listen, then look, as in `work_arrives`.
+        finish.as_mut().enable();
+        let at_most = at_most.min(self.bells.look_every());
+        let due_in = match self.read(|db| Box::pin(deliveries::next(db))).await {
+            Ok(Some(due_at)) => {
+                let ms = due_at.0.saturating_sub(now.0).max(0);
+                at_most.min(Duration::from_millis(ms.unsigned_abs()))
+            }
+            _ => at_most,
+        };
+        // Past that there is nothing to report: callers claim either way.
+        let _ = timeout(due_in, finish).await;
+    }
+
+    async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {
+        self.read(|db| Box::pin(deliveries::depth(db))).await
+    }
+
+    async fn forget(
+        &self,
+        retention: Retention,
+        now: Timestamp,
+        at_most: u32,
+    ) -> Result<Forgotten, StoreError> {
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move { retention::forget(db, &retention, now, at_most).await })
+        })
+        .await
+    }
+
+    fn progress(&self) -> &Progress {
+        &self.bells.progress
+    }
+
+    fn shared_limits(&self) -> Option<&dyn SharedLimits> {
+        Some(self)
+    }
+
+    fn latency(&self) -> StoreLatency {
+        StoreLatency {
+            reads: self.connections.reads.counts(),
+            writes: self.connections.writes.counts(),
+        }
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.read(|db| {
+            Box::pin(async move {
+                db.batch_execute("SELECT 1").await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+}
