@@ -56,7 +56,7 @@ def bundle_of(gathered, ours, to):
     for event in trace["traceEvents"]:
         if event["name"] == "PaintImage":
             for side in ("width", "height"):
-                event["args"]["data"][side] *= ratio
+                event["args"]["data"][side] = event["args"]["data"].get(side, 0) * ratio
     bundle["trace"] = json.dumps({"traceEvents": trace["traceEvents"]})
     gathered_by_us = bundle["artifacts"]
     log = (gathered / "devtoolslog.json").read_text()
