@@ -74,8 +74,14 @@ pub fn compare_page(
     // Both on one time line: the longer decides.
     let longest = |of: fn(&Exhibits) -> f64| exhibits.iter().flatten().map(of).fold(0.0, f64::max);
     let film_times = FilmTimes::of(exhibits.iter().flatten());
+    // Requests only: what the main thread did later is not shown here.
+    let requests_end = |exhibits: &Exhibits| {
+        let ends = exhibits.requests.iter();
+        let ends = ends.map(|request| request.end_ms.unwrap_or(request.start_ms));
+        ends.fold(0.0, f64::max)
+    };
     let axis = Axis {
-        end_ms: longest(|exhibits| exhibits.end_ms),
+        end_ms: longest(requests_end) * 1.05,
     };
     let side = |index: usize, compared: &Compared<'_>, name: &'static str| {
         let (report, exhibits) = (&reports[index], exhibits[index].as_ref());
