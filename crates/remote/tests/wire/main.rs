@@ -53,7 +53,7 @@ async fn a_report_and_its_evidence_arrive_over_a_line_that_breaks_again_and_agai
         work.finish(&job, audited(Some(bundle()))).await.unwrap(),
         Hold::Held
     );
-    assert_eq!(rig.bundle("report-of-a"), Some(bundle()));
+    assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
     assert!(rig.is_completed("a").await);
     assert!(line.carried() < 3 * 400_000, "{} bytes", line.carried());
 }
@@ -69,7 +69,7 @@ async fn evidence_that_was_damaged_on_the_way_is_sent_again() {
     line.next([Fault::DamageAt(200_000)]);
     let handed_in = work.finish(&job, audited(Some(bundle()))).await;
     assert_eq!(handed_in.unwrap(), Hold::Held);
-    assert_eq!(rig.bundle("report-of-a"), Some(bundle()));
+    assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_server_whose_disk_is_full_gets_the_report_without_its_evidence() {
     let handed_in = timeout(NEVER, work.finish(&job, audited(Some(large)))).await;
     assert_eq!(handed_in.unwrap().unwrap(), Hold::Held);
     assert!(rig.is_completed("a").await);
-    assert_eq!(rig.bundle("report-of-a"), None);
+    assert_eq!(rig.bundle("report-of-a").await, None);
     let left = std::fs::read_dir(rig.uploads()).unwrap().count();
     assert_eq!(left, 0, "what cannot be kept takes no room");
 }
@@ -114,7 +114,7 @@ async fn a_result_that_comes_too_late_stays_with_its_agent() {
     assert_eq!(work.heartbeat(&first).await.unwrap(), Hold::Lost);
     let handed_in = work.finish(&first, audited(Some(bundle()))).await;
     assert_eq!(handed_in.unwrap(), Hold::Lost);
-    assert_eq!(rig.bundle("report-of-a"), None);
+    assert_eq!(rig.bundle("report-of-a").await, None);
     assert!(!rig.is_completed("a").await);
 }
 
@@ -175,7 +175,7 @@ async fn over_https_only_the_named_authority_is_believed() {
     let job = job(&work).await;
     let handed_in = work.finish(&job, audited(Some(bundle()))).await;
     assert_eq!(handed_in.unwrap(), Hold::Held);
-    assert_eq!(rig.bundle("report-of-a"), Some(bundle()));
+    assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
 }
 
 #[tokio::test]

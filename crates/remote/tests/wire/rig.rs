@@ -11,8 +11,8 @@ use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
 use plumbline_server::{Agents, App, Desk, DeskParts, Metrics, Phases, Uploads, router, serve};
 use plumbline_store::{
-    Account, AgentStore, AgentToken, AuditOptions, AuditOrder, AuditState, FileBlobs, HandBack,
-    NewAudit, Seat, SqliteStore, Store, Timestamp,
+    Account, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder, AuditState, FileBlobs,
+    HandBack, NewAudit, Seat, SqliteStore, Store, Timestamp,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -130,9 +130,14 @@ impl Rig {
         self.dir.path().join("uploads")
     }
 
-    pub fn bundle(&self, audit_id: &str) -> Option<Vec<u8>> {
+    /// What the first attempt left.
+    pub async fn bundle(&self, audit_id: &str) -> Option<Vec<u8>> {
         let blobs = FileBlobs::open(&self.dir.path().join("bundles")).unwrap();
-        blobs.get(audit_id).unwrap()
+        let first = AttemptBlob {
+            audit_id,
+            attempt: 1,
+        };
+        first.get(&blobs).await.unwrap()
     }
 }
 
