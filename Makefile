@@ -48,7 +48,7 @@ bench-fixtures: build
 	bench/fixtures $(foreach checkout,$(LIGHTHOUSE),--lighthouse $(checkout)) --again --only '$(ONLY)'
 
 bench-schema: build
-	tools/schema target/release/plumbline 400
+	tools/schema target/release/plumbline 1600
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent

@@ -49,7 +49,7 @@ impl Operation {
             });
         }
         let keyed: &[u16] = if self.is_keyed { &[401, 429] } else { &[] };
-        for status in self.failures.iter().chain(keyed).chain(&[500, 503]) {
+        for status in self.failures.iter().chain(keyed).chain(&[431, 500, 503]) {
             let shared = format!("#/components/responses/{status}");
             responses[status.to_string()] = json!({ "$ref": shared });
         }

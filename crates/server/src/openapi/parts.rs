@@ -59,6 +59,11 @@ pub(super) fn shared_responses() -> Value {
             "Too many requests; `Retry-After` says how many seconds to wait.",
             "Rate Limit Exceeded",
         ),
+        (
+            431,
+            "The address and the headers are more than 16 KiB together.",
+            "Request Header Fields Too Large",
+        ),
         (500, "A fault of ours.", "Internal Server Error"),
         (
             503,
