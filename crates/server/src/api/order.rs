@@ -66,7 +66,8 @@ impl Wish {
 }
 
 impl ManyWishes {
-    /// Every combination, in the order of the lists; what is named twice is audited once.
+    /// Every combination, in the order of the lists; what is named twice is audited once. No list is longer than a batch,
+    /// as the description says, whatever is named twice in it.
     pub(crate) fn into_orders(
         mut self,
         app: &App,
@@ -77,12 +78,16 @@ impl ManyWishes {
             &mut self.locations,
             &mut self.networks,
         ];
+        let at_most = app.limits.batch_audits;
         let mut count = 1_usize;
         for list in lists {
+            if list.len() > at_most {
+                return Err(Failure::InvalidBatch);
+            }
             without_repeats(list);
             count = count.saturating_mul(list.len());
         }
-        if count == 0 || count > app.limits.batch_audits {
+        if count == 0 || count > at_most {
             return Err(Failure::InvalidBatch);
         }
         self.urls.iter().try_for_each(|url| check_url(url, app))?;

@@ -126,6 +126,7 @@ async fn bad_batches_are_refused_by_name() {
     for (member, value, message) in [
         ("urls", json!([]), "Invalid Batch"),
         ("devices", json!([]), "Invalid Batch"),
+        ("devices", json!(vec!["mobile"; 10]), "Invalid Batch"),
         (
             "urls",
             json!([
