@@ -164,10 +164,7 @@ impl Bisection {
 mod tests {
     use super::*;
 
-    const NOMINAL: CorePace = CorePace {
-        piece_ns: 4000.0,
-        load_ns: 400.0,
-    };
+    const NOMINAL: CorePace = CorePace { turn_ns: 20_000.0 };
 
     fn calibration() -> Calibration {
         Calibration {

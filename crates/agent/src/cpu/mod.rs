@@ -26,6 +26,8 @@ const TRIES: u32 = 5;
 const PACER_DOUBTED: f64 = 0.2;
 /// Of a second each: the host's neighbours change from one to the next.
 const READINGS_OF_HOST: usize = 5;
+/// And of a rate, of an eighth of a second each: one in ten is off by a quarter.
+const READINGS_OF_RATE: usize = 3;
 /// A pacer that cannot slow the host down to half of what it should is none.
 const PACED_AT_LEAST: f64 = 0.5;
 
@@ -115,8 +117,7 @@ impl Cpu {
             readings.push(gauge.read(Throttle::NONE, Benchmark::Full).await?);
         }
         let nominal = CorePace {
-            piece_ns: median(readings.iter().map(|reading| reading.pace.piece_ns)),
-            load_ns: median(readings.iter().map(|reading| reading.pace.load_ns)),
+            turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
         };
         let host_index = median(readings.iter().map(|reading| reading.index_at(nominal)));
         let mut calibration = Calibration {
@@ -129,7 +130,7 @@ impl Cpu {
             steps: Vec::new(),
         };
         let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
-        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal.piece_ns <= 0.0 {
+        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal.turn_ns <= 0.0 {
             tracing::warn!("this host lets no page be paced: Chromium throttles");
             calibration.way = Way::ByChromium;
         }
@@ -159,13 +160,17 @@ impl Cpu {
         for _ in 0..TRIES {
             let rate = search.next_rate();
             let throttle = calibration.throttle(rate);
-            let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
-            let full = match calibration.way {
-                Way::Paced => calibration.host_index,
-                // Side by side, so that a host that drifts drifts in both.
-                Way::ByChromium => gauge.read(Throttle::NONE, Benchmark::Quick).await?.index,
-            };
-            let mut slowdown = full / slowed;
+            let mut slowdowns = Vec::with_capacity(READINGS_OF_RATE);
+            for _ in 0..READINGS_OF_RATE {
+                let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
+                let full = match calibration.way {
+                    Way::Paced => calibration.host_index,
+                    // Side by side, so that a host that drifts drifts in both.
+                    Way::ByChromium => gauge.read(Throttle::NONE, Benchmark::Quick).await?.index,
+                };
+                slowdowns.push(full / slowed);
+            }
+            let mut slowdown = median(slowdowns.into_iter());
             if calibration.way == Way::Paced && (slowdown / rate - 1.0).abs() <= PACER_DOUBTED {
                 slowdown = rate;
             }

@@ -7,9 +7,8 @@
 //! the device would still have needed for the same work. While it keeps the core it does work of
 //! known size, and so knows how fast the core is just now: a slow moment is slowed down less.
 
-mod arithmetic;
 mod core;
-mod memory;
+mod interpreter;
 mod page_threads;
 mod speed;
 mod thread_time;
@@ -48,10 +47,7 @@ impl Throttle {
     /// Full speed, watched.
     pub const NONE: Self = Self::Paced {
         rate: 1.0,
-        nominal: CorePace {
-            piece_ns: 0.0,
-            load_ns: 0.0,
-        },
+        nominal: CorePace { turn_ns: 0.0 },
     };
 
     /// What Chromium is told.
@@ -101,8 +97,8 @@ pub(crate) struct Pacing {
     rate: Option<f64>,
     /// By process: the main thread's samples.
     main_threads: BTreeMap<u32, Vec<Sample>>,
-    /// `[at_us, speed, piece_ns, load_ns]`: the core's speed, 1 being nominal, and what it was read from.
-    speeds: Vec<[f64; 4]>,
+    /// `[at_us, speed, turn_ns]`: the core's speed, 1 being nominal, and what it was read from.
+    speeds: Vec<[f64; 3]>,
     /// On the average.
     pub(crate) pace: CorePace,
 }
@@ -195,22 +191,19 @@ struct Followed {
 
 #[derive(Default)]
 struct Readings {
-    sum: CorePace,
+    sum_ns: f64,
     count: f64,
 }
 
 impl Readings {
     fn add(&mut self, pace: CorePace) {
-        self.sum.piece_ns += pace.piece_ns;
-        self.sum.load_ns += pace.load_ns;
+        self.sum_ns += pace.turn_ns;
         self.count += 1.0;
     }
 
     fn mean(&self) -> CorePace {
-        let count = self.count.max(1.0);
         CorePace {
-            piece_ns: self.sum.piece_ns / count,
-            load_ns: self.sum.load_ns / count,
+            turn_ns: self.sum_ns / self.count.max(1.0),
         }
     }
 }
@@ -350,19 +343,16 @@ impl Pacesetter {
         self.looked_at_us = ended_us;
         self.held_us += ended_us - began_us;
         self.owed_us -= ended_us - began_us;
-        if let Some(pace) = pace {
-            self.in_all.add(pace);
-            self.lately.add(pace);
-            self.tell_speed(ended_us);
-        }
+        self.in_all.add(pace);
+        self.lately.add(pace);
+        self.tell_speed(ended_us);
     }
 
     fn tell_speed(&mut self, at_us: f64) {
         if at_us - self.told_at_us >= SPEED_EVERY_US {
             let pace = std::mem::take(&mut self.lately).mean();
             let speed = pace.speed_beside(self.nominal);
-            let told = [at_us, speed, pace.piece_ns, pace.load_ns];
-            self.pacing.speeds.push(told);
+            self.pacing.speeds.push([at_us, speed, pace.turn_ns]);
             self.told_at_us = at_us;
         }
     }
