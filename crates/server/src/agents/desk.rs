@@ -194,8 +194,19 @@ impl Desk {
     }
 
     pub async fn heartbeat(&self, lease: &Lease) -> Result<Hold, StoreError> {
-        let until = self.now().plus(self.parts.lease);
+        // Later than it was, whatever the clock says: an expiry that has moved is a lease that somebody has confirmed.
+        let moved = lease.expires_at.plus(Duration::from_millis(1));
+        let until = self.now().plus(self.parts.lease).max(moved);
         self.parts.store.heartbeat(lease, until).await
+    }
+
+    /// As if it had never been given: nobody has said that they have it.
+    pub(super) async fn take_back_unheard(&self, lease: &Lease) -> Result<Hold, StoreError> {
+        // First, so that no other request of who seems to be gone takes it again.
+        if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
+            self.polls.give_up(process);
+        }
+        self.hand_back(lease, HandBack::Unheard).await
     }
 
     /// For who watches; the caller knows that the audit is held.
@@ -315,7 +326,7 @@ impl Desk {
     pub async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
         match why {
             HandBack::Fault => self.parts.metrics.audit_faulted(),
-            HandBack::Drained => self.parts.metrics.audit_handed_back(),
+            HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
         }
         self.parts.phases.ended(&lease.tracking_id);
         self.parts.store.hand_back(lease, why).await

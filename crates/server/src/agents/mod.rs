@@ -6,6 +6,7 @@
 //! asker's token does not hold.
 
 mod caller;
+mod confirmation;
 mod desk;
 mod evidence;
 mod places;

@@ -31,6 +31,7 @@ mod rig;
 mod several;
 mod shutdown;
 mod targets;
+mod unheard;
 mod waiting;
 mod webhooks;
 mod wire;
