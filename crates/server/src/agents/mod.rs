@@ -11,6 +11,7 @@ mod desk;
 mod evidence;
 mod places;
 mod polls;
+mod roll;
 mod steps;
 mod uploads;
 
