@@ -5,6 +5,7 @@
 //! server can take the next step.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -119,7 +120,8 @@ impl Desk {
     ) -> Result<Option<Lease>, StoreError> {
         let poll = self.poll(asker);
         self.leave(asker).await?;
-        self.next(asker, &poll, at_most).await
+        self.next(asker, &poll, at_most, std::future::pending())
+            .await
     }
 
     /// A request for work: from now on the slot's earlier ones get nothing.
@@ -127,13 +129,16 @@ impl Desk {
         self.polls.begin(asker.owner())
     }
 
-    /// As [`Desk::lease`], for a slot that is known to hold nothing.
+    /// As [`Desk::lease`], for a slot that is known to hold nothing. Waits no longer once it is `over`; but whoever drops this
+    /// instead may drop a lease that is just being made, and that nobody then knows of.
     pub(crate) async fn next(
         &self,
         asker: &Asker,
         poll: &Poll,
         at_most: Duration,
+        over: impl Future<Output = ()>,
     ) -> Result<Option<Lease>, StoreError> {
+        let mut over = pin!(over);
         let deadline = Instant::now() + at_most;
         let owner = asker.owner();
         loop {
@@ -142,8 +147,12 @@ impl Desk {
                 owner: owner.clone(),
                 locations: self.may_take(&asker.agent.location).await?,
             };
-            let turn = self.turn(&seat);
-            let Ok(Ok(_turn)) = timeout_at(deadline, turn.acquire()).await else {
+            let turns = self.turn(&seat);
+            let turn = tokio::select! {
+                turn = timeout_at(deadline, turns.acquire()) => turn,
+                () = &mut over => return Ok(None),
+            };
+            let Ok(Ok(_turn)) = turn else {
                 return Ok(None);
             };
             if !poll.is_newest() {
@@ -165,7 +174,10 @@ impl Desk {
                 return Ok(None);
             }
             let look = left.min(self.look_again());
-            self.parts.store.work_arrives(&seat, look).await;
+            tokio::select! {
+                () = self.parts.store.work_arrives(&seat, look) => {}
+                () = &mut over => return Ok(None),
+            }
         }
     }
 

@@ -62,13 +62,11 @@ pub(crate) async fn lease(
             return Ok(granted(None, true));
         }
         let left = until.saturating_duration_since(Instant::now());
-        let lease = tokio::select! {
-            lease = agents.desk.next(&asker, &poll, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
-            () = asked_to_stop(service.app.stopping.clone()) => {
-                return Ok(granted(None, false));
-            }
-        };
-        if let Some(lease) = lease {
+        let (slice, over) = (
+            left.min(DRAIN_NOTICED_WITHIN),
+            asked_to_stop(service.app.stopping.clone()),
+        );
+        if let Some(lease) = agents.desk.next(&asker, &poll, slice, over).await? {
             caller.notes.audit(&lease.tracking_id);
             let mut job = offer(&agents.desk, &lease);
             if asked.confirms {
@@ -77,7 +75,8 @@ pub(crate) async fn lease(
             }
             return Ok(granted(Some(job), false));
         }
-        if left <= DRAIN_NOTICED_WITHIN || !poll.is_newest() {
+        let is_over = left <= DRAIN_NOTICED_WITHIN || *service.app.stopping.borrow();
+        if is_over || !poll.is_newest() {
             return Ok(granted(None, false));
         }
         is_drained = caller.is_drained(&service).await?;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use plumbline_store::Store;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::{
     agent::Agent,
     client::Connection,
-    rig::{Rig, post},
+    rig::{NOW, Rig, get, post},
 };
 
 /// A sixth of it is what who confirms has time for.
@@ -87,4 +88,40 @@ async fn who_confirms_keeps_its_audit_and_so_does_who_never_said_that_it_would()
         assert_eq!(agent.heartbeat(&rig, job).await, "held");
         assert_eq!(agent.finish(&rig, job).await, "held");
     }
+}
+
+#[tokio::test]
+async fn an_audit_that_is_being_given_when_the_server_is_stopped_is_given_or_waits() {
+    let (stop, stopping) = watch::channel(false);
+    let rig = Rig::with(|app| app.stopping = stopping).await;
+    let agent = Agent::new(&rig, "frankfurt", "eu").await;
+    // Seen now, so that its next request writes nothing but a lease.
+    agent.ask_for_work(&rig, 0, 0).await;
+    rig.start().await;
+    let disk = rig.second_connection();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut asking = asks_and_dies(&rig, &agent, 0).await;
+    // These only read: when they are answered, the other has come as far as it can.
+    let others = async || {
+        for _ in 0..20 {
+            let reply = rig.ask(&get("/v1/credits").key(&rig.key)).await;
+            assert_eq!(reply.status, 200);
+        }
+    };
+    others().await;
+    stop.send_replace(true);
+    others().await;
+    disk.execute_batch("COMMIT").unwrap();
+    let answer = asking.reply_to("POST").await.json();
+    let is_given = answer["data"]["job"].is_object();
+    // Written after whatever was being written.
+    rig.store.create_account("later", 0, NOW).await.unwrap();
+    let depth = rig.store.queue_depth().await.unwrap();
+    assert_eq!(
+        (depth.running, depth.waiting),
+        match is_given {
+            true => (1, 0),
+            false => (0, 1),
+        }
+    );
 }
