@@ -1,3 +1,4 @@
+use plumbline_report::Format;
 use serde_json::{Value, json};
 
 use super::{AUDIT_ID, BATCH_ID, Operation, TRACKING_ID};
@@ -115,14 +116,38 @@ pub(super) fn single() -> Vec<Operation> {
             id: "auditReport",
             tag: "Audits",
             summary: "Get everything that was measured and judged",
-            description: "",
+            description: "With `format` as a file in that form, for other tools. `har` and `trace` are made of the \
+                          audit's evidence: 404 once that is no longer kept.",
             is_keyed: true,
-            parameters: vec![path_id("The audit id.", AUDIT_ID)],
+            parameters: vec![
+                path_id("The audit id.", AUDIT_ID),
+                query(
+                    "format",
+                    "Which file; without it the report is in an envelope, like every answer.",
+                    json!({ "type": "string", "enum": Format::ALL.map(Format::name) }),
+                ),
+            ],
             body: None,
-            success: described("The whole report.", data(reference("WholeReport"))),
+            success: whole_report(),
             failures: vec![400, 404, 406],
         },
     ]
+}
+
+/// In its envelope, or as a file of whatever kind.
+fn whole_report() -> Value {
+    let enveloped = data(reference("WholeReport"));
+    let mut answer = described(
+        "The whole report.",
+        json!({ "anyOf": [enveloped, { "type": "object", "description": "A file." }] }),
+    );
+    for format in Format::ALL {
+        let kind = format.content_type().split(';').next().unwrap_or_default();
+        if answer["content"].get(kind).is_none() {
+            answer["content"][kind] = json!({ "schema": text() });
+        }
+    }
+    answer
 }
 
 pub(super) fn lists() -> Vec<Operation> {
