@@ -32,9 +32,14 @@ async fn asks_and_dies(rig: &Rig, agent: &Agent, slot: u32) -> Connection {
     line
 }
 
-/// Until as many are given to somebody.
-async fn running(rig: &Rig, count: u64) {
-    while rig.store.queue_depth().await.unwrap().running < count {
+/// Until somebody has been given it, and perhaps has lost it already.
+async fn given(rig: &Rig, tracking_id: &str) {
+    let was_given = async || {
+        let queue = rig.store.queue(100).await.unwrap();
+        let audit = queue.iter().find(|audit| audit.tracking_id == tracking_id);
+        audit.unwrap().attempt > 0
+    };
+    while !was_given().await {
         tokio::task::yield_now().await;
     }
 }
@@ -46,13 +51,12 @@ async fn an_audit_given_to_who_no_longer_listens_is_soon_anothers() {
     let lives = Agent::new(&rig, "lives", "eu").await;
     let _open = asks_and_dies(&rig, &dead, 0).await;
     let tracking_id = rig.start().await;
-    running(&rig, 1).await;
+    given(&rig, &tracking_id).await;
     let unheard = json!({ "trackingId": tracking_id, "attempt": 1 });
 
-    let job = lives.said(&rig, "lease", &request(&lives, 0)).await["job"].clone();
+    let job = lives.ask_for_work(&rig, 0, 30_000).await["job"].clone();
     assert_eq!(job["trackingId"], tracking_id.as_str());
     assert_eq!(job["attempt"], 2);
-    assert_eq!(job["confirmWithinMs"], 500);
     let queue = rig.store.queue(1).await.unwrap();
     assert_eq!(queue[0].faults, 0, "as if it had never been given");
 
@@ -71,20 +75,25 @@ async fn who_confirms_keeps_its_audit_and_so_does_who_never_said_that_it_would()
     let dead = Agent::new(&rig, "dead", "eu").await;
     rig.start().await;
     rig.start().await;
-    let confirmed = confirms.said(&rig, "lease", &request(&confirms, 0)).await["job"].clone();
-    assert_eq!(confirms.heartbeat(&rig, &confirmed).await, "held");
+    // On a machine that does much besides, the first may come too late.
+    let confirmed = loop {
+        let job = confirms.said(&rig, "lease", &request(&confirms, 0)).await["job"].clone();
+        assert_eq!(job["confirmWithinMs"], 500);
+        if confirms.heartbeat(&rig, &job).await == "held" {
+            break job;
+        }
+    };
     let not_expected = earlier.lease(&rig, 0).await;
     assert_eq!(not_expected["confirmWithinMs"], Value::Null);
 
     // What was given last comes back, so there has been time for the others.
     let _open = asks_and_dies(&rig, &dead, 0).await;
     let last = rig.start().await;
-    running(&rig, 3).await;
+    given(&rig, &last).await;
     let other = Agent::new(&rig, "other", "eu").await;
     let back = other.ask_for_work(&rig, 0, 30_000).await["job"].clone();
     assert_eq!(back["trackingId"], last.as_str());
     for (agent, job) in [(&confirms, &confirmed), (&earlier, &not_expected)] {
-        assert_eq!(job["attempt"], 1);
         assert_eq!(agent.heartbeat(&rig, job).await, "held");
         assert_eq!(agent.finish(&rig, job).await, "held");
     }
