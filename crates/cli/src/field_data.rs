@@ -10,7 +10,7 @@ use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_engine::field::{FieldHistory, FieldReason};
 use plumbline_engine::report::Report;
 use plumbline_field::{
-    ANSWER_BYTES, Asked, Dataset, Discretion, HttpAnswer, Transport, TransportError,
+    ANSWER_BYTES, Asked, Dataset, Discretion, HttpAnswer, Quota, Transport, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_server::{Beside, FieldSource};
@@ -42,6 +42,7 @@ impl FieldData {
     pub fn new(
         settings: FieldSettings,
         catalog: Arc<Catalog>,
+        quota: Arc<dyn Quota>,
         https: impl FnOnce() -> HttpsClient,
     ) -> Self {
         let dataset = settings.key.map(|key| {
@@ -54,6 +55,7 @@ impl FieldData {
                 key,
                 Arc::new(Outside(https())),
                 Arc::new(discreet),
+                quota,
                 Arc::new(|| now().0),
             )
         });

@@ -4,10 +4,14 @@ mod args;
 mod blobs;
 mod budget;
 mod clock;
+#[cfg(test)]
+#[path = "../../store/tests/cluster/mod.rs"]
+mod cluster;
 mod command;
 mod embedded;
 mod exit;
 mod field_data;
+mod field_quota;
 mod https_client;
 mod output;
 mod retention;

@@ -3,7 +3,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use plumbline_catalog::FormFactor;
 use plumbline_engine::field::{FieldData, FieldHistory, FieldReason};
 use tokio::sync::watch;
@@ -12,11 +11,9 @@ use url::Url;
 
 use crate::answer::{Answer, Found, Meaning, meaning, retry_after};
 use crate::cache::Cache;
+use crate::outside::{Clock, Discretion, Quota, Transport, TransportError};
 use crate::pace::{Pace, Turn};
 use crate::question::{About, Question};
-
-/// A history with all its metrics has some 60 kB.
-pub const ANSWER_BYTES: usize = 1024 * 1024;
 
 /// How long one request may take.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -26,38 +23,6 @@ const QUESTION_TIME: Duration = Duration::from_secs(90);
 const ATTEMPTS: u32 = 3;
 /// Questions under way at a time: what the quota answers in a minute.
 const MOST_AT_A_TIME: usize = crate::pace::QUOTA;
-
-/// Sends a POST with a JSON body: follows no redirect, reads no more than [`ANSWER_BYTES`]. The URL carries a
-/// secret: no error and no log line may name it. Dropping the future ends the request.
-#[async_trait]
-pub trait Transport: Send + Sync + 'static {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError>;
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct HttpAnswer {
-    pub status: u16,
-    /// The header, as it stands there.
-    pub retry_after: Option<String>,
-    pub body: Vec<u8>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum TransportError {
-    #[error("{0}")]
-    Unreachable(String),
-    #[error("the answer is too large")]
-    TooLarge,
-}
-
-/// Which pages may be named to a stranger.
-#[async_trait]
-pub trait Discretion: Send + Sync + 'static {
-    async fn may_name(&self, url: &Url) -> bool;
-}
-
-/// Milliseconds since 1970, UTC.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// The operator's key to the API. Never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -90,6 +55,9 @@ struct Inner {
     key: ApiKey,
     transport: Arc<dyn Transport>,
     discretion: Arc<dyn Discretion>,
+    quota: Arc<dyn Quota>,
+    /// Held by who asks for a turn: what the first is told holds for those behind it.
+    turns: tokio::sync::Mutex<()>,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -161,6 +129,7 @@ impl Dataset {
         key: ApiKey,
         transport: Arc<dyn Transport>,
         discretion: Arc<dyn Discretion>,
+        quota: Arc<dyn Quota>,
         clock: Clock,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -168,6 +137,8 @@ impl Dataset {
             key,
             transport,
             discretion,
+            quota,
+            turns: tokio::sync::Mutex::default(),
             clock,
             state: Mutex::default(),
         }))
@@ -340,8 +311,8 @@ impl Inner {
         told: &watch::Sender<Progress>,
     ) -> Result<(), FieldReason> {
         loop {
-            let turn = self.state().pace.turn(Instant::now());
-            match turn {
+            let turn = timeout_at(deadline, self.turn()).await;
+            match turn.map_err(|_| FieldReason::Quota)? {
                 Turn::Go => return Ok(()),
                 Turn::Closed(reason) => return Err(reason),
                 Turn::Wait(until, reason) if until >= deadline => return Err(reason),
@@ -350,6 +321,19 @@ impl Inner {
                     sleep_until(until).await;
                 }
             }
+        }
+    }
+
+    /// Of our own pace, and then of what others leave of the quota.
+    async fn turn(&self) -> Turn {
+        let _first = self.turns.lock().await;
+        let turn = self.state().pace.turn(Instant::now());
+        if turn != Turn::Go {
+            return turn;
+        }
+        match self.quota.take().await {
+            Ok(()) => Turn::Go,
+            Err(wait) => self.state().pace.held_back(Instant::now(), wait),
         }
     }
 

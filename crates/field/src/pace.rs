@@ -15,6 +15,8 @@ pub(crate) const QUOTA: usize = 150;
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// For others to have left something of the quota.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// An answer that tells us to stay away for longer is not believed for longer.
 const LONGEST_TOLD: Duration = Duration::from_secs(60 * 60);
@@ -69,6 +71,14 @@ impl Pace {
         }
         self.sent.push_back(now);
         Turn::Go
+    }
+
+    /// The one that was told to go did not leave: others have used up the quota for now.
+    pub(crate) fn held_back(&mut self, now: Instant, wait: Duration) -> Turn {
+        self.sent.pop_back();
+        let until = now + wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        self.not_before = Some((until, FieldReason::Quota));
+        Turn::Wait(until, FieldReason::Quota)
     }
 
     /// The API answered as it should, if only that it has nothing. What it told somebody else to wait stands.
@@ -144,6 +154,22 @@ mod tests {
         let until = start + seconds(17);
         assert_eq!(pace.turn(start), Turn::Wait(until, FieldReason::Quota));
         assert_eq!(pace.turn(until), Turn::Go);
+    }
+
+    #[test]
+    fn what_is_held_back_for_others_sake_has_not_left() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        for _ in 1..QUOTA {
+            assert_eq!(pace.turn(start), Turn::Go);
+        }
+        assert_eq!(pace.turn(start), Turn::Go);
+        let until = start + seconds(2);
+        let wait = Turn::Wait(until, FieldReason::Quota);
+        assert_eq!(pace.held_back(start, seconds(2)), wait);
+        assert_eq!(pace.turn(start), wait);
+        assert_eq!(pace.turn(until), Turn::Go);
+        let full = Turn::Wait(start + WINDOW, FieldReason::Quota);
+        assert_eq!(pace.turn(until), full);
     }
 
     #[test]

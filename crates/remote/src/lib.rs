@@ -5,6 +5,7 @@
 
 mod error;
 mod http;
+mod pace;
 mod work;
 
 pub use error::RemoteError;

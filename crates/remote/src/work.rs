@@ -8,17 +8,17 @@ use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
     self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
-    PROTOCOL, Progress, Received, Return, Standing, Why,
+    Offer, PROTOCOL, Progress, Received, Return, Standing, Why,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
 
 use crate::RemoteError;
 use crate::http::{Answer, Load, Server};
+use crate::pace::Pace;
 
 /// Beyond what the server may wait on purpose.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
@@ -29,8 +29,6 @@ const INSIST_FOR: Duration = Duration::from_secs(10 * 60);
 /// For all the tries to hand in evidence: a bucket that is away for longer costs the evidence, and not the report, which
 /// an agent has ten minutes for in all.
 const EVIDENCE_FOR: Duration = Duration::from_secs(4 * 60);
-/// Between two tries: doubled each time, up to the second.
-const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 /// Uploads that arrived wrong are not tried for ever.
 const CORRUPT_AT_MOST: u32 = 3;
 /// Phases that nobody has told yet: a courtesy, and dropped beyond this.
@@ -65,8 +63,13 @@ impl RemoteWork {
     }
 
     /// Says it until there is an answer, or one that will not change.
-    async fn insist(&self, path: &str, said: Bytes, within: Duration) -> Result<Hold, RemoteError> {
-        let mut pace = Pace::lasting(INSIST_FOR);
+    async fn insist(
+        &self,
+        path: &str,
+        said: Bytes,
+        within: Duration,
+        mut pace: Pace,
+    ) -> Result<Hold, RemoteError> {
         loop {
             let answer: Result<Standing, _> = say(&self.server, path, said.clone(), within).await;
             match answer {
@@ -77,13 +80,29 @@ impl RemoteWork {
         }
     }
 
+    /// Says that the job has arrived, before it is begun: the server gives it to another when it does not hear so in time.
+    async fn confirm(&self, job: &Job, within: Duration) -> Result<Hold, WorkError> {
+        let said = message(&self.beat(job))?;
+        let confirmed = self.insist(seam::HEARTBEAT, said, within, Pace::lasting(within));
+        Ok(confirmed.await?)
+    }
+
+    fn beat(&self, job: &Job) -> Heartbeat {
+        Heartbeat {
+            attempt: attempt(job),
+            agent: self.agent.clone(),
+        }
+    }
+
     async fn give_back(&self, job: &Job, why: Why) -> Result<Hold, WorkError> {
         let said = Return {
             attempt: attempt(job),
             why,
         };
         let said = message(&said)?;
-        Ok(self.insist(seam::RETURN, said, ANSWERED_WITHIN).await?)
+        let pace = Pace::lasting(INSIST_FOR);
+        let given = self.insist(seam::RETURN, said, ANSWERED_WITHIN, pace);
+        Ok(given.await?)
     }
 
     /// All of it in one request, and from where it broke off in the next.
@@ -162,26 +181,24 @@ impl Work for RemoteWork {
             slot,
             wait_ms: at_most.as_millis().try_into().unwrap_or(u64::MAX),
             leaving: false,
+            confirms: true,
         };
         let within = at_most + ANSWERED_WITHIN;
         let answer: LeaseAnswer = post(&self.server, seam::LEASE, &asked, within).await?;
-        Ok(match answer.job {
-            Some(offer) => Next::Job(Job {
-                tracking_id: offer.attempt.tracking_id,
-                attempt: offer.attempt.attempt,
-                order: Order {
-                    url: offer.url,
-                    device: offer.device,
-                    network: offer.network,
-                    location: offer.location,
-                },
-                runs: offer.runs,
-                exhausted: offer.exhausted,
-                heartbeat_every: Duration::from_millis(offer.heartbeat_ms.max(1)),
-            }),
-            None if answer.drain => Next::Leave,
-            None => Next::Nothing,
-        })
+        let Some(offer) = answer.job else {
+            return Ok(match answer.drain {
+                true => Next::Leave,
+                false => Next::Nothing,
+            });
+        };
+        let confirm_within = offer.confirm_within_ms.map(Duration::from_millis);
+        let job = job(offer);
+        if let Some(within) = confirm_within
+            && self.confirm(&job, within).await? == Hold::Lost
+        {
+            return Ok(Next::Nothing);
+        }
+        Ok(Next::Job(job))
     }
 
     async fn leave(&self, slot: u32) -> Result<(), WorkError> {
@@ -190,6 +207,7 @@ impl Work for RemoteWork {
             slot,
             wait_ms: 0,
             leaving: true,
+            confirms: false,
         };
         let _: LeaseAnswer = post(&self.server, seam::LEASE, &asked, ANSWERED_WITHIN).await?;
         Ok(())
@@ -197,11 +215,8 @@ impl Work for RemoteWork {
 
     /// Once: the next comes soon enough.
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
-        let said = Heartbeat {
-            attempt: attempt(job),
-            agent: self.agent.clone(),
-        };
         let within = job.heartbeat_every;
+        let said = self.beat(job);
         let answer: Standing = post(&self.server, seam::HEARTBEAT, &said, within).await?;
         Ok(hold(answer.hold))
     }
@@ -243,7 +258,9 @@ impl Work for RemoteWork {
             report: &audited.report,
         };
         let said = message(&said)?;
-        Ok(self.insist(seam::FINISH, said, UPLOADED_WITHIN).await?)
+        let pace = Pace::lasting(INSIST_FOR);
+        let finished = self.insist(seam::FINISH, said, UPLOADED_WITHIN, pace);
+        Ok(finished.await?)
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
@@ -263,32 +280,6 @@ async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<Progress>)
         if let Err(error) = told {
             tracing::debug!(%error, "a phase was not told");
         }
-    }
-}
-
-/// Waits between tries, and an end to them.
-struct Pace {
-    until: Instant,
-    next: Duration,
-}
-
-impl Pace {
-    fn lasting(at_most: Duration) -> Self {
-        Self {
-            until: Instant::now() + at_most,
-            next: AGAIN_AFTER[0],
-        }
-    }
-
-    /// The error comes back when there has been time enough.
-    async fn wait(&mut self, error: RemoteError) -> Result<(), RemoteError> {
-        if Instant::now() + self.next > self.until {
-            return Err(error);
-        }
-        tracing::debug!(%error, "trying again");
-        sleep(self.next).await;
-        self.next = (self.next * 2).min(AGAIN_AFTER[1]);
-        Ok(())
     }
 }
 
@@ -357,6 +348,22 @@ fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, RemoteError> {
             "its token is unknown or revoked".to_owned(),
         )),
         status => Err(RemoteError::Answered { status, message }),
+    }
+}
+
+fn job(offer: Offer) -> Job {
+    Job {
+        tracking_id: offer.attempt.tracking_id,
+        attempt: offer.attempt.attempt,
+        order: Order {
+            url: offer.url,
+            device: offer.device,
+            network: offer.network,
+            location: offer.location,
+        },
+        runs: offer.runs,
+        exhausted: offer.exhausted,
+        heartbeat_every: Duration::from_millis(offer.heartbeat_ms.max(1)),
     }
 }
 

@@ -51,6 +51,9 @@ pub struct LeaseRequest {
     /// Asks for nothing any more: only what it held before is at stake.
     #[serde(default)]
     pub leaving: bool,
+    /// Whoever asks says with a heartbeat that an audit has arrived, before anything else: see [`Offer::confirm_within_ms`].
+    #[serde(default)]
+    pub confirms: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +82,10 @@ pub struct Offer {
     pub heartbeat_ms: u64,
     /// How long silence may last before the audit is given to another.
     pub lease_ms: u64,
+    /// How soon the first heartbeat is expected from who confirms; without it the audit is given to another, as if it had
+    /// never been given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within_ms: Option<u64>,
 }
 
 /// What every step is fenced by: only an audit's newest attempt can change it.
@@ -199,6 +206,19 @@ mod tests {
         let said = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });
         assert_eq!(serde_json::to_value(&progress).unwrap(), said);
         assert_eq!(serde_json::from_value::<Progress>(said).unwrap(), progress);
+    }
+
+    #[test]
+    fn who_says_nothing_of_confirming_does_not_confirm() {
+        let asked = json!({
+            "agent": {
+                "process": "p", "location": "eu", "chromium": "c", "hostIndex": null, "slots": 1,
+                "version": "0.1.0",
+            },
+            "slot": 0, "waitMs": 1,
+        });
+        let read: LeaseRequest = serde_json::from_value(asked).unwrap();
+        assert!(!read.confirms && !read.leaving);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn router(app: App) -> Router {
     router
 }
 
-/// The routes that the reference describes, each with an entry in `openapi/operations.rs`.
+/// The routes that the reference describes, each with an entry in `openapi/operations/`.
 fn documented() -> Routes {
     Routes::default()
         .post("/v1/audit/start", audit::start)

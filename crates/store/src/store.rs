@@ -137,7 +137,8 @@ pub trait Store: Send + Sync + 'static {
     /// are found by asking again after `at_most`.
     async fn work_arrives(&self, seat: &Seat, at_most: Duration);
 
-    /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over.
+    /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over. An `until` that is not the
+    /// lease's own says that somebody has it: see [`HandBack::Unheard`].
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
 
     /// Keeps the report, completes the audit, ends the lease and, where there are no measurements,

@@ -187,6 +187,9 @@ pub enum HandBack {
     Drained,
     /// A fault of ours: counted, see [`Lease::exhausted`].
     Fault,
+    /// Nobody has said that they have it: only while no heartbeat has moved [`Lease::expires_at`] since it was leased. Counts
+    /// against nothing.
+    Unheard,
 }
 
 /// One change of an account's balance.

@@ -155,6 +155,7 @@ macro_rules! every_sentence_of_the_suite {
                 a_seat_takes_only_audits_of_its_locations
                 an_expired_lease_is_taken_over_and_counts_a_fault
                 a_late_result_is_refused
+                what_nobody_has_heard_of_goes_back_and_what_was_prolonged_stays
                 a_held_lease_survives_its_expiry_while_nobody_takes_over
                 a_heartbeat_keeps_others_away
                 what_is_finished_or_handed_back_is_lost

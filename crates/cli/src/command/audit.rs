@@ -10,6 +10,7 @@ use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::Report;
+use plumbline_field::Alone;
 use plumbline_link::{AllowTarget, Guard};
 use plumbline_report::budget::median_run;
 use plumbline_report::{Format, Subject};
@@ -50,7 +51,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
-    let field = FieldData::new(field, Arc::clone(&catalog), HttpsClient::new);
+    let (known, alone) = (Arc::clone(&catalog), Arc::new(Alone));
+    let field = FieldData::new(field, known, alone, HttpsClient::new);
     field.begin(ONLY, &order.url, &order.device);
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),

@@ -23,6 +23,7 @@ use crate::clock::now;
 use crate::embedded;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
+use crate::field_quota::SharedQuota;
 use crate::https_client::HttpsClient;
 use crate::retention::forget_by_itself;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
@@ -63,7 +64,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = settings.targets;
     let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
     let https = HttpsClient::new();
-    let field = FieldData::new(settings.field, Arc::clone(&catalog), || https.clone());
+    let quota = Arc::new(SharedQuota::new(Arc::clone(&store), Arc::new(now)));
+    let known = Arc::clone(&catalog);
+    let field = FieldData::new(settings.field, known, quota, || https.clone());
     let field = Arc::new(field);
 
     let blobs = KeptBlobs::open(&settings.blobs, data)?;

@@ -1,11 +1,13 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use async_trait::async_trait;
 use plumbline_engine::field::RecordOf;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::*;
+use crate::HttpAnswer;
 
 type Sent = Result<HttpAnswer, TransportError>;
 
@@ -39,9 +41,26 @@ impl Discretion for Everybody {
     }
 }
 
+/// Leaves one request each time there is a permit, and is asked again after five seconds otherwise.
+struct Others {
+    left: Semaphore,
+    asked: AtomicI64,
+}
+
+#[async_trait]
+impl Quota for Others {
+    async fn take(&self) -> Result<(), Duration> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let left = self.left.try_acquire();
+        left.map(|one| one.forget())
+            .map_err(|_| Duration::from_secs(5))
+    }
+}
+
 struct Rig {
     dataset: Dataset,
     double: Arc<Double>,
+    others: Arc<Others>,
     now_ms: Arc<AtomicI64>,
 }
 
@@ -59,6 +78,10 @@ fn rig_with(permits: usize, answer: impl Fn(&Value) -> Sent + Send + Sync + 'sta
         answer: Box::new(answer),
         permits: Semaphore::new(permits),
     });
+    let others = Arc::new(Others {
+        left: Semaphore::new(PLENTY),
+        asked: AtomicI64::new(0),
+    });
     let now_ms = Arc::new(AtomicI64::new(NOON_MS));
     let clock = Arc::clone(&now_ms);
     let dataset = Dataset::new(
@@ -66,11 +89,13 @@ fn rig_with(permits: usize, answer: impl Fn(&Value) -> Sent + Send + Sync + 'sta
         ApiKey::new("k+y/1").unwrap(),
         double.clone(),
         Arc::new(Everybody),
+        others.clone(),
         Arc::new(move || clock.load(Ordering::SeqCst)),
     );
     Rig {
         dataset,
         double,
+        others,
         now_ms,
     }
 }
@@ -300,6 +325,35 @@ async fn no_more_than_the_quota_leaves_in_a_minute() {
         }
     }
     assert!(start.elapsed() >= Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_others_have_used_up_is_waited_for_and_costs_no_try() {
+    let rig = rig(found);
+    rig.others.left.forget_permits(PLENTY);
+    let start = Instant::now();
+    let mut asked: Vec<_> = (0..20)
+        .map(|number| {
+            let url = format!("https://example.com/{number}");
+            rig.dataset.begin(&url, FormFactor::Phone)
+        })
+        .collect();
+    // More often than any question is tried.
+    while start.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(rig.bodies(), Vec::<Value>::new());
+    for asked in &asked {
+        assert_eq!(asked.so_far(), Err(FieldReason::Quota));
+    }
+    let asked_for = rig.others.asked.load(Ordering::SeqCst);
+    assert!(asked_for <= 7, "one asks for all, {asked_for} times");
+    rig.others.left.add_permits(PLENTY);
+    for asked in &mut asked {
+        asked.ended().await;
+        assert!(asked.so_far().is_ok());
+    }
+    assert_eq!(rig.bodies().len(), 20);
 }
 
 #[tokio::test(start_paused = true)]

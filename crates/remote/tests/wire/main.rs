@@ -179,6 +179,49 @@ async fn over_https_only_the_named_authority_is_believed() {
 }
 
 #[tokio::test]
+async fn a_job_is_confirmed_before_it_is_begun() {
+    let rig = Rig::new().await;
+    rig.start("a").await;
+    let work = rig.work(rig.address);
+    let job = job(&work).await;
+    let held = rig.store.running(None).await.unwrap().remove(0);
+    // The server's clock stands still: only a heartbeat moves an expiry.
+    let as_leased = NOW.plus(Duration::from_secs(30));
+    assert!(held.expires_at > as_leased, "{:?}", held.expires_at);
+    assert_eq!(work.heartbeat(&job).await.unwrap(), Hold::Held);
+}
+
+/// A job; read as the answer to a heartbeat, it says that the job is lost.
+macro_rules! job_and_lost {
+    ($confirm:literal) => {
+        concat!(
+            r#"{"data":{"job":{"trackingId":"a","attempt":1,"url":"https://example.com/","#,
+            r#""device":"mobile","network":"normal4g","location":"eu","runs":1,"exhausted":false,"#,
+            r#""heartbeatMs":7500,"leaseMs":30000"#,
+            $confirm,
+            r#"},"drain":false,"hold":"lost"}}"#
+        )
+    };
+}
+
+#[tokio::test]
+async fn a_job_that_was_taken_back_before_it_was_confirmed_is_not_begun() {
+    let rig = Rig::new().await;
+    let lost = job_and_lost!(r#","confirmWithinMs":5000"#);
+    let server = answering("200 OK\r\nX-Plumbline-Protocol: 1", lost).await;
+    let next = rig.work(server).next(0, NEVER).await;
+    assert!(matches!(next, Ok(Next::Nothing)), "{next:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_ask_for_it_is_sent_no_confirmation() {
+    let rig = Rig::new().await;
+    let server = answering("200 OK\r\nX-Plumbline-Protocol: 1", job_and_lost!("")).await;
+    let next = rig.work(server).next(0, NEVER).await;
+    assert!(matches!(next, Ok(Next::Job(_))), "{next:?}");
+}
+
+#[tokio::test]
 async fn a_token_that_nobody_knows_is_refused() {
     let rig = Rig::new().await;
     let token = AgentToken::generate().unwrap().reveal();

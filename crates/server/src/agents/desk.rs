@@ -5,7 +5,8 @@
 //! server can take the next step.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumbline_engine::report::Report;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::places::may_take;
 use super::polls::{Poll, Polls};
+use super::roll::Roll;
 use crate::{AuditFigures, Clock, Metrics, Phases};
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
@@ -31,11 +33,6 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
 /// Of those who wait for the same audits, so many are woken by one: each takes a write.
 const WOKEN_AT_ONCE: usize = 8;
-/// How long what is known of who stands where may be out of date.
-const PLACES_FRESH_FOR: Duration = Duration::from_secs(2);
-/// The same of tokens, for those who have proven themselves and wait since: a thousand of them ask for the same few.
-const RECORD_FRESH_FOR: Duration = Duration::from_secs(1);
-
 /// What this side does about an audit while an agent visits its page, whichever agent that is.
 pub trait Beside: Send + Sync + 'static {
     /// The audit was handed out. Must not block.
@@ -74,12 +71,7 @@ pub struct DeskParts {
 
 pub struct Desk {
     parts: DeskParts,
-    /// When this server last wrote down that it saw a process.
-    seen: Mutex<HashMap<String, Instant>>,
-    /// Held while it is asked for, so that who comes meanwhile waits for the same answer.
-    stood_at: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
-    /// By the id of a token.
-    records: Mutex<HashMap<String, (Instant, Option<AgentRecord>)>>,
+    roll: Roll,
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
     polls: Arc<Polls>,
 }
@@ -99,11 +91,10 @@ impl Asker {
 
 impl Desk {
     pub fn new(parts: DeskParts) -> Self {
+        let (agents, clock) = (Arc::clone(&parts.agents), Arc::clone(&parts.clock));
         Self {
+            roll: Roll::new(agents, clock, parts.lease),
             parts,
-            seen: Mutex::default(),
-            stood_at: tokio::sync::Mutex::default(),
-            records: Mutex::default(),
             turns: Mutex::default(),
             polls: Arc::default(),
         }
@@ -129,7 +120,8 @@ impl Desk {
     ) -> Result<Option<Lease>, StoreError> {
         let poll = self.poll(asker);
         self.leave(asker).await?;
-        self.next(asker, &poll, at_most).await
+        self.next(asker, &poll, at_most, std::future::pending())
+            .await
     }
 
     /// A request for work: from now on the slot's earlier ones get nothing.
@@ -137,13 +129,16 @@ impl Desk {
         self.polls.begin(asker.owner())
     }
 
-    /// As [`Desk::lease`], for a slot that is known to hold nothing.
+    /// As [`Desk::lease`], for a slot that is known to hold nothing. Waits no longer once it is `over`; but whoever drops this
+    /// instead may drop a lease that is just being made, and that nobody then knows of.
     pub(crate) async fn next(
         &self,
         asker: &Asker,
         poll: &Poll,
         at_most: Duration,
+        over: impl Future<Output = ()>,
     ) -> Result<Option<Lease>, StoreError> {
+        let mut over = pin!(over);
         let deadline = Instant::now() + at_most;
         let owner = asker.owner();
         loop {
@@ -152,8 +147,12 @@ impl Desk {
                 owner: owner.clone(),
                 locations: self.may_take(&asker.agent.location).await?,
             };
-            let turn = self.turn(&seat);
-            let Ok(Ok(_turn)) = timeout_at(deadline, turn.acquire()).await else {
+            let turns = self.turn(&seat);
+            let turn = tokio::select! {
+                turn = timeout_at(deadline, turns.acquire()) => turn,
+                () = &mut over => return Ok(None),
+            };
+            let Ok(Ok(_turn)) = turn else {
                 return Ok(None);
             };
             if !poll.is_newest() {
@@ -175,7 +174,10 @@ impl Desk {
                 return Ok(None);
             }
             let look = left.min(self.look_again());
-            self.parts.store.work_arrives(&seat, look).await;
+            tokio::select! {
+                () = self.parts.store.work_arrives(&seat, look) => {}
+                () = &mut over => return Ok(None),
+            }
         }
     }
 
@@ -194,8 +196,19 @@ impl Desk {
     }
 
     pub async fn heartbeat(&self, lease: &Lease) -> Result<Hold, StoreError> {
-        let until = self.now().plus(self.parts.lease);
+        // Later than it was, whatever the clock says: an expiry that has moved is a lease that somebody has confirmed.
+        let moved = lease.expires_at.plus(Duration::from_millis(1));
+        let until = self.now().plus(self.parts.lease).max(moved);
         self.parts.store.heartbeat(lease, until).await
+    }
+
+    /// As if it had never been given: nobody has said that they have it.
+    pub(super) async fn take_back_unheard(&self, lease: &Lease) -> Result<Hold, StoreError> {
+        // First, so that no other request of who seems to be gone takes it again.
+        if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
+            self.polls.give_up(process);
+        }
+        self.hand_back(lease, HandBack::Unheard).await
     }
 
     /// For who watches; the caller knows that the audit is held.
@@ -315,7 +328,7 @@ impl Desk {
     pub async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
         match why {
             HandBack::Fault => self.parts.metrics.audit_faulted(),
-            HandBack::Drained => self.parts.metrics.audit_handed_back(),
+            HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
         }
         self.parts.phases.ended(&lease.tracking_id);
         self.parts.store.hand_back(lease, why).await
@@ -323,52 +336,18 @@ impl Desk {
 
     /// Notes that this agent lives, not more often than it takes to be believed.
     pub async fn see(&self, agent: &Sighting) -> Result<(), StoreError> {
-        let enough = self.parts.lease / 2;
-        let known = locked(&self.seen).get(&agent.process).copied();
-        if known.is_some_and(|at| at.elapsed() < enough) {
-            return Ok(());
-        }
-        let now = Instant::now();
-        let sighting = Sighting {
-            seen_at: self.now(),
-            ..agent.clone()
-        };
-        self.parts.agents.see(sighting).await?;
-        {
-            let mut seen = locked(&self.seen);
-            seen.retain(|_, at| at.elapsed() < enough);
-            seen.insert(agent.process.clone(), now);
-        }
-        let mut stood_at = self.stood_at.lock().await;
-        if let Some((_, places)) = &*stood_at
-            && !places.contains(&agent.location)
-        {
-            // Its place is its own from now on.
-            *stood_at = None;
-        }
-        Ok(())
+        self.roll.see(agent).await
     }
 
     /// What is stored about a token, as it was a moment ago.
     pub(crate) async fn record(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
-        let known = locked(&self.records).get(token_id).cloned();
-        if let Some((at, record)) = known
-            && at.elapsed() < RECORD_FRESH_FOR
-        {
-            return Ok(record);
-        }
-        let asked_at = Instant::now();
-        let record = self.parts.agents.agent(token_id).await?;
-        let mut records = locked(&self.records);
-        records.retain(|_, (at, _)| at.elapsed() < RECORD_FRESH_FOR);
-        records.insert(token_id.to_owned(), (asked_at, record.clone()));
-        Ok(record)
+        self.roll.record(token_id).await
     }
 
     async fn may_take(&self, stands_at: &str) -> Result<Option<Vec<String>>, StoreError> {
         let parts = &self.parts;
         let stood_at = match parts.simulate {
-            true => self.stood_at().await?,
+            true => self.roll.stood_at().await?,
             false => Vec::new(),
         };
         Ok(may_take(
@@ -379,21 +358,8 @@ impl Desk {
         ))
     }
 
-    async fn stood_at(&self) -> Result<Vec<String>, StoreError> {
-        let mut stood_at = self.stood_at.lock().await;
-        if let Some((at, known)) = &*stood_at
-            && at.elapsed() < PLACES_FRESH_FOR
-        {
-            return Ok(known.clone());
-        }
-        let since = self.now().0.saturating_sub(ms(self.parts.lease * 3));
-        let found = self.parts.agents.stood_at(Timestamp(since)).await?;
-        *stood_at = Some((Instant::now(), found.clone()));
-        Ok(found)
-    }
-
     fn turn(&self, seat: &Seat) -> Arc<Semaphore> {
-        let mut turns = locked(&self.turns);
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         // Places come and go; what nobody waits at is made anew when somebody does.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         let turn = turns.entry(seat.locations.clone());
@@ -431,12 +397,4 @@ fn figures(report: &Report) -> AuditFigures {
         contention: cpu.contention.map(|contention| contention.share),
         visits: cpu.visits,
     }
-}
-
-fn ms(duration: Duration) -> i64 {
-    duration.as_millis().try_into().unwrap_or(i64::MAX)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,10 +6,12 @@
 //! asker's token does not hold.
 
 mod caller;
+mod confirmation;
 mod desk;
 mod evidence;
 mod places;
 mod polls;
+mod roll;
 mod steps;
 mod uploads;
 

@@ -1,6 +1,6 @@
 //! Which request of a slot is its newest. A slot asks for one audit at a time, so an older request that still waits here is
-//! of a line that broke or of an agent that has left, and what it were given nobody would hear of until its lease expired:
-//! a client that closes its end may still be reading, so a closed line does not end a request by itself.
+//! of a line that broke or of an agent that has left, and what it were given nobody would hear of: a client that closes its
+//! end may still be reading, so a closed line does not end a request by itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,16 @@ impl Polls {
             owner,
             number,
         }
+    }
+
+    /// From now on no request that this process has made is its newest: it seems to be gone. If it is not, it asks again.
+    pub(super) fn give_up(&self, process: &str) {
+        let slot_of = |owner: &str| {
+            owner
+                .strip_prefix(process)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.locked().by_owner.retain(|owner, _| !slot_of(owner));
     }
 
     fn locked(&self) -> MutexGuard<'_, Newest> {
@@ -71,5 +81,20 @@ mod tests {
         assert!(!first.is_newest());
         drop((first, other));
         assert!(polls.locked().by_owner.is_empty());
+    }
+
+    #[test]
+    fn a_process_that_is_given_up_has_no_newest_request_until_it_asks_again() {
+        let polls = Arc::new(Polls::default());
+        let slots = [
+            polls.begin("a/p/0".to_owned()),
+            polls.begin("a/p/1".to_owned()),
+        ];
+        let other = polls.begin("a/p2/0".to_owned());
+        polls.give_up("a/p");
+        assert!(slots.iter().all(|slot| !slot.is_newest()) && other.is_newest());
+        let again = polls.begin("a/p/0".to_owned());
+        drop(slots);
+        assert!(again.is_newest());
     }
 }

@@ -59,42 +59,51 @@ pub(crate) async fn lease(
     loop {
         if asked.leaving || is_drained {
             agents.desk.see(&asker.agent).await?;
-            return Ok(granted(&agents.desk, None, true));
+            return Ok(granted(None, true));
         }
         let left = until.saturating_duration_since(Instant::now());
-        let lease = tokio::select! {
-            lease = agents.desk.next(&asker, &poll, left.min(DRAIN_NOTICED_WITHIN)) => lease?,
-            () = asked_to_stop(service.app.stopping.clone()) => {
-                return Ok(granted(&agents.desk, None, false));
-            }
-        };
-        if let Some(lease) = lease {
+        let (slice, over) = (
+            left.min(DRAIN_NOTICED_WITHIN),
+            asked_to_stop(service.app.stopping.clone()),
+        );
+        if let Some(lease) = agents.desk.next(&asker, &poll, slice, over).await? {
             caller.notes.audit(&lease.tracking_id);
-            return Ok(granted(&agents.desk, Some(lease), false));
+            let mut job = offer(&agents.desk, &lease);
+            if asked.confirms {
+                job.confirm_within_ms = Some(ms(agents.desk.confirm_within()));
+                agents.desk.expect_confirmation(lease);
+            }
+            return Ok(granted(Some(job), false));
         }
-        if left <= DRAIN_NOTICED_WITHIN || !poll.is_newest() {
-            return Ok(granted(&agents.desk, None, false));
+        let is_over = left <= DRAIN_NOTICED_WITHIN || *service.app.stopping.borrow();
+        if is_over || !poll.is_newest() {
+            return Ok(granted(None, false));
         }
         is_drained = caller.is_drained(&service).await?;
     }
 }
 
-fn granted(desk: &Desk, lease: Option<Lease>, drain: bool) -> Response {
-    let job = lease.map(|lease| Offer {
+fn granted(job: Option<Offer>, drain: bool) -> Response {
+    answer::data(LeaseAnswer { job, drain })
+}
+
+fn offer(desk: &Desk, lease: &Lease) -> Offer {
+    let order = lease.order.clone();
+    Offer {
         exhausted: lease.exhausted(),
         attempt: Attempt {
-            tracking_id: lease.tracking_id,
+            tracking_id: lease.tracking_id.clone(),
             attempt: lease.attempt,
         },
-        url: lease.order.url,
-        device: lease.order.device,
-        network: lease.order.network,
-        location: lease.order.location,
+        url: order.url,
+        device: order.device,
+        network: order.network,
+        location: order.location,
         runs: lease.runs,
         heartbeat_ms: ms(desk.heartbeat_every()),
         lease_ms: ms(desk.lease_for()),
-    });
-    answer::data(LeaseAnswer { job, drain })
+        confirm_within_ms: None,
+    }
 }
 
 /// `POST /agent/v1/heartbeat`

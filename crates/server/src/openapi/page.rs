@@ -142,8 +142,10 @@ impl Page {
         self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Answers\"><table><thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
         for (status, response) in members(&operation["responses"]) {
             let response = resolve(document, response);
-            let content = &response["content"]["application/json"];
-            let schema = &content["schema"]["properties"]["data"];
+            let schema = &response["content"]["application/json"]["schema"];
+            // Where there are several, the one in our envelope comes first.
+            let enveloped = list(&schema["anyOf"]).first().unwrap_or(schema);
+            let schema = &enveloped["properties"]["data"];
             let shape = if schema.is_object() {
                 format!(" {}", kind(schema))
             } else {

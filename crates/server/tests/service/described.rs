@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plumbline_report::Format;
 use plumbline_store::{AuditOptions, AuditOrder, NewAudit, Store, Submission};
 use serde_json::{Value, json};
 
@@ -145,6 +146,25 @@ async fn every_example_works_and_is_answered_as_described() {
     assert!(tried >= 19, "{tried}");
 }
 
+#[tokio::test]
+async fn every_form_of_a_report_is_described_and_answered_so() {
+    let document = document(&Rig::new().await).await;
+    let rig = exemplary(&document).await;
+    let operation = &document["paths"]["/v1/audit/report/{id}"]["get"];
+    let [id, form] = [0, 1].map(|at| &operation["parameters"][at]);
+    assert_eq!(form["name"], "format");
+    assert_eq!(form["schema"]["enum"], json!(Format::ALL.map(Format::name)));
+    let path = format!("/v1/audit/report/{}", id["example"].as_str().unwrap());
+    for format in Format::ALL {
+        let ask = get(&format!("{path}?format={}", format.name())).key(&rig.key);
+        let reply = rig.ask_for_text(&ask).await;
+        match format.needs_evidence() {
+            true => assert_eq!(reply.status, 404, "{format:?}: no evidence was kept"),
+            false => check(&document, operation, &reply, format.name()),
+        }
+    }
+}
+
 fn bodies(operation: &Value) -> Vec<Option<Value>> {
     let examples = &operation["requestBody"]["content"]["application/json"]["examples"];
     match examples.as_object() {
@@ -197,6 +217,14 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
         return fits(document, target, value);
     }
     let wrong = |why: &str| Err(format!("{value} is {why}"));
+    if let Some(either) = schema["anyOf"].as_array() {
+        let fitting = either.iter().any(|one| fits(document, one, value).is_ok());
+        return if fitting {
+            Ok(())
+        } else {
+            wrong("none of these")
+        };
+    }
     if schema.get("const").is_some_and(|only| only != value) {
         return wrong("another constant");
     }

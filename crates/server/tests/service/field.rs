@@ -9,8 +9,8 @@ use plumbline_server::FieldSource;
 use serde_json::{Value, json};
 
 use crate::contract::report;
-use crate::pages::sign_in;
 use crate::rig::{Rig, get};
+use crate::visitor::sign_in;
 
 fn with_field() -> Value {
     let metric = |p75: f64| json!({ "p75": p75, "shares": { "good": 0.7, "needsImprovement": 0.2, "poor": 0.1 } });

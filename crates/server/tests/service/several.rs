@@ -14,8 +14,8 @@ use tokio::{sync::oneshot, task::JoinSet};
 use crate::{
     agent::Agent,
     cluster::Database,
-    pages::sign_in,
     rig::{Ask, Door, NOW, Reply, assembled, failure, get, order, post, serving, start},
+    visitor::sign_in,
 };
 
 struct Several {

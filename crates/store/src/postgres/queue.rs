@@ -78,10 +78,6 @@ pub(super) async fn hand_back(
     held: &Attempt,
     why: HandBack,
 ) -> Result<Hold, StoreError> {
-    let fault = match why {
-        HandBack::Drained => 0_i64,
-        HandBack::Fault => 1,
-    };
     let owner = row(
         db,
         "SELECT account_id FROM audits WHERE tracking_id = $1",
@@ -97,8 +93,16 @@ pub(super) async fn hand_back(
         db,
         "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                            faults = faults + $1
-         WHERE tracking_id = $2 AND attempt = $3 AND state = 'running' RETURNING position",
-        &[&fault, &held.tracking_id, &held.attempt],
+         WHERE tracking_id = $2 AND attempt = $3 AND state = 'running'
+               AND (NOT $4 OR lease_expires_at = $5)
+         RETURNING position",
+        &[
+            &i64::from(why == HandBack::Fault),
+            &held.tracking_id,
+            &held.attempt,
+            &(why == HandBack::Unheard),
+            &held.expires_at.0,
+        ],
     )
     .await?;
     match back {
@@ -203,6 +207,8 @@ pub(super) async fn unfinished(db: &Object, at_most: u32) -> Result<Vec<QueuedAu
 pub(super) struct Attempt {
     pub(super) tracking_id: String,
     attempt: i64,
+    /// As it was leased, or last looked at.
+    expires_at: Timestamp,
 }
 
 impl From<&Lease> for Attempt {
@@ -210,6 +216,7 @@ impl From<&Lease> for Attempt {
         Self {
             tracking_id: lease.tracking_id.clone(),
             attempt: lease.attempt.into(),
+            expires_at: lease.expires_at,
         }
     }
 }

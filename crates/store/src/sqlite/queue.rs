@@ -146,19 +146,24 @@ pub(super) fn hand_back(
     held: &Attempt,
     why: HandBack,
 ) -> Result<Hold, StoreError> {
-    let fault = match why {
-        HandBack::Drained => 0,
-        HandBack::Fault => 1,
-    };
     let back = connection
         .prepare_cached(
             "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                                faults = faults + ?
-             WHERE tracking_id = ? AND attempt = ? AND state = 'running' RETURNING position",
+             WHERE tracking_id = ? AND attempt = ? AND state = 'running'
+                   AND (NOT ? OR lease_expires_at = ?)
+             RETURNING position",
         )?
-        .query_row(params![fault, held.tracking_id, held.attempt], |row| {
-            row.get(0)
-        })
+        .query_row(
+            params![
+                why == HandBack::Fault,
+                held.tracking_id,
+                held.attempt,
+                why == HandBack::Unheard,
+                held.expires_at.0
+            ],
+            |row| row.get(0),
+        )
         .optional()?;
     match back {
         None => Ok(Hold::Lost),
@@ -269,6 +274,8 @@ pub(super) fn unfinished(
 pub(super) struct Attempt {
     tracking_id: String,
     attempt: u32,
+    /// As it was leased, or last looked at.
+    expires_at: Timestamp,
 }
 
 impl From<&Lease> for Attempt {
@@ -276,6 +283,7 @@ impl From<&Lease> for Attempt {
         Self {
             tracking_id: lease.tracking_id.clone(),
             attempt: lease.attempt,
+            expires_at: lease.expires_at,
         }
     }
 }

@@ -16,7 +16,7 @@ enum Step {
     /// One of the leases ever given, the newest or not.
     Heartbeat(prop::sample::Index),
     Finish(prop::sample::Index, bool),
-    HandBack(prop::sample::Index, bool),
+    HandBack(prop::sample::Index, HandBack),
     Recover,
     AddCredits(i64),
     Wait(u64),
@@ -29,11 +29,15 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Lease),
         2 => which().prop_map(Step::Heartbeat),
         3 => (which(), any::<bool>()).prop_map(|(lease, fails)| Step::Finish(lease, fails)),
-        3 => (which(), any::<bool>()).prop_map(|(lease, fault)| Step::HandBack(lease, fault)),
+        3 => (which(), why()).prop_map(|(lease, why)| Step::HandBack(lease, why)),
         1 => Just(Step::Recover),
         1 => (-3..6_i64).prop_map(Step::AddCredits),
         2 => (1..90_u64).prop_map(Step::Wait),
     ]
+}
+
+fn why() -> impl Strategy<Value = HandBack> {
+    prop::sample::select(vec![HandBack::Drained, HandBack::Fault, HandBack::Unheard])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -213,22 +217,21 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             let end = if *fails { failed() } else { measured() };
             assert_eq!(store.finish(&real(&lease), end).await.unwrap(), want);
         }
-        Step::HandBack(which, fault) => {
+        Step::HandBack(which, why) => {
             let Some(lease) = pick(which, model) else {
                 return;
             };
+            let as_leased = State::Running {
+                expires_at: lease.expires_at,
+            };
             let held = model.held(&lease);
+            let held = held.filter(|audit| *why != HandBack::Unheard || audit.state == as_leased);
             let want = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Waiting;
-                audit.faults += u32::from(*fault);
+                audit.faults += u32::from(*why == HandBack::Fault);
             }
-            let why = if *fault {
-                HandBack::Fault
-            } else {
-                HandBack::Drained
-            };
-            assert_eq!(store.hand_back(&real(&lease), why).await.unwrap(), want);
+            assert_eq!(store.hand_back(&real(&lease), *why).await.unwrap(), want);
         }
         Step::Recover => {
             let mut count = 0;

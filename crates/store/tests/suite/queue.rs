@@ -189,6 +189,32 @@ pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
     assert_eq!((again.attempt, again.faults), (2, 0));
 }
 
+pub async fn what_nobody_has_heard_of_goes_back_and_what_was_prolonged_stays(
+    backend: &dyn Backend,
+) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b"]).await;
+    let unheard = lease(&*store, NOW).await.unwrap();
+    let heard = lease(&*store, NOW).await.unwrap();
+    let prolonged = Timestamp(heard.expires_at.0 + 1);
+    store.heartbeat(&heard, prolonged).await.unwrap();
+    for (lease, hold) in [
+        (&unheard, Hold::Held),
+        (&unheard, Hold::Lost),
+        (&heard, Hold::Lost),
+    ] {
+        let back = store.hand_back(lease, HandBack::Unheard).await;
+        assert_eq!(back.unwrap(), hold);
+    }
+    let again = lease(&*store, NOW).await.unwrap();
+    assert_eq!(again.tracking_id, "a");
+    assert_eq!((again.attempt, again.faults), (2, 0));
+    // Of an earlier attempt, nothing can be said any more.
+    let late = store.hand_back(&unheard, HandBack::Unheard).await;
+    assert_eq!(late.unwrap(), Hold::Lost);
+    assert_eq!(store.finish(&heard, measured()).await.unwrap(), Hold::Held);
+}
+
 pub async fn an_audit_handed_back_keeps_its_place(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b", "c"]).await;

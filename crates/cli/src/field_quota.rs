@@ -1,0 +1,119 @@
+//! The quota of the Chrome UX Report API, as several servers on one store keep it together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plumbline_field::Quota;
+use plumbline_server::Clock;
+use plumbline_store::{Rate, SharedLimits, Store, StoreError, Taken, Taking};
+
+/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any minute.
+const BURST: i64 = 30;
+const EACH_NS: i64 = 60_000_000_000 / 120;
+/// One for all: servers on one store are expected to ask with the same key, or with keys of the same project.
+const BUCKET: &str = "field data";
+/// A store that cannot answer is asked again then.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Where one server has the store for itself, its own pace is all there is.
+pub struct SharedQuota {
+    store: Arc<dyn Store>,
+    clock: Clock,
+}
+
+impl SharedQuota {
+    pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self { store, clock }
+    }
+
+    async fn take_from(
+        &self,
+        limits: &dyn SharedLimits,
+    ) -> Result<Result<(), Duration>, StoreError> {
+        let now_ns = (self.clock)().0.saturating_mul(1_000_000);
+        let rate = Rate {
+            now_ns,
+            burst_ns: BURST * EACH_NS,
+            each_ns: EACH_NS,
+        };
+        let one = Taking {
+            bucket: BUCKET.to_owned(),
+            owed_ns: 0,
+            wanted: 1,
+        };
+        let taken = limits.take(rate, vec![one]).await?;
+        Ok(match taken.first() {
+            Some(Taken { granted: 1.., .. }) => Ok(()),
+            Some(Taken { full_at_ns, .. }) => {
+                let missing_ns = full_at_ns + EACH_NS - (now_ns + rate.burst_ns);
+                Err(Duration::from_nanos(missing_ns.max(0).unsigned_abs()))
+            }
+            None => Err(AGAIN_AFTER),
+        })
+    }
+}
+
+#[async_trait]
+impl Quota for SharedQuota {
+    async fn take(&self) -> Result<(), Duration> {
+        let Some(limits) = self.store.shared_limits() else {
+            return Ok(());
+        };
+        self.take_from(limits).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "not known what is left of the quota for field data");
+            Err(AGAIN_AFTER)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Timestamp};
+
+    use super::*;
+    use crate::cluster::Database;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_servers_together_ask_no_more_than_one_may() {
+        let database = Database::fresh();
+        let now_ms = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let server = async || {
+            let store = PostgresStore::open(&database.url, PostgresOptions::default());
+            let clock = Arc::clone(&now_ms);
+            let clock = Arc::new(move || Timestamp(clock.load(Ordering::SeqCst)));
+            SharedQuota::new(Arc::new(store.await.unwrap()), clock)
+        };
+        let servers = [server().await, server().await];
+        let passed_of = async |tries: usize| {
+            let mut passed = 0;
+            for turn in 0..tries {
+                passed += usize::from(servers[turn % 2].take().await.is_ok());
+            }
+            passed
+        };
+        assert_eq!(passed_of(40).await, 30);
+        let wait = servers[0].take().await.unwrap_err();
+        assert_eq!(wait, Duration::from_millis(500));
+        let mut passed = 30;
+        // Just before a minute is over.
+        for _ in 0..59 {
+            now_ms.fetch_add(1000, Ordering::SeqCst);
+            passed += passed_of(4).await;
+        }
+        assert_eq!(passed, 30 + 59 * 2);
+    }
+
+    #[tokio::test]
+    async fn who_has_the_store_alone_waits_for_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&dir.path().join("store.db")).unwrap();
+        let clock = Arc::new(|| Timestamp(1_800_000_000_000));
+        let quota = SharedQuota::new(Arc::new(store), clock);
+        for _ in 0..1000 {
+            assert_eq!(quota.take().await, Ok(()));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+use serde_json::{Value, json};
+
+use super::Operation;
+use crate::openapi::{
+    parts::{data, described, success, text},
+    schemas::object,
+};
+
+pub(super) fn all() -> Vec<Operation> {
+    let one =
+        |at, id, summary, description, member: &'static str, schema: Value, example| Operation {
+            at,
+            id,
+            tag: "Account",
+            summary,
+            description,
+            is_keyed: true,
+            parameters: vec![],
+            body: None,
+            success: match example {
+                Some(example) => success("", data(object(&[(member, schema)], &[])), example),
+                None => described("", data(object(&[(member, schema)], &[]))),
+            },
+            failures: vec![],
+        };
+    vec![
+        one(
+            ("get", "/v1/credits"),
+            "getCredits",
+            "Get the balance",
+            "",
+            "credits",
+            json!({ "type": "integer", "minimum": 0 }),
+            Some(json!({ "status": "SUCCESS", "data": { "credits": 100 } })),
+        ),
+        one(
+            ("get", "/v1/webhook-secret"),
+            "getWebhookSecret",
+            "Get the secret that webhooks are signed with",
+            "One per account. Those who run the service can replace it.",
+            "secret",
+            text(),
+            None,
+        ),
+    ]
+}

@@ -1,0 +1,64 @@
+use serde_json::json;
+
+use super::{BATCH_ID, Operation, audits};
+use crate::openapi::{
+    parts::{data, idempotency_key, path_id, success, text},
+    schemas::{object, reference},
+};
+
+pub(super) fn all() -> Vec<Operation> {
+    vec![
+        Operation {
+            at: ("post", "/v1/batches"),
+            id: "startBatch",
+            tag: "Batches",
+            summary: "Start many audits",
+            description: "Every URL on every device, location and network. All are accepted and paid for, or none.",
+            is_keyed: true,
+            parameters: vec![idempotency_key()],
+            body: Some(json!({
+                "schema": reference("BatchRequest"),
+                "examples": { "four": { "summary": "Two pages on two devices", "value": {
+                    "urls": ["https://example.com/", "https://example.com/about"],
+                    "devices": ["mobile", "desktop"], "networks": ["cable"], "locations": ["eu"],
+                } } },
+            })),
+            success: success(
+                "All are accepted.",
+                data(object(
+                    &[
+                        ("batchId", text()),
+                        ("audits", json!({ "type": "integer" })),
+                    ],
+                    &[],
+                )),
+                json!({ "status": "SUCCESS", "data": { "batchId": BATCH_ID, "audits": 4 } }),
+            ),
+            failures: vec![400, 402, 406, 408, 409, 413],
+        },
+        Operation {
+            at: ("get", "/v1/batches/{id}"),
+            id: "getBatch",
+            tag: "Batches",
+            summary: "Get a batch's status and its audits",
+            description: "",
+            is_keyed: true,
+            parameters: vec![path_id("The batch id.", BATCH_ID)],
+            body: None,
+            success: success(
+                "The batch.",
+                data(reference("Batch")),
+                json!({
+                    "status": "SUCCESS", "data": {
+                        "batchId": BATCH_ID, "createdAt": "2027-01-15T08:00:00.000Z", "status": "completed",
+                        "counts": {
+                            "accepted": 1, "notStarted": 0, "inProgress": 0, "completed": 1, "failed": 0, "deleted": 0,
+                        },
+                        "audits": [audits::example()],
+                    },
+                }),
+            ),
+            failures: vec![404],
+        },
+    ]
+}

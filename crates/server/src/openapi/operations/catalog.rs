@@ -1,0 +1,61 @@
+use serde_json::json;
+
+use super::Operation;
+use crate::openapi::{
+    parts::{data, described, path_id},
+    schemas::reference,
+};
+
+pub(super) fn all() -> Vec<Operation> {
+    let list = |path, id, summary, record| Operation {
+        at: ("get", path),
+        id,
+        tag: "Catalog",
+        summary,
+        description: "",
+        is_keyed: false,
+        parameters: vec![],
+        body: None,
+        success: described(
+            "All of them.",
+            data(json!({ "type": "array", "items": reference(record) })),
+        ),
+        failures: vec![],
+    };
+    let one = |path, id, summary, record, example: &'static str| Operation {
+        at: ("get", path),
+        id,
+        tag: "Catalog",
+        summary,
+        description: "",
+        is_keyed: false,
+        parameters: vec![path_id("Its id.", example)],
+        body: None,
+        success: described("The record.", data(reference(record))),
+        failures: vec![404],
+    };
+    vec![
+        list("/v1/devices", "listDevices", "List devices", "Device"),
+        one(
+            "/v1/devices/{id}",
+            "getDevice",
+            "Get a device",
+            "Device",
+            "mobile",
+        ),
+        list(
+            "/v1/locations",
+            "listLocations",
+            "List locations",
+            "Location",
+        ),
+        one(
+            "/v1/locations/{id}",
+            "getLocation",
+            "Get a location",
+            "Location",
+            "eu",
+        ),
+        list("/v1/networks", "listNetworks", "List networks", "Network"),
+    ]
+}
