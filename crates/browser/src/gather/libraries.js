@@ -16,7 +16,8 @@
     'React': () => globalThis.React?.version ?? known(document.querySelector('[data-reactroot]') ??
       carrierOf('_reactRootContainer') ?? rootOf(/^__react(Container|Fiber)/)),
     'Next.js': () => known(globalThis.__NEXT_DATA__?.buildId ?? globalThis.next?.version, globalThis.next?.version),
-    'Preact': () => globalThis.preact?.version ?? (rootOf(/^(__k|_children)$/) && true),
+    'Preact': () => globalThis.preact?.version ?? known(carrierOf('__k') ?? carrierOf('_component') ??
+      carrierOf('__preactattr_') ?? rootOf(/^_children$/)),
     'Vue': () => globalThis.Vue?.version ?? carrierOf('__vue_app__')?.__vue_app__.version ?? known(carrierOf('__vue__')),
     'Nuxt.js': () => (globalThis.__NUXT__ || globalThis.$nuxt) && true,
     'Angular': () => document.querySelector('[ng-version]').getAttribute('ng-version'),

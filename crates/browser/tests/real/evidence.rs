@@ -191,6 +191,7 @@ async fn libraries_are_known_by_what_they_leave_with_or_without_a_version() {
     let expected = [
         ("D3", Value::Null),
         ("Fuse", "7.1.0".into()),
+        ("Preact", Value::Null),
         ("React", Value::Null),
         ("Socket.IO", Value::Null),
         ("Underscore", "1.13.6".into()),
