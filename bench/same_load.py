@@ -23,7 +23,7 @@ def lighthouse_again(program, gathered, url):
         settings["throttlingMethod"] = "devtools"
         # It refuses to judge with other settings than were gathered with, and these come with that method.
         settings.update(dict.fromkeys(WAITS, 5250))
-        settings["auditMode"], settings["gatherMode"] = str(copy), False
+        settings["auditMode"], settings["gatherMode"], settings["onlyCategories"] = str(copy), False, ["performance"]
         (copy / "artifacts.json").write_text(json.dumps(artifacts))
         options = [f"-A={copy}", "--throttling-method=devtools", "--only-categories=performance"]
         if settings["formFactor"] == "desktop":

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::event::Event;
 use crate::frames::frame_of;
+use crate::navigation::Thread;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
@@ -17,13 +18,16 @@ impl Span {
     }
 }
 
-/// Of all frames and processes, each list in order of time.
+/// Of all frames and processes but for nodes, each list in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Culprits {
     /// Layout shifts are found while the page is prepared for painting.
     pub pre_paints: Vec<Span>,
-    /// When an image without a size of its own was laid out, and its node.
+    /// When an image without a size of its own was laid out, and its node, in the page's processes: others number theirs
+    /// alike.
     pub unsized_images: Vec<(f64, i64)>,
+    /// The same of all processes, with each.
+    unsized_seen: Vec<(i64, f64, i64)>,
     pub frames_made: Vec<Span>,
     /// When a document began to load, and in which frame.
     pub documents_begun: Vec<(f64, String)>,
@@ -50,8 +54,8 @@ impl Culprits {
             "PrePaint" => self.pre_paints.push(span),
             "LayoutImageUnsized" => {
                 let args: Option<NodeArgs> = event.args();
-                self.unsized_images
-                    .extend(args.map(|args| (event.ts_us, args.data.node_id)));
+                let seen = args.map(|args| (event.process, event.ts_us, args.data.node_id));
+                self.unsized_seen.extend(seen);
             }
             "RenderFrameImpl::createChildFrame" => self.frames_made.push(span),
             "domLoading" => self
@@ -61,7 +65,13 @@ impl Culprits {
         }
     }
 
-    pub(crate) fn in_order(mut self) -> Self {
+    pub(crate) fn of_page(mut self, threads: &[Thread]) -> Self {
+        let is_of_page = |process: i64| threads.iter().any(|thread| thread.process_id == process);
+        self.unsized_images = std::mem::take(&mut self.unsized_seen)
+            .into_iter()
+            .filter(|(process, _, _)| is_of_page(*process))
+            .map(|(_, ts_us, node)| (ts_us, node))
+            .collect();
         let by_start = |a: &Span, b: &Span| a.start_us.total_cmp(&b.start_us);
         self.pre_paints.sort_by(by_start);
         self.frames_made.sort_by(by_start);

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::event::Event;
 use crate::frames::{Frames, frame_of};
+use crate::navigation::Thread;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutShift {
@@ -27,9 +28,11 @@ pub struct MovedNode {
 pub struct Shifts {
     /// In order of time, from the whole trace.
     pub all: Vec<LayoutShift>,
-    /// What each of them moved, in the same order.
+    /// What each of them moved, in the same order. Nothing of frames in other processes: every process numbers its nodes for
+    /// itself, and theirs would be taken for others of the page.
     pub moved: Vec<Vec<MovedNode>>,
-    seen: Vec<(LayoutShift, Vec<MovedNode>)>,
+    /// With the process that each happened in.
+    seen: Vec<(i64, LayoutShift, Vec<MovedNode>)>,
     viewports: Vec<(f64, String)>,
     /// When the main frame's viewport was first set. Chromium takes this for an interaction and marks the
     /// shifts after it as expected by the user.
@@ -92,18 +95,24 @@ impl Shifts {
                     had_recent_input: data.had_recent_input,
                 };
                 let moved = data.impacted_nodes.into_iter();
-                self.seen
-                    .push((shift, moved.filter_map(ImpactedNode::moved).collect()));
+                let moved = moved.filter_map(ImpactedNode::moved).collect();
+                self.seen.push((event.process, shift, moved));
             }
             _ => {}
         }
     }
 
-    pub(crate) fn of_page(mut self, frames: &Frames) -> Self {
+    pub(crate) fn of_page(mut self, frames: &Frames, threads: &[Thread]) -> Self {
         let mut seen = std::mem::take(&mut self.seen);
-        seen.retain(|(shift, _)| frames.contains(&shift.frame));
-        seen.sort_by(|(a, _), (b, _)| a.ts_us.total_cmp(&b.ts_us));
-        (self.all, self.moved) = seen.into_iter().unzip();
+        seen.retain(|(_, shift, _)| frames.contains(&shift.frame));
+        seen.sort_by(|(_, a, _), (_, b, _)| a.ts_us.total_cmp(&b.ts_us));
+        for (process, _, moved) in &mut seen {
+            if !threads.iter().any(|thread| thread.process_id == *process) {
+                moved.clear();
+            }
+        }
+        let seen = seen.into_iter().map(|(_, shift, moved)| (shift, moved));
+        (self.all, self.moved) = seen.unzip();
         self.first_viewport_us = self
             .viewports
             .iter()

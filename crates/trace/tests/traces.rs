@@ -292,6 +292,34 @@ fn only_frames_below_the_main_frame_are_the_page() {
 }
 
 #[test]
+fn nodes_of_frames_in_other_processes_are_not_taken_for_the_pages() {
+    let node = json!({"node_id": 3, "old_rect": [0, 0, 9, 9], "new_rect": [0, 9, 9, 9]});
+    let data =
+        json!({"is_main_frame": false, "weighted_score_delta": 0.1, "impacted_nodes": [node]});
+    let shift = |process: i64, ts_us| {
+        let args = json!({"frame": "CHILD", "data": data});
+        let mut shift = event("LayoutShift", "loading", ts_us, args);
+        shift["pid"] = process.into();
+        shift
+    };
+    let image = |process: i64| {
+        let args = json!({"data": {"nodeId": 3}});
+        let mut image = event("LayoutImageUnsized", TIMELINE, 1500, args);
+        image["pid"] = process.into();
+        image
+    };
+    let trace = read_page(vec![
+        committed(1300, "CHILD", Some("MAIN"), 300),
+        shift(300, 1800),
+        shift(RENDERER, 1900),
+        image(300),
+    ]);
+    let moved: Vec<usize> = trace.shifts.moved.iter().map(Vec::len).collect();
+    assert_eq!(moved, [0, 1]);
+    assert!(trace.culprits.unsized_images.is_empty());
+}
+
+#[test]
 fn requests_start_and_end_when_the_network_says() {
     let sent = |id: &str, ts_us, frame: &str| {
         let data = json!({"requestId": id, "url": "http://page/a", "requestMethod": "GET", "frame": frame});

@@ -60,12 +60,17 @@ impl Caller {
 
     /// The context of our own world in the present document.
     pub(crate) async fn world(&self, deadline: Duration) -> Result<i64, CallError> {
+        self.world_in(&self.main_frame, deadline).await
+    }
+
+    /// The same in a frame of the page's process.
+    pub(crate) async fn world_in(&self, frame: &str, deadline: Duration) -> Result<i64, CallError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct World {
             execution_context_id: i64,
         }
-        let params = json!({"frameId": self.main_frame, "worldName": WORLD});
+        let params = json!({"frameId": frame, "worldName": WORLD});
         let world: World = self
             .call_within(deadline, "Page.createIsolatedWorld", params)
             .await?;

@@ -171,3 +171,42 @@ async fn one_screen_needs_no_second_picture() {
         assert_eq!(picture.get(), "null");
     }
 }
+
+#[tokio::test]
+async fn libraries_are_known_by_what_they_leave_with_or_without_a_version() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench
+        .measured(&plan(site.url("leaves-marks-of-libraries.html")))
+        .await;
+    let mut found: Vec<(String, Value)> = artifact(&bundle, "libraries")
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|library| {
+            let name = library["name"].as_str().unwrap();
+            (name.to_owned(), library["version"].clone())
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [
+        ("D3", Value::Null),
+        ("Fuse", "7.1.0".into()),
+        ("Preact", Value::Null),
+        ("React", Value::Null),
+        ("Socket.IO", Value::Null),
+        ("Underscore", "1.13.6".into()),
+        ("core-js", Value::Null),
+    ];
+    let expected = expected.map(|(name, version)| (name.to_owned(), version));
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn elements_in_a_frame_of_the_same_site_are_looked_up_too() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("frames.html"))).await;
+    let elements = artifact(&bundle, "trace-elements");
+    let mut elements = elements.as_array().unwrap().iter();
+    // Only the frames hold a paragraph: painted largest there, and moved when a bar comes in above it.
+    assert!(elements.any(|element| element["node"]["selector"] == "body > p"));
+}

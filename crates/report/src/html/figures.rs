@@ -27,13 +27,15 @@ pub(super) fn tick(ms: f64) -> String {
     format!("{text}{NBSP}s")
 }
 
-/// Decimal units, as networks are measured.
+/// In steps of 1,024, as the checks' own sentences and Lighthouse have it: a figure must read the same wherever it stands.
 pub(super) fn bytes(bytes: u64) -> String {
+    const KIB: f64 = 1024.0;
+    let kib = bytes as f64 / KIB;
     match bytes {
         0..1_000 => format!("{bytes}{NBSP}B"),
-        1_000..10_000 => format!("{:.1}{NBSP}kB", bytes as f64 / 1e3),
-        10_000..1_000_000 => format!("{:.0}{NBSP}kB", bytes as f64 / 1e3),
-        _ => format!("{:.2}{NBSP}MB", bytes as f64 / 1e6),
+        _ if kib < 9.95 => format!("{kib:.1}{NBSP}KiB"),
+        _ if kib < 999.5 => format!("{kib:.0}{NBSP}KiB"),
+        _ => format!("{:.2}{NBSP}MiB", kib / KIB),
     }
 }
 
@@ -131,9 +133,17 @@ mod tests {
             assert_eq!(ms(value), text);
         }
         assert_eq!(tick(2500.0), "2.5\u{a0}s");
-        assert_eq!(bytes(9_332), "9.3\u{a0}kB");
-        assert_eq!(bytes(186_877), "187\u{a0}kB");
-        assert_eq!(bytes(1_250_000), "1.25\u{a0}MB");
+        for (value, text) in [
+            (999, "999\u{a0}B"),
+            (1_000, "1.0\u{a0}KiB"),
+            (9_332, "9.1\u{a0}KiB"),
+            (10_235, "10\u{a0}KiB"),
+            (186_877, "182\u{a0}KiB"),
+            (1_023_800, "0.98\u{a0}MiB"),
+            (1_250_000, "1.19\u{a0}MiB"),
+        ] {
+            assert_eq!(bytes(value), text);
+        }
         assert_eq!(day(1_800_000_000_000), "15 Jan 2027");
         assert_eq!(in_short("Slow 4G (1.6 Mbps down)"), "Slow 4G");
         assert_eq!(in_short("Dallas, Texas, USA"), "Dallas, Texas, USA");

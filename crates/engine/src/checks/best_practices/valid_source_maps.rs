@@ -1,7 +1,7 @@
-use url::Url;
+use plumbline_entities as entities;
 
 use crate::checks::{Details, Outcome, Verdict, check};
-use crate::facts::{Artifact, Facts, MainResource, Missing, Requests, Script, Scripts};
+use crate::facts::{Artifact, Facts, MainResource, Missing, Script, Scripts};
 
 check! {
     /// # What
@@ -68,21 +68,12 @@ fn row(script: &Script, faults: &[String]) -> [String; 3] {
     [script.url.clone(), address, faults.join("; ")]
 }
 
+/// Whether it comes from whoever the page is of, known by the table of who serves from where.
 fn is_own(facts: &Facts, address: &str) -> bool {
-    let Ok(url) = Url::parse(address) else {
-        return false;
-    };
-    if !url.scheme().starts_with("http") {
-        return false;
-    }
     let page = facts.get::<MainResource>();
-    let is_same_host = page.is_ok_and(|page| page.0.url.host() == url.host());
-    let requests = facts.get::<Requests>();
-    is_same_host
-        || requests.is_ok_and(|requests| {
-            let mut of_script = requests.all.iter().filter(|request| request.url == url);
-            of_script.any(|request| request.is_same_site == Some(true))
-        })
+    let owner = page.map(|page| entities::of_url(page.0.url.as_str()));
+    let is_asked_for = address.starts_with("http");
+    is_asked_for && owner.is_ok_and(|owner| owner.is_some() && owner == entities::of_url(address))
 }
 
 #[cfg(test)]
@@ -125,14 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn a_sibling_host_is_the_same_site_when_chromium_says_so() {
-        let visit = Visit::new()
-            .requests("https://cdn.example.test/a.js", "Script", "text/javascript")
-            .with(
-                "scripts",
-                r#"[{"url": "https://cdn.example.test/a.js", "length": 999999}]"#,
-            );
-        assert_eq!(visit.verdict(CHECK), Verdict::Fail);
+    fn a_sibling_host_is_of_the_same_site() {
+        let sibling = r#"{"url": "https://cdn.example.test/a.js", "length": 999999}"#;
+        assert_eq!(verdict(sibling), Verdict::Fail);
+    }
+
+    #[test]
+    fn another_domain_of_the_same_organisation_is_its_own_too() {
+        let script = r#"[{"url": "https://static.xx.fbcdn.net/a.js", "length": 999999}]"#;
+        let of = |page: &str| Visit::to(page).with("scripts", script).verdict(CHECK);
+        assert_eq!(of("https://www.facebook.com/"), Verdict::Fail);
+        assert_eq!(of("https://github.com/"), Verdict::Pass);
     }
 
     #[test]
