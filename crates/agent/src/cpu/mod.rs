@@ -26,7 +26,7 @@ const TRIES: u32 = 5;
 const PACER_DOUBTED: f64 = 0.2;
 /// Of a second each: the host's neighbours change from one to the next.
 const READINGS_OF_HOST: usize = 5;
-/// And of a rate, of an eighth of a second each: one in ten is off by a quarter.
+/// And of a rate, of an eighth of a second each: one in six was off by more than a fifth.
 const READINGS_OF_RATE: usize = 3;
 /// A pacer that cannot slow the host down to half of what it should is none.
 const PACED_AT_LEAST: f64 = 0.5;

@@ -21,7 +21,7 @@ pub struct CorePace {
 }
 
 /// How a page's slowness goes with that of the interpreter: what made the page's turns beside it most nearly the same
-/// amount of work, in three series (2.1, 1.9, 2.0).
+/// amount of work, in two series (2.1; 1.9 and 2.0 with 2 and 16 MiB of memory).
 const PAGE_PER_TURN: f64 = 2.0;
 
 /// No neighbour takes more than half of a core, and no core is much faster than alone: what is read
