@@ -2,7 +2,7 @@ use axum::{
     extract::FromRequestParts,
     http::{header, request::Parts},
 };
-use plumbline_seam::{Announcement, PROTOCOL_HEADER};
+use plumbline_seam::{Announcement, Attempt, PROTOCOL_HEADER};
 use plumbline_store::{AgentRecord, AgentToken, KeyDigest, Lease, Sighting, Standing, Timestamp};
 
 use crate::{errors::Failure, notes::Notes, peer, router::Shared};
@@ -107,6 +107,16 @@ impl AgentCaller {
             self.notes.audit(tracking_id);
         }
         Ok(standing)
+    }
+
+    /// Whether this server gave it the attempt and hears of it for the first time.
+    pub(crate) fn confirms(&self, service: &Shared, said: &Attempt) -> Result<bool, Failure> {
+        let desk = &super::of(service)?.desk;
+        let confirms = desk.confirms(&self.processes(), &said.tracking_id, said.attempt);
+        if confirms {
+            self.notes.audit(&said.tracking_id);
+        }
+        Ok(confirms)
     }
 
     pub(crate) async fn held(

@@ -1,13 +1,42 @@
 //! What is given over a line that nobody may be reading any more: an agent that was killed, or cut off, while it waited for
 //! work looks like one that waits on. Who can do so says at once that it has got something, with a first heartbeat; what is
 //! not confirmed goes back as if it had never been given.
+//!
+//! Nearly always the server that hears of it is the one that gave it, and needs no store for that; any other moves the
+//! lease's expiry, which says the same.
 
-use std::{sync::Arc, time::Duration};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use plumbline_store::{Hold, Lease, Standing, StoreError};
 use tokio::time::sleep;
 
 use super::Desk;
+
+/// What this server has given and not heard of since, by audit and attempt.
+#[derive(Default)]
+pub(super) struct Unconfirmed(Mutex<HashMap<(String, u32), Lease>>);
+
+impl Unconfirmed {
+    fn expect(&self, lease: &Lease) {
+        self.locked().insert(named(lease), lease.clone());
+    }
+
+    /// Whether it was still expected.
+    pub(super) fn forget(&self, lease: &Lease) -> bool {
+        self.locked().remove(&named(lease)).is_some()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<(String, u32), Lease>> {
+        // What is kept is whole after every statement.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn named(lease: &Lease) -> (String, u32) {
+    (lease.tracking_id.clone(), lease.attempt)
+}
 
 impl Desk {
     /// A few round trips over a bad line, and a small part of a lease.
@@ -18,9 +47,13 @@ impl Desk {
     /// Takes the audit back unless somebody says in time that they have it. Should this server end before, the lease's own
     /// expiry does.
     pub(super) fn expect_confirmation(self: &Arc<Self>, lease: Lease) {
+        self.unconfirmed.expect(&lease);
         let desk = Arc::clone(self);
         tokio::spawn(async move {
             sleep(desk.confirm_within()).await;
+            if !desk.unconfirmed.forget(&lease) {
+                return;
+            }
             let (audit, owner) = (&lease.tracking_id, &lease.owner);
             match desk.take_back_unless_confirmed(&lease).await {
                 Ok(Hold::Held) => tracing::warn!(audit, owner, "put back: it was not confirmed"),
@@ -30,9 +63,20 @@ impl Desk {
         });
     }
 
+    /// Whether this server gave the attempt to one of these processes and now hears of it for the first time. Nobody else
+    /// can have it before the lease expires, so the store need not be asked.
+    pub(super) fn confirms(&self, processes: &str, tracking_id: &str, attempt: u32) -> bool {
+        let mut unconfirmed = self.unconfirmed.locked();
+        let name = (tracking_id.to_owned(), attempt);
+        let is_its = unconfirmed.get(&name).is_some_and(|lease| {
+            lease.owner.starts_with(processes) && self.now() < lease.expires_at
+        });
+        is_its && unconfirmed.remove(&name).is_some()
+    }
+
     /// Whether it was taken back is whether it was still held.
     async fn take_back_unless_confirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
-        // Nearly all are confirmed, perhaps at another server; looking takes no lock.
+        // Perhaps at another server; looking takes no lock.
         let standing = self.standing(&lease.owner, &lease.tracking_id, lease.attempt);
         match standing.await? {
             Standing::Held(held) if held.expires_at == lease.expires_at => {
@@ -46,7 +90,8 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, NewAudit, Sighting, SqliteStore, Store, Timestamp,
+        AuditOptions, AuditOrder, FileBlobs, HandBack, NewAudit, Sighting, SqliteStore, Store,
+        Timestamp,
     };
 
     use super::*;
@@ -133,5 +178,43 @@ mod tests {
         let back = desk.take_back_unless_confirmed(&lease).await;
         assert_eq!(back.unwrap(), Hold::Lost);
         assert_eq!(desk.heartbeat(&lease).await.unwrap(), Hold::Held);
+    }
+
+    #[tokio::test]
+    async fn who_was_given_an_audit_confirms_it_once_and_nobody_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let desk = desk(dir.path()).await;
+        let lease = desk.lease(&asker("lives", 0), Duration::ZERO).await;
+        let lease = lease.unwrap().unwrap();
+        assert!(
+            !desk.confirms("lives/", "trk_1", 1),
+            "given by another server"
+        );
+        desk.unconfirmed.expect(&lease);
+        assert!(!desk.confirms("other/", "trk_1", 1));
+        assert!(!desk.confirms("lives/", "trk_1", 2));
+        assert!(desk.confirms("lives/", "trk_1", 1));
+        assert!(
+            !desk.confirms("lives/", "trk_1", 1),
+            "a heartbeat like any other"
+        );
+        assert!(!desk.unconfirmed.forget(&lease), "nobody takes it back");
+    }
+
+    #[tokio::test]
+    async fn what_went_back_or_is_over_is_not_confirmed_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let desk = desk(dir.path()).await;
+        let lease = desk.lease(&asker("slow", 0), Duration::ZERO).await;
+        let lease = lease.unwrap().unwrap();
+        let over = Lease {
+            expires_at: NOW,
+            ..lease.clone()
+        };
+        desk.unconfirmed.expect(&over);
+        assert!(!desk.confirms("slow/", "trk_1", 1));
+        desk.unconfirmed.expect(&lease);
+        desk.hand_back(&lease, HandBack::Drained).await.unwrap();
+        assert!(!desk.confirms("slow/", "trk_1", 1));
     }
 }

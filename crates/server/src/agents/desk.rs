@@ -19,6 +19,7 @@ use plumbline_store::{
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use super::confirmation::Unconfirmed;
 use super::places::may_take;
 use super::polls::{Poll, Polls};
 use super::roll::Roll;
@@ -74,6 +75,7 @@ pub struct Desk {
     roll: Roll,
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
     polls: Arc<Polls>,
+    pub(super) unconfirmed: Unconfirmed,
 }
 
 /// A slot that asks for work.
@@ -97,6 +99,7 @@ impl Desk {
             parts,
             turns: Mutex::default(),
             polls: Arc::default(),
+            unconfirmed: Unconfirmed::default(),
         }
     }
 
@@ -331,6 +334,7 @@ impl Desk {
             HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
         }
         self.parts.phases.ended(&lease.tracking_id);
+        self.unconfirmed.forget(lease);
         self.parts.store.hand_back(lease, why).await
     }
 
@@ -372,7 +376,7 @@ impl Desk {
         (self.parts.lease / 6).clamp(least, most)
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         (self.parts.clock)()
     }
 }
