@@ -1,6 +1,7 @@
 //! Style and layout that a script forced in the middle of its run.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,15 +39,21 @@ pub struct ForcedReflow {
     pub called: Option<CodePlace>,
 }
 
-/// Follows the events in the order of the file, of all threads at once, as DevTools does: what it finds in
-/// a trace depends on that order.
+/// Each thread for itself: DevTools follows all threads at once, and takes any layout for forced that falls into the time
+/// in which another thread parses a script (`v8.parseOnBackground`). On a slow line that is most of the load.
 #[derive(Debug, Default)]
 pub(crate) struct ReflowEvents<'a> {
+    threads: HashMap<Thread, Nesting<'a>>,
+    tasks: usize,
+    kept: Vec<Reflow<'a>>,
+}
+
+/// What a thread is in the middle of: when each stretch began and how long it takes.
+#[derive(Debug, Default)]
+struct Nesting<'a> {
     open: Vec<(f64, f64)>,
     scripts: Vec<(f64, f64)>,
     in_task: Vec<Reflow<'a>>,
-    tasks: usize,
-    kept: Vec<Reflow<'a>>,
 }
 
 #[derive(Debug)]
@@ -77,6 +84,27 @@ fn close_before(ts_us: f64, stack: &mut Vec<(f64, f64)>) {
 
 impl<'a> ReflowEvents<'a> {
     pub(crate) fn see(&mut self, event: &Event<'a>) {
+        let nesting = self.threads.entry(event.thread()).or_default();
+        if nesting.see(event) {
+            let reflows = nesting.in_task.drain(..);
+            let total_us: f64 = reflows.as_slice().iter().map(|reflow| reflow.dur_us).sum();
+            if total_us >= WORTH_TELLING_US {
+                let task = self.tasks;
+                self.kept.extend(reflows.map(|of| Reflow { task, ..of }));
+            }
+            self.tasks += 1;
+        }
+    }
+
+    /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
+    pub(crate) fn all(self) -> Vec<ForcedReflow> {
+        self.kept.into_iter().map(ForcedReflow::from).collect()
+    }
+}
+
+impl<'a> Nesting<'a> {
+    /// Whether the event shows that the task before it is over.
+    fn see(&mut self, event: &Event<'a>) -> bool {
         let span = (event.ts_us, event.dur_us.unwrap_or(0.0));
         close_before(event.ts_us, &mut self.open);
         self.open.push(span);
@@ -91,26 +119,12 @@ impl<'a> ReflowEvents<'a> {
                 start_us: event.ts_us,
                 dur_us: span.1,
                 cpu_us: event.thread_dur_us,
-                task: self.tasks,
+                task: 0,
                 args: event.args,
             });
-        } else if self.open.len() == 1 {
-            self.end_task();
+            return false;
         }
-    }
-
-    fn end_task(&mut self) {
-        let total_us: f64 = self.in_task.iter().map(|reflow| reflow.dur_us).sum();
-        if total_us >= WORTH_TELLING_US {
-            self.kept.append(&mut self.in_task);
-        }
-        self.in_task.clear();
-        self.tasks += 1;
-    }
-
-    /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
-    pub(crate) fn all(self) -> Vec<ForcedReflow> {
-        self.kept.into_iter().map(ForcedReflow::from).collect()
+        self.open.len() == 1
     }
 }
 
@@ -235,12 +249,13 @@ mod tests {
     const LAYOUT: &str = r#"{"name":"Layout","ph":"X","ts":20,"dur":30000,"pid":1,"tid":1,"args":{"beginData":
         {"frame":"F","stackTrace":[{"url":"a.js","scriptId":"7","functionName":"f","lineNumber":3,
         "columnNumber":9}]}}}"#;
-    const NEXT: &str = r#"{"name":"RunTask","ph":"X","ts":99000,"dur":10}"#;
+    const SCRIPT: &str =
+        r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000,"pid":1,"tid":1}"#;
+    const NEXT: &str = r#"{"name":"RunTask","ph":"X","ts":99000,"dur":10,"pid":1,"tid":1}"#;
 
     #[test]
     fn layout_within_a_script_is_forced() {
-        let run = r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000}"#;
-        let found = told(&format!("[{run},{LAYOUT},{NEXT}]"));
+        let found = told(&format!("[{SCRIPT},{LAYOUT},{NEXT}]"));
         assert_eq!(found.len(), 1);
         let place = found[0].place.as_ref().unwrap();
         assert_eq!(
@@ -252,14 +267,50 @@ mod tests {
 
     #[test]
     fn layout_after_a_script_is_not() {
-        let run = r#"{"name":"EvaluateScript","ph":"X","ts":1,"dur":2}"#;
+        let run = SCRIPT.replace("50000", "2");
         assert!(told(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
     }
 
     #[test]
+    fn layout_while_another_thread_parses_a_script_is_not() {
+        let parsed = SCRIPT
+            .replace("EvaluateScript", "v8.parseOnBackground")
+            .replace(r#""tid":1"#, r#""tid":4"#);
+        assert!(told(&format!("[{parsed},{LAYOUT},{NEXT}]")).is_empty());
+    }
+
+    #[test]
+    fn another_thread_that_is_busy_does_not_join_two_tasks() {
+        let raster = r#"{"name":"RasterTask","ph":"X","ts":1,"dur":300000,"pid":1,"tid":4}"#;
+        let task = |at: u32| {
+            let run = SCRIPT.replace(r#""ts":10"#, &format!(r#""ts":{at}"#));
+            let layout = LAYOUT.replace(r#""ts":20"#, &format!(r#""ts":{}"#, at + 10));
+            format!("{run},{}", layout.replace("30000", "20000"))
+        };
+        let (first, second) = (task(10), task(60_010));
+        let end = NEXT.replace("99000", "200000");
+        assert!(told(&format!("[{raster},{first},{second},{end}]")).is_empty());
+    }
+
+    #[test]
+    fn those_of_one_task_share_its_number_whatever_other_threads_do() {
+        let other =
+            |at: u32| format!(r#"{{"name":"RunTask","ph":"X","ts":{at},"dur":1,"pid":1,"tid":4}}"#);
+        let again = LAYOUT.replace(r#""ts":20"#, r#""ts":30050"#);
+        let script = SCRIPT.replace("50000", "90000");
+        let events = format!(
+            "[{script},{LAYOUT},{},{},{again},{NEXT}]",
+            other(30),
+            other(40)
+        );
+        let found = told(&events.replace("99000", "199000"));
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].task, found[1].task);
+    }
+
+    #[test]
     fn a_short_one_is_not_worth_telling() {
-        let run = r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000}"#;
         let short = LAYOUT.replace("30000", "29999");
-        assert!(told(&format!("[{run},{short},{NEXT}]")).is_empty());
+        assert!(told(&format!("[{SCRIPT},{short},{NEXT}]")).is_empty());
     }
 }

@@ -4,6 +4,7 @@ use plumbline_trace::{ProtocolLog, Trace};
 
 use super::{Fact, Facts, Missing};
 use crate::evaluate::remembered_conditions;
+use crate::metrics;
 use crate::metrics::processor::{self, Processor};
 use crate::report::Conditions;
 
@@ -14,9 +15,14 @@ impl Fact for Trace {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let mut trace = Trace::read(&facts.bundle.trace)
             .map_err(|error| Missing(format!("the trace is unreadable: {error}")))?;
-        if let Ok(log) = facts.get::<ProtocolLog>() {
+        let log = facts.get::<ProtocolLog>().ok();
+        if let Some(log) = &log {
             let main_frame = &trace.frames.main_id;
             trace.resources.add_missed(&log.exchanges, main_frame);
+        }
+        let requests = log.as_ref().map_or(&trace.requests, |log| &log.requests);
+        if let Some(end_us) = metrics::load_end_us(&trace, requests) {
+            trace.resources.set_aside_repeats(end_us);
         }
         Ok(trace)
     }

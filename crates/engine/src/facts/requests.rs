@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use plumbline_trace::{Exchange, Headers, ProtocolLog};
+use plumbline_trace::{Exchange, Headers, ProtocolLog, Trace};
 use url::Url;
 
 use super::{Fact, Facts, Missing};
@@ -45,6 +45,8 @@ pub struct Request {
     pub sent_s: f64,
     /// A service worker, or what one asked for: Lighthouse does not listen to these.
     pub is_of_service_worker: bool,
+    /// Asked for once more when the load was over.
+    pub is_repeat: bool,
 }
 
 impl Requests {
@@ -52,6 +54,13 @@ impl Requests {
 
     pub fn knows(&self, request_id: &str) -> bool {
         self.by_id.contains_key(request_id)
+    }
+
+    /// Those of the load: without what service workers asked for, which Lighthouse does not hear of, and without what was
+    /// asked for once more when the load was over.
+    pub fn of_load(&self) -> impl Iterator<Item = &Request> {
+        let requests = self.all.iter();
+        requests.filter(|request| !request.is_of_service_worker && !request.is_repeat)
     }
 
     /// Whether nobody on the way could read or change it: by its scheme, by staying on the machine,
@@ -166,6 +175,7 @@ impl Request {
             resource_bytes: exchange.resource_bytes as f64,
             sent_s: exchange.sent_s,
             is_of_service_worker: false,
+            is_repeat: false,
         };
         if let Some(answer) = &exchange.answer {
             if let Some(url) = answer.url.as_deref().and_then(|url| Url::parse(url).ok()) {
@@ -187,7 +197,15 @@ impl Request {
 
 impl Fact for Requests {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        facts.get::<ProtocolLog>().map(|log| Self::of(&log))
+        let mut requests = facts.get::<ProtocolLog>().map(|log| Self::of(&log))?;
+        if let Ok(trace) = facts.get::<Trace>() {
+            let repeats = trace.resources.repeats.iter();
+            let repeats: HashSet<&str> = repeats.map(|resource| resource.id.as_str()).collect();
+            for request in &mut requests.all {
+                request.is_repeat = repeats.contains(request.id.as_str());
+            }
+        }
+        Ok(requests)
     }
 }
 
@@ -195,8 +213,10 @@ impl Fact for Requests {
 mod tests {
     use plumbline_catalog::Mode;
 
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::checks::testing::Visit;
+    use crate::checks::testing::{PAGE, Visit};
 
     fn requests(log: &str) -> Requests {
         let mut bundle = Visit::new().bundle();
@@ -245,6 +265,65 @@ mod tests {
         );
         let of_worker: Vec<bool> = found.all.iter().map(|of| of.is_of_service_worker).collect();
         assert_eq!(of_worker, [false, true, true]);
+    }
+
+    #[test]
+    fn what_a_page_asks_for_again_and_again_after_its_load_is_no_part_of_it() {
+        let of_main_thread = |name: &str, ms: u32, args: Value| {
+            json!({"name": name, "cat": "blink.user_timing,loading,devtools.timeline", "ph": "R",
+                   "ts": ms * 1000, "pid": 2, "tid": 3, "args": args})
+        };
+        let mark =
+            |name: &str, ms: u32| of_main_thread(name, ms, json!({"frame": "F", "data": {}}));
+        let mut events = vec![
+            json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 3,
+                   "args": {"name": "CrRendererMain"}}),
+            of_main_thread(
+                "TracingStartedInBrowser",
+                1,
+                json!({"data": {"frames": [{"frame": "F", "url": PAGE, "processId": 2}]}}),
+            ),
+            of_main_thread(
+                "navigationStart",
+                1,
+                json!({"frame": "F", "data": {"documentLoaderURL": PAGE, "isLoadingMainFrame": true}}),
+            ),
+            mark("firstContentfulPaint", 2000),
+            mark("loadEventEnd", 2500),
+        ];
+        let mut log = Vec::new();
+        // The load is over at 3.5 s: a second after the load event, with nothing else going on.
+        for (id, ms) in [("2.1", 2000), ("2.2", 3400), ("2.3", 3600), ("2.4", 9000)] {
+            let url = format!("https://example.test/alive?at={ms}");
+            let data = json!({"requestId": id, "url": url, "frame": "F",
+                "initiator": {"type": "script", "fetchType": "fetch"}});
+            events.push(of_main_thread(
+                "ResourceSendRequest",
+                ms,
+                json!({"data": data}),
+            ));
+            let data = json!({"requestId": id});
+            events.push(of_main_thread(
+                "ResourceFinish",
+                ms + 10,
+                json!({"data": data}),
+            ));
+            let seconds = f64::from(ms) / 1000.0;
+            log.push(
+                json!({"method": "Network.requestWillBeSent", "params": {"requestId": id,
+                "timestamp": seconds, "type": "Fetch", "request": {"url": url}}}),
+            );
+            log.push(
+                json!({"method": "Network.loadingFinished", "params": {"requestId": id,
+                "timestamp": seconds + 0.01}}),
+            );
+        }
+        let mut bundle = Visit::new().trace(&Value::Array(events)).bundle();
+        bundle.log = serde_json::to_vec(&log).unwrap();
+        let found = Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap();
+        assert_eq!(found.all.len(), 4, "all of them are known");
+        let of_load: Vec<&str> = found.of_load().map(|request| request.id.as_str()).collect();
+        assert_eq!(of_load, ["2.1", "2.2"]);
     }
 
     #[test]

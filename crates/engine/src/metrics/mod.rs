@@ -7,6 +7,7 @@
 pub mod cls;
 pub mod fcp;
 pub mod lcp;
+mod load_end;
 mod main_task;
 mod picture;
 pub mod processor;
@@ -17,6 +18,7 @@ mod visual_progress;
 
 use plumbline_trace::{Milestone, ProtocolLog, Trace};
 
+pub(crate) use load_end::load_end_us;
 pub use main_task::{MainTask, main_tasks};
 
 /// Why a metric could not be had.

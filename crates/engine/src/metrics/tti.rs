@@ -23,11 +23,11 @@ pub fn curve(mode: Mode) -> Curve {
 
 /// Lighthouse 13.5.0, core/computed/metrics/interactive.js.
 const QUIET_MS: f64 = 5000.0;
-const QUIET_REQUESTS: usize = 2;
+pub(super) const QUIET_REQUESTS: usize = 2;
 const LONG_TASK_MS: f64 = 50.0;
 
 /// What a browser answers itself (Lighthouse, core/lib/url-utils.js), and connections that stay open.
-const NOT_AWAITED: [&str; 8] = [
+pub(super) const NOT_AWAITED: [&str; 8] = [
     "blob",
     "data",
     "intent",

@@ -143,6 +143,7 @@ impl ResourceEvents {
             a_us.total_cmp(&b_us).then_with(|| id_a.cmp(id_b))
         });
         let mut resources = Resources {
+            repeats: Vec::new(),
             all: stories
                 .into_iter()
                 .filter_map(|(id, story)| story.resolve(id))

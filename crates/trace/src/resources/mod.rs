@@ -5,6 +5,7 @@
 
 mod events;
 mod missed;
+mod repeats;
 mod story;
 
 use std::collections::BTreeSet;
@@ -127,6 +128,8 @@ pub struct Preconnect {
 #[derive(Debug, Clone, Default)]
 pub struct Resources {
     pub all: Vec<Resource>,
+    /// What was asked for once more when the load was over; not among the others.
+    pub repeats: Vec<Resource>,
     pub image_paints: Vec<ImagePaint>,
     pub remote_fonts: Vec<RemoteFont>,
     pub preconnects: Vec<Preconnect>,
@@ -136,6 +139,7 @@ pub struct Resources {
 
 impl Resources {
     pub fn by_id(&self, id: &str) -> Option<&Resource> {
-        self.all.iter().find(|resource| resource.id == id)
+        let mut resources = self.all.iter().chain(&self.repeats);
+        resources.find(|resource| resource.id == id)
     }
 }

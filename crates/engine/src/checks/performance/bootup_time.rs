@@ -4,7 +4,7 @@ use plumbline_trace::{Trace, Work, WorkKind};
 
 use super::{blamed_cell, seconds};
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
-use crate::facts::{Blamed, Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::facts::{Blamed, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
 use crate::scoring::Curve;
@@ -24,7 +24,7 @@ check! {
     /// Send less script, split it by what is needed first, and remove what is never used.
     ///
     /// # Source
-    /// Lighthouse 13.5, `bootup-time`, with observed rather than simulated times.
+    /// Lighthouse 13.5, `bootup-time`, with observed rather than simulated times, as long as the device would have taken.
     id: "bootup-time",
     pass: "Scripts take little time to start",
     fail: "Scripts take long to start",
@@ -49,7 +49,8 @@ struct Spent {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
-    let mut listed = spent(&trace.work, &scripts);
+    let work = facts.get::<DeviceWork>()?;
+    let mut listed = spent(&work.0, &scripts);
     listed.retain(|(_, spent)| spent.total_ms >= LISTED_FROM_MS);
     if listed.is_empty() {
         return Ok(Outcome::not_applicable());
@@ -80,7 +81,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     let outcome = outcome.measuring(bootup_ms, Unit::Ms);
     Ok(outcome.with(table.into()).saving(Savings {
-        tbt_ms: blocked_by_scripts_ms(&trace, facts.get::<Measured>()?.as_ref()),
+        tbt_ms: blocked_by_scripts_ms(&trace, &work.0, facts.get::<Measured>()?.as_ref()),
         ..Savings::default()
     }))
 }
@@ -115,14 +116,14 @@ fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Blamed<'w>, Spent)> 
 
 /// The share of scripts in the blocking time (Lighthouse, core/computed/tbt-impact-tasks.js): of what a top-level
 /// task exceeds 50 ms by, each stretch inside has its part by length.
-fn blocked_by_scripts_ms(trace: &Trace, measured: &Measured) -> Option<f64> {
+fn blocked_by_scripts_ms(trace: &Trace, all: &[Work], measured: &Measured) -> Option<f64> {
     let (from_ms, until_ms) = (measured.fcp.ok()?, measured.tti.ok()?);
-    let mut tops: Vec<usize> = Vec::with_capacity(trace.work.len());
-    let mut impacts: Vec<f64> = Vec::with_capacity(trace.work.len());
-    for (at, work) in trace.work.iter().enumerate() {
+    let mut tops: Vec<usize> = Vec::with_capacity(all.len());
+    let mut impacts: Vec<f64> = Vec::with_capacity(all.len());
+    for (at, work) in all.iter().enumerate() {
         let top = work.parent.map_or(at, |parent| tops[parent]);
         tops.push(top);
-        let share = work.duration_us() / trace.work[top].duration_us();
+        let share = work.duration_us() / all[top].duration_us();
         let threshold_ms = BLOCKING_MS * share;
         let start_ms = trace.since_origin_ms(work.start_us).max(from_ms);
         let end_ms = trace.since_origin_ms(work.end_us).min(until_ms);
@@ -131,16 +132,12 @@ fn blocked_by_scripts_ms(trace: &Trace, measured: &Measured) -> Option<f64> {
         impacts.push(if counts { felt_ms - threshold_ms } else { 0.0 });
     }
     let mut own = impacts.clone();
-    for (at, work) in trace.work.iter().enumerate() {
+    for (at, work) in all.iter().enumerate() {
         if let Some(parent) = work.parent {
             own[parent] -= impacts[at];
         }
     }
-    let scripts = trace
-        .work
-        .iter()
-        .zip(own)
-        .filter(|(work, _)| is_script(work));
+    let scripts = all.iter().zip(own).filter(|(work, _)| is_script(work));
     Some(scripts.map(|(_, own_ms)| own_ms.max(0.0)).sum())
 }
 
@@ -152,6 +149,15 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     const SCRIPT: &str = "https://a.test/a.js";
+
+    #[test]
+    fn what_a_neighbour_took_of_the_core_is_not_blamed_on_a_script() {
+        let task = || PageLoad::new().script(SCRIPT).task(500, 90, SCRIPT);
+        assert_eq!(task().judge(CHECK).verdict, Verdict::Pass);
+        let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;
+        assert_eq!(disturbed(549), Verdict::Pass);
+        assert_eq!(disturbed(551), Verdict::NotApplicable);
+    }
 
     #[test]
     fn scripts_may_take_more_than_a_second_together() {

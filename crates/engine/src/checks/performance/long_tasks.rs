@@ -2,7 +2,7 @@ use plumbline_trace::{Trace, Work};
 
 use super::blamed_cell;
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
-use crate::facts::{Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
 
@@ -20,7 +20,7 @@ check! {
     /// Load less script, split what runs long (`scheduler.yield()`), and move work to a worker.
     ///
     /// # Source
-    /// Lighthouse 13.5, `long-tasks`, with observed rather than simulated times.
+    /// Lighthouse 13.5, `long-tasks`, with observed rather than simulated times, as long as the device would have taken.
     id: "long-tasks",
     pass: "Long tasks of the main thread",
     fail: "The main thread has long tasks",
@@ -33,10 +33,11 @@ const LISTED: usize = 20;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
+    let work = facts.get::<DeviceWork>()?;
     let is_long = |work: &&Work| {
         work.parent.is_none() && !work.is_unended && work.duration_us() >= BLOCKING_MS * 1000.0
     };
-    let mut long: Vec<&Work> = trace.work.iter().filter(is_long).collect();
+    let mut long: Vec<&Work> = work.0.iter().filter(is_long).collect();
     if long.is_empty() {
         return Ok(Outcome::not_applicable());
     }
@@ -82,6 +83,14 @@ mod tests {
         assert_eq!(outcome.details.as_ref().unwrap().len(), 2);
         let text = serde_json::to_string(&outcome.details).unwrap();
         assert!(text.find("b.js").unwrap() < text.find("a.js").unwrap());
+    }
+
+    #[test]
+    fn a_task_that_waited_for_a_core_is_as_long_as_its_work() {
+        let task = || PageLoad::new().task(500, 90, "https://a.test/a.js");
+        let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;
+        assert_eq!(disturbed(549), Verdict::Informative);
+        assert_eq!(disturbed(551), Verdict::NotApplicable);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use plumbline_trace::{Trace, Work};
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 
 check! {
     /// # What
@@ -29,8 +29,9 @@ const WORTH_TELLING_US: f64 = 5_000.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
+    let work = facts.get::<DeviceWork>()?;
     let is_listed = |work: &&Work| work.parent.is_none() && work.duration_us() > WORTH_TELLING_US;
-    let tasks: Vec<&Work> = trace.work.iter().filter(is_listed).collect();
+    let tasks: Vec<&Work> = work.0.iter().filter(is_listed).collect();
     let table = Findings::new([
         ("startTime", "Start", Unit::Ms),
         ("duration", "Duration", Unit::Ms),

@@ -1,8 +1,8 @@
-use plumbline_trace::{Trace, WorkKind};
+use plumbline_trace::WorkKind;
 
 use super::seconds;
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 use crate::metrics::Measured;
 use crate::scoring::Curve;
 
@@ -20,7 +20,8 @@ check! {
     /// Load less script, simplify styles and the document, and move work to a worker.
     ///
     /// # Source
-    /// Lighthouse 13.5, `mainthread-work-breakdown`, with observed rather than simulated times.
+    /// Lighthouse 13.5, `mainthread-work-breakdown`, with observed rather than simulated times, as long as the
+    /// device would have taken.
     id: "mainthread-work-breakdown",
     pass: "The main thread has little to do",
     fail: "The main thread has much to do",
@@ -47,9 +48,9 @@ fn label(kind: WorkKind) -> &'static str {
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let trace = facts.get::<Trace>()?;
+    let work = facts.get::<DeviceWork>()?;
     let mut kinds: Vec<(WorkKind, f64)> = Vec::new();
-    for work in &trace.work {
+    for work in &work.0 {
         let self_ms = work.self_us / 1000.0;
         match kinds.iter_mut().find(|(kind, _)| *kind == work.kind) {
             Some((_, total_ms)) => *total_ms += self_ms,

@@ -17,7 +17,8 @@ check! {
     ///
     /// # Scored
     /// Weighs nothing. Fails when an important request depends on the document: the tree says which waited for
-    /// which. Also lists origins that a preconnect was asked for, and those it would help with.
+    /// which. Also lists origins that a preconnect was asked for, and those it would help with. What a page asks for once more
+    /// when its load is over is not in it.
     ///
     /// # Fix
     /// Preload what is needed early, join what is loaded in a row, and defer what can wait.

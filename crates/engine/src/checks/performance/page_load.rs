@@ -20,6 +20,8 @@ pub(super) struct PageLoad {
     candidates: i64,
     slowed_by: f64,
     is_paced: bool,
+    /// Of the main thread: when, how long it had run and how long it had been ready without a core, in milliseconds.
+    samples: Vec<[i64; 3]>,
 }
 
 fn at(ms: i64) -> i64 {
@@ -36,6 +38,7 @@ impl PageLoad {
             candidates: 0,
             slowed_by: 1.0,
             is_paced: false,
+            samples: Vec::new(),
         };
         page.event(
             "TracingStartedInBrowser",
@@ -281,8 +284,46 @@ impl PageLoad {
         self
     }
 
+    /// The main thread ran all the time but from then until then, when it was ready and a neighbour had its core.
+    pub(super) fn without_core(mut self, from_ms: i64, until_ms: i64) -> Self {
+        let waited_ms = until_ms - from_ms;
+        self.samples.extend([
+            [0, 0, 0],
+            [from_ms, from_ms, 0],
+            [until_ms, from_ms, waited_ms],
+            [until_ms + 60_000, from_ms + 60_000, waited_ms],
+        ]);
+        self
+    }
+
+    /// The same, but it slept then.
+    pub(super) fn asleep(mut self, from_ms: i64, until_ms: i64) -> Self {
+        self.samples.extend([
+            [0, 0, 0],
+            [from_ms, from_ms, 0],
+            [until_ms, from_ms, 0],
+            [until_ms + 60_000, from_ms + 60_000, 0],
+        ]);
+        self
+    }
+
+    /// As the visit writes it; a pacer's samples have two more counters.
+    fn scheduler(&self) -> Value {
+        let samples: Vec<Value> = self
+            .samples
+            .iter()
+            .map(|[ms, ran_ms, waited_ms]| match self.is_paced {
+                true => json!([at(*ms), ran_ms * 1000, waited_ms * 1000, ran_ms * 1000, 0]),
+                false => json!([at(*ms), ran_ms * 1000, waited_ms * 1000]),
+            })
+            .collect();
+        let rate = self.is_paced.then_some(self.slowed_by);
+        json!({"rate": rate, "threads": [{"processId": PROCESS, "samples": samples}]})
+    }
+
     pub(super) fn judge(self, check: Check) -> Outcome {
         let conditions = conditions_slowed_by(self.slowed_by);
+        let scheduler = self.scheduler();
         let mut visit = Visit::to(PAGE).trace(&Value::Array(self.events));
         for url in &self.scripts {
             visit = visit.requests(url, "Script", "text/javascript");
@@ -291,9 +332,8 @@ impl PageLoad {
             let elements = Value::Array(self.elements).to_string();
             visit = visit.with("trace-elements", &elements);
         }
-        if self.is_paced {
-            let samples = json!({"rate": self.slowed_by, "threads": []});
-            visit = visit.with("scheduler", &samples.to_string());
+        if self.is_paced || !self.samples.is_empty() {
+            visit = visit.with("scheduler", &scheduler.to_string());
         }
         visit
             .with("conditions", &conditions.to_string())

@@ -11,7 +11,8 @@ check! {
     /// Budgets are kept by kind; a kind that grows shows what was added.
     ///
     /// # Scored
-    /// Weighs nothing, judges nothing. Third parties are all hosts but those of the page's own organisation.
+    /// Weighs nothing, judges nothing. Third parties are all hosts but those of the page's own organisation. What a page
+    /// asks for once more when its load is over is not counted.
     ///
     /// # Fix
     /// Look at the largest kind first.
@@ -54,7 +55,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut by_kind = [Sum::default(); KINDS.len()];
     let mut total = Sum::default();
     let mut third_party = Sum::default();
-    for request in requests.all.iter().filter(|of| !of.is_of_service_worker) {
+    for request in requests.of_load() {
         let kind = kind(request);
         let is_icon_of_browser = kind == "other" && request.url.path().ends_with("/favicon.ico");
         if is_icon_of_browser || request.stays_here() {

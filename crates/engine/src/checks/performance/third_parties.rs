@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_entities as entities;
-use plumbline_trace::Trace;
+use plumbline_trace::{Trace, Work};
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
-use crate::facts::{Facts, Missing, TRACE, loaded};
+use crate::facts::{DeviceWork, Facts, Missing, TRACE, loaded};
 
 check! {
     /// # What
@@ -45,7 +45,8 @@ impl Party {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
-    let mut parties: Vec<(String, Party)> = parties(&trace).into_iter().collect();
+    let work = facts.get::<DeviceWork>()?;
+    let mut parties: Vec<(String, Party)> = parties(&trace, &work.0).into_iter().collect();
     // As Lighthouse has them: who kept the main thread longest comes first.
     let by_cost = |a: (f64, f64), b: (f64, f64)| b.1.total_cmp(&a.1).then(b.0.total_cmp(&a.0));
     parties.sort_by(|(_, a), (_, b)| by_cost(a.sum(), b.sum()));
@@ -77,7 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 /// Who sent something to the page and the frames in its process, or had a script wait for it, and how long the main thread was busy for them.
-fn parties(trace: &Trace) -> BTreeMap<String, Party> {
+fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
     let is_of_page = |process_id: i64| {
@@ -100,7 +101,7 @@ fn parties(trace: &Trace) -> BTreeMap<String, Party> {
         }
     }
     let mut busy_us: HashMap<&str, f64> = HashMap::new();
-    for work in &trace.work {
+    for work in work {
         if let Some(url) = work.urls.first() {
             *busy_us.entry(url).or_default() += work.self_us;
         }

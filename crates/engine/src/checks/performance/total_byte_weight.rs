@@ -10,7 +10,8 @@ check! {
     /// Every byte costs time, and many visitors pay for them.
     ///
     /// # Scored
-    /// Weighs nothing. Fails above 2,667 KiB over the network, headers included. Lists the ten largest requests.
+    /// Weighs nothing. Fails above 2,667 KiB over the network, headers included. Lists the ten largest requests. What a page
+    /// asks for once more when its load is over is not counted.
     ///
     /// # Fix
     /// Begin with the largest: smaller images, less script, and nothing that this page does not use.
@@ -33,10 +34,8 @@ const LISTED: usize = 10;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let mut heavy: Vec<&Request> = requests
-        .all
-        .iter()
+        .of_load()
         .filter(|request| !request.stays_here() && request.transfer_bytes > 0.0)
-        .filter(|request| !request.is_of_service_worker)
         .collect();
     heavy.sort_by(|a, b| {
         let by_size = b.transfer_bytes.total_cmp(&a.transfer_bytes);

@@ -1,0 +1,127 @@
+//! When a load is over, as Lighthouse waits for it: a page that asks its server again and again goes on for as long as
+//! anybody looks, and how long that is should not decide what is told of its load.
+
+use plumbline_trace::{Milestone, Request, Trace};
+
+use super::main_tasks;
+use super::tbt::BLOCKING_MS;
+use super::tti::{NOT_AWAITED, QUIET_REQUESTS};
+
+/// After the load event and the first content, and so long without a long task or a third request in flight
+/// (Lighthouse 13.5.0, core/config/constants.js and core/gather/driver/wait-for-condition.js).
+const QUIET_MS: f64 = 1000.0;
+
+/// On the trace's clock. Nothing where the page never loaded or never showed anything.
+pub(crate) fn load_end_us(trace: &Trace, requests: &[Request]) -> Option<f64> {
+    let loaded_us = trace.first_us(Milestone::Load)?;
+    let shown_us = trace.first_us(Milestone::FirstContentfulPaint)?;
+    let origin_ms = trace.navigation.time_origin_us / 1000.0;
+    let long_tasks = main_tasks(trace)
+        .into_iter()
+        .filter(|task| task.duration_ms >= BLOCKING_MS)
+        .map(|task| (task.start_ms + origin_ms, task.end_ms + origin_ms));
+    let mut busy: Vec<(f64, f64)> = busy_network(requests)
+        .into_iter()
+        .chain(long_tasks)
+        .collect();
+    busy.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let since_ms = quiet_since_ms(loaded_us.max(shown_us) / 1000.0, &busy);
+    Some((since_ms + QUIET_MS) * 1000.0)
+}
+
+/// The end of the last busy stretch that begins before it has been quiet for long enough.
+fn quiet_since_ms(earliest_ms: f64, busy_in_order: &[(f64, f64)]) -> f64 {
+    let mut since_ms = earliest_ms;
+    for (start_ms, end_ms) in busy_in_order {
+        if *start_ms > since_ms + QUIET_MS {
+            break;
+        }
+        since_ms = since_ms.max(*end_ms);
+    }
+    since_ms
+}
+
+/// Stretches with more than two requests in flight.
+fn busy_network(requests: &[Request]) -> Vec<(f64, f64)> {
+    let mut changes: Vec<(f64, bool)> = requests
+        .iter()
+        .filter(|request| !NOT_AWAITED.contains(&request.protocol.as_str()))
+        .flat_map(|request| {
+            [
+                (request.start_ms, true),
+                (request.end_ms.unwrap_or(f64::INFINITY), false),
+            ]
+        })
+        .collect();
+    // Of changes at one time the ends come first.
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut in_flight = 0_usize;
+    let mut start_ms = 0.0;
+    let mut busy = Vec::new();
+    for (at_ms, begins) in changes {
+        let was_busy = in_flight > QUIET_REQUESTS;
+        in_flight = if begins {
+            in_flight + 1
+        } else {
+            in_flight.saturating_sub(1)
+        };
+        match (was_busy, in_flight > QUIET_REQUESTS) {
+            (false, true) => start_ms = at_ms,
+            (true, false) => busy.push((start_ms, at_ms)),
+            _ => {}
+        }
+    }
+    busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(start_ms: f64, end_ms: Option<f64>) -> Request {
+        Request {
+            start_ms,
+            end_ms,
+            protocol: "h2".to_owned(),
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn a_busy_stretch_puts_the_end_off_until_a_second_was_quiet() {
+        assert_eq!(quiet_since_ms(3000.0, &[]), 3000.0);
+        let busy = [
+            (500.0, 900.0),
+            (3900.0, 4500.0),
+            (5400.0, 5450.0),
+            (6451.0, 9000.0),
+        ];
+        assert_eq!(quiet_since_ms(3000.0, &busy), 5450.0);
+        assert_eq!(quiet_since_ms(3000.0, &busy[..1]), 3000.0);
+    }
+
+    #[test]
+    fn two_requests_in_flight_are_quiet_and_three_are_not() {
+        let two = [request(0.0, Some(500.0)), request(100.0, None)];
+        assert!(busy_network(&two).is_empty());
+        let mut three = two.to_vec();
+        three.push(request(200.0, Some(400.0)));
+        assert_eq!(busy_network(&three), [(200.0, 400.0)]);
+        three.push(Request {
+            protocol: "ws".to_owned(),
+            ..request(0.0, None)
+        });
+        assert_eq!(busy_network(&three), [(200.0, 400.0)]);
+    }
+
+    #[test]
+    fn what_ends_when_another_begins_is_not_in_flight_with_it() {
+        let handed_on = [
+            request(0.0, None),
+            request(0.0, None),
+            request(100.0, Some(200.0)),
+            request(200.0, Some(300.0)),
+        ];
+        assert_eq!(busy_network(&handed_on), [(100.0, 200.0), (200.0, 300.0)]);
+    }
+}
