@@ -60,13 +60,6 @@ struct Point {
     worked_ms: f64,
 }
 
-impl Point {
-    /// What is left of so long.
-    fn slept_ms(&self, length_ms: f64) -> f64 {
-        (length_ms - self.ran_ms - self.waited_ms).max(0.0)
-    }
-}
-
 /// The speed right after the load is that of this much time.
 const AFTERWARDS_MS: f64 = 200.0;
 
@@ -145,16 +138,6 @@ impl Processor {
         self.speed(end_ms - AFTERWARDS_MS, *end_ms)
     }
 
-    /// How long the main thread neither ran nor was ready to: it waited for something else than a core, e.g. for another
-    /// process to find a font. Nothing where it was not sampled.
-    pub fn slept_ms(&self, from_ms: f64, until_ms: f64) -> f64 {
-        let used = self.busiest(from_ms, until_ms);
-        match used.ran_ms + used.waited_ms > 0.0 {
-            true => used.slept_ms(until_ms - from_ms),
-            false => 0.0,
-        }
-    }
-
     /// The tasks as long as they would have been on the device, with a core always free.
     pub fn on_device(&self, tasks: &[MainTask]) -> Vec<MainTask> {
         tasks
@@ -163,7 +146,11 @@ impl Processor {
                 let used = self.busiest(task.start_ms, task.end_ms);
                 let length_ms = (task.end_ms - task.start_ms).max(0.0);
                 let on_device_ms = match self.rate {
-                    Some(rate) => used.slept_ms(length_ms) + used.worked_ms * rate,
+                    // What is left of the length, the thread slept.
+                    Some(rate) => {
+                        let slept_ms = (length_ms - used.ran_ms - used.waited_ms).max(0.0);
+                        slept_ms + used.worked_ms * rate
+                    }
                     None => (length_ms - used.lost_ms).max(0.0),
                 };
                 MainTask {
@@ -315,7 +302,6 @@ mod tests {
     #[test]
     fn what_a_task_slept_stays() {
         let asleep = processor(&[&[0.0; 5], &[50.0, 10.0, 30.0, 10.0, 30.0]], Some(4.0));
-        assert_eq!(asleep.slept_ms(0.0, 50.0), 10.0);
         let tasks = asleep.on_device(&[task(0.0, 50.0)]);
         assert_eq!(tasks, vec![task(0.0, 50.0)]);
     }
@@ -346,7 +332,6 @@ mod tests {
     fn nothing_sampled_says_nothing() {
         let none = Processor::default();
         assert_eq!(none.share_lost(0.0, 100.0), None);
-        assert_eq!(none.slept_ms(0.0, 100.0), 0.0);
         assert_eq!(none.on_device(&[task(0.0, 80.0)]), vec![task(0.0, 80.0)]);
     }
 

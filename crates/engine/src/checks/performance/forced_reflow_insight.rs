@@ -17,7 +17,7 @@ check! {
     ///
     /// # Scored
     /// Fails when a task spent 30 ms or more on such work, as long as a processor takes that is not slowed down for the
-    /// device: the thread's own time and what it slept meanwhile.
+    /// device.
     ///
     /// # Fix
     /// Read sizes and positions first, then change the page; put off reading to the next frame
@@ -46,7 +46,7 @@ struct Spot<'t> {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let origin_us = trace.navigation.time_origin_us;
-    let long = long_tasks(facts, &trace);
+    let long = long_tasks(facts, &trace.reflows);
     let ours = |reflow: &&ForcedReflow| {
         long.contains(&reflow.task)
             && reflow.frame.as_ref() == Some(&trace.frames.main_id)
@@ -81,18 +81,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     .with(details))
 }
 
-/// The tasks whose reflows take long together, on a processor that is not slowed down: where a pacer held the page back by
-/// the thread's own clock and the time it slept, which no pacer makes longer; else by what it was slowed down by.
-fn long_tasks(facts: &Facts, trace: &Trace) -> HashSet<usize> {
-    let processor = facts.get::<Processor>().ok().filter(|of| of.is_paced());
+/// The tasks whose reflows take long together, on a processor that is not slowed down: by the thread's own clock where a
+/// pacer held the page back, else by what it was slowed down by.
+fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
+    let is_paced = facts.get::<Processor>().is_ok_and(|of| of.is_paced());
     let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
     let mut work_us: HashMap<usize, f64> = HashMap::new();
-    for reflow in &trace.reflows {
-        let own_us = processor.as_ref().zip(reflow.cpu_us).map(|(of, cpu_us)| {
-            let from_ms = trace.since_origin_ms(reflow.start_us);
-            cpu_us + of.slept_ms(from_ms, from_ms + reflow.dur_us / 1000.0) * 1000.0
-        });
-        *work_us.entry(reflow.task).or_default() += own_us.unwrap_or(reflow.dur_us / slowed_by);
+    for reflow in reflows {
+        let cpu_us = reflow.cpu_us.filter(|_| is_paced);
+        *work_us.entry(reflow.task).or_default() += cpu_us.unwrap_or(reflow.dur_us / slowed_by);
     }
     let long = work_us.into_iter().filter(|(_, us)| *us >= LONG_US);
     long.map(|(task, _)| task).collect()
@@ -167,20 +164,6 @@ mod tests {
         };
         assert_eq!(forced(29).verdict, Verdict::Pass);
         assert_eq!(forced(30).verdict, Verdict::Fail);
-    }
-
-    #[test]
-    fn what_the_thread_slept_in_it_takes_as_long_on_any_processor() {
-        let forced = |slept_ms: i64| {
-            PageLoad::new()
-                .slowed_by(4.0)
-                .paced()
-                .asleep(510, 510 + slept_ms)
-                .forced_layout_of(500, 120, 20, "https://a.test/a.js")
-                .judge(CHECK)
-        };
-        assert_eq!(forced(9).verdict, Verdict::Pass);
-        assert_eq!(forced(11).verdict, Verdict::Fail);
     }
 
     #[test]

@@ -296,17 +296,6 @@ impl PageLoad {
         self
     }
 
-    /// The same, but it slept then.
-    pub(super) fn asleep(mut self, from_ms: i64, until_ms: i64) -> Self {
-        self.samples.extend([
-            [0, 0, 0],
-            [from_ms, from_ms, 0],
-            [until_ms, from_ms, 0],
-            [until_ms + 60_000, from_ms + 60_000, 0],
-        ]);
-        self
-    }
-
     /// As the visit writes it; a pacer's samples have two more counters.
     fn scheduler(&self) -> Value {
         let samples: Vec<Value> = self
