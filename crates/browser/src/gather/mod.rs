@@ -29,6 +29,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
+use scripted::OurWorld;
 pub(crate) use scripts::Scripts;
 pub(crate) use style_sheets::StyleSheets;
 
@@ -45,31 +46,41 @@ const AFTER_TRACE: Duration = Duration::from_secs(10);
 /// What a gatherer gives: the artifact, or a sentence on why there is none.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
 
-/// A picture and the artifacts, and meanwhile whatever the browser reports. Three lines side by
-/// side: what the browser knows, what is fetched, and what scripts find. Of scripts, what comes
-/// last may disturb the page, so their order counts.
+/// For our own world in the page, which comes first.
+const WORLD: Duration = Duration::from_secs(10);
+
+/// A picture and the artifacts, and meanwhile whatever the browser reports. The page's own thread does nearly all of it,
+/// one thing after the other, so as much as possible is on its way before anything is waited for: between question and
+/// answer it would stand idle. Then, side by side, what the browser knows, what is fetched, and what scripts find.
 pub(crate) async fn artifacts(
     page: &mut Page<'_>,
     device: &Device,
 ) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
     let given_up = Instant::now() + ALL;
+    let started = Instant::now();
     let (console, issues) = page.stop_listening();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
+    let document = page.document_request().to_owned();
+    page.lift_throttling();
+    let coverage = coverage::take(&caller);
+    let world = caller.world(WORLD);
     let picture = screenshot::screenshot(&caller, device);
-    let started = Instant::now();
-    page.lift_throttling().await;
-    let coverage = coverage::take(page).await;
-    tracing::debug!(took = ?started.elapsed(), "coverage taken");
-    let scripts = scripts::parsed(page).await;
-    tracing::debug!(took = ?started.elapsed(), "scripts listed");
-    // All are on their way before the first answer is waited for: they run one after the other all the same.
+    let debugger = scripts::ask(&caller);
+    let sheets = style_sheets::ask(&caller);
+    let ours = page.during(world).await.map_err(|error| missing(&error));
+    tracing::debug!(took = ?started.elapsed(), "our world there");
     let looking: Vec<_> = scripted::LOOKING
         .iter()
-        .map(|script| (script.artifact, scripted::start(&caller, script)))
+        .map(|script| (script.artifact, scripted::start(&caller, &ours, script)))
         .collect();
-    let loading_axe = scripted::load_axe(&caller);
-    let mut first = Found::within(given_up);
-    first.add("style-sheets", style_sheets::gather(page)).await;
+    let loading_axe = scripted::load_axe(&caller, &ours);
+    let scripts = scripts::parsed(page, debugger).await;
+    tracing::debug!(took = ?started.elapsed(), "scripts listed");
+    let used = style_sheets::used(&caller, ours.clone(), sheets);
+    let used = page.during(used).await;
+    let reported = page.take_style_sheets();
+    let sheets = style_sheets::gather(&caller, reported, used);
+    tracing::debug!(took = ?started.elapsed(), "style sheets listed");
     // Before anything runs that might move the page.
     let picture = match page.during(picture).await {
         Ok(picture) => Some(picture),
@@ -79,7 +90,6 @@ pub(crate) async fn artifacts(
         }
     };
     tracing::debug!(took = ?started.elapsed(), "picture taken");
-    let document = page.document_request().to_owned();
     let (caller, url) = (&caller, url.as_str());
     let known = async {
         let mut found = Found::within(given_up);
@@ -93,15 +103,15 @@ pub(crate) async fn artifacts(
         found.artifacts
     };
     let fetched = async {
-        let mut found = Found::within(given_up);
-        let mut maps = Found::within(given_up);
+        let (mut found, mut maps) = (Found::within(given_up), Found::within(given_up));
         let robots = robots_txt::gather(caller, url);
-        let with_maps = scripts::gather(caller, url, scripts, coverage);
+        let with_maps = async { scripts::gather(caller, url, scripts, coverage.await).await };
         tokio::join!(
             found.add("robots-txt", robots),
             maps.add("scripts", with_maps)
         );
         found.artifacts.extend(maps.artifacts);
+        found.add("style-sheets", sheets).await;
         found.artifacts
     };
     let scripted = async {
@@ -109,20 +119,19 @@ pub(crate) async fn artifacts(
         for (artifact, running) in looking {
             found.add(artifact, running).await;
         }
-        found.look_at_listeners(caller).await;
+        found.look_at_listeners(caller, &ours).await;
         let axe = async {
             loading_axe.await?;
-            scripted::gather(caller, &scripted::AXE).await
+            scripted::start(caller, &ours, &scripted::AXE).await
         };
         found.add(scripted::AXE.artifact, axe).await;
-        let inputs = scripted::gather(caller, &scripted::INPUTS);
+        let inputs = scripted::start(caller, &ours, &scripted::INPUTS);
         found.add(scripted::INPUTS.artifact, inputs).await;
         found.artifacts
     };
-    let together = async { tokio::join!(known, fetched, scripted) };
-    let (known, fetched, scripted) = page.during(together).await;
-    let mut all = first.artifacts;
-    all.extend(known);
+    let together = async { tokio::join!(scripted, known, fetched) };
+    let (scripted, known, fetched) = page.during(together).await;
+    let mut all = known;
     all.extend(fetched);
     all.extend(scripted);
     (picture, all)
@@ -181,9 +190,11 @@ impl Found {
     }
 
     /// What a script cannot see of links without a target is asked of the protocol.
-    async fn look_at_listeners(&mut self, page: &Caller) {
-        if let Some(Artifact::Gathered(raw)) = self.artifacts.get(anchors::ARTIFACT) {
-            match anchors::with_listeners(page, raw).await {
+    async fn look_at_listeners(&mut self, page: &Caller, ours: &OurWorld) {
+        if let (Ok(context), Some(Artifact::Gathered(raw))) =
+            (ours, self.artifacts.get(anchors::ARTIFACT))
+        {
+            match anchors::with_listeners(page, *context, raw).await {
                 Ok(None) => {}
                 Ok(Some(raw)) => self.keep(anchors::ARTIFACT, Ok(raw)),
                 Err(error) => self.keep(anchors::ARTIFACT, Err(error.to_string())),

@@ -1,6 +1,7 @@
 //! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::coverage::{Coverage, Ran};
 use super::source_maps::{self, Maps, SourceMap};
 use super::{Gathered, gathered, missing};
-use crate::protocol::Event;
+use crate::protocol::{CallError, Event};
 use crate::visit::{Caller, Page};
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -117,13 +118,20 @@ pub(super) struct Listed {
     texts: JoinHandle<Result<Vec<Option<Text>>, JoinError>>,
 }
 
-/// Chromium reports scripts when the debugger is turned on. Their texts are on their way then, and other evidence need not
-/// wait for them.
-pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Listed, String> {
-    let caller = page.caller();
-    let enabled = caller.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
+/// Turns on the debugger, at once: Chromium then reports every script.
+pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+    let enabled = page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
     // Some pages stop themselves wherever they are debugged.
-    caller.send("Debugger.setSkipAllPauses", json!({"skip": true}));
+    page.send("Debugger.setSkipAllPauses", json!({"skip": true}));
+    enabled
+}
+
+/// What was reported. The texts are on their way then, and other evidence need not wait for them.
+pub(super) async fn parsed(
+    page: &mut Page<'_>,
+    enabled: impl Future<Output = Result<Value, CallError>>,
+) -> Result<Listed, String> {
+    let caller = page.caller();
     page.during(enabled)
         .await
         .map_err(|error| missing(&error))?;

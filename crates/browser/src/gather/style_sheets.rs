@@ -1,15 +1,17 @@
 //! The style sheets of the page: how long they are, how much of that are tokens, and how much is used.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::time::{Duration, Instant};
 
 use plumbline_source::sheet_token_units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::scripted::OurWorld;
 use super::{Gathered, gathered, missing};
 use crate::protocol::{CallError, Event};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 /// For each call. They stand behind what was sent to the page's thread before: on a document of 25,000 elements and a busy
 /// host that alone took longer than five seconds. Lighthouse gives each call thirty.
@@ -18,8 +20,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
 /// Of all texts together, in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
-/// Texts on their way: one may be large.
-const AT_ONCE: usize = 8;
+/// Of texts on their way, in UTF-16 units; one may be larger.
+const AHEAD_UNITS: f64 = 8_000_000.0;
 const PREVIEW_CHARS: usize = 100;
 
 /// What the protocol reports while style sheets are looked at.
@@ -81,87 +83,136 @@ struct Sheet {
     preview: String,
 }
 
-/// Rules are looked at as the page stands, as Lighthouse does (core/gather/gatherers/css-usage.js): what only a
-/// pointer or another width would bring counts as unused.
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
-    let sheets = look(page).await;
-    for method in ["CSS.disable", "DOM.disable"] {
-        page.caller().send(method, json!({}));
-    }
-    gathered(&sheets.map_err(|error| missing(&error))?)
+/// Which rules the page uses as it stands, as Lighthouse looks at them (core/gather/gatherers/css-usage.js): what only a
+/// pointer or another width would bring counts as unused. By style sheet, in UTF-16 units.
+pub(super) type Used = Result<HashMap<String, f64>, String>;
+
+/// Turns the inspection of style sheets on, at once: Chromium then reports them all.
+pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+    page.send("DOM.enable", json!({}));
+    page.call_within(DEADLINE, "CSS.enable", json!({}))
 }
 
-async fn look(page: &mut Page<'_>) -> Result<Vec<Sheet>, CallError> {
-    // One by one: Chromium goes on with later calls while it still enables.
-    for method in ["DOM.enable", "CSS.enable", "CSS.startRuleUsageTracking"] {
-        page.call_within::<Value>(DEADLINE, method, json!({}))
-            .await?;
-    }
+/// Chromium goes on with later calls while it still enables, so that is waited for. What follows it does in order.
+pub(super) async fn used(
+    page: &Caller,
+    ours: OurWorld,
+    enabled: impl Future<Output = Result<Value, CallError>>,
+) -> Used {
+    let context = ours?;
+    let missing = |error: CallError| missing(&error);
+    enabled.await.map_err(missing)?;
+    page.send("CSS.startRuleUsageTracking", json!({}));
     let recompute = "String(document.body && getComputedStyle(document.body).color)";
-    page.evaluate::<String>(DEADLINE, recompute).await?;
-    let usage: Usage = page
-        .call_within(DEADLINE, "CSS.stopRuleUsageTracking", json!({}))
-        .await?;
+    let recomputed = page.evaluate::<String>(Some(context), DEADLINE, recompute);
+    let usage = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
+    recomputed.await.map_err(missing)?;
     let mut used: HashMap<String, f64> = HashMap::new();
-    for rule in usage.rule_usage.into_iter().filter(|rule| rule.used) {
+    let rules = usage.await.map_err(missing)?.rule_usage;
+    for rule in rules.into_iter().filter(|rule| rule.used) {
         *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
     }
-    let headers = page.take_style_sheets().0;
-    texts(page, headers, &used).await
+    Ok(used)
 }
 
-async fn texts(
-    page: &mut Page<'_>,
-    headers: Vec<Header>,
-    used: &HashMap<String, f64>,
-) -> Result<Vec<Sheet>, CallError> {
+/// Those that were reported, with what is used of them. The texts are on their way at once, and nobody else waits for
+/// them.
+pub(super) fn gather(
+    page: &Caller,
+    reported: StyleSheets,
+    used: Used,
+) -> impl Future<Output = Gathered> + use<> {
+    let page = page.clone();
+    let reading = tokio::spawn(async move {
+        match used {
+            Ok(used) => gathered(&texts(&page, reported.0, &used).await),
+            Err(reason) => {
+                end(&page);
+                Err(reason)
+            }
+        }
+    });
+    async move { reading.await.unwrap_or_else(|error| Err(error.to_string())) }
+}
+
+fn end(page: &Caller) {
+    for method in ["CSS.disable", "DOM.disable"] {
+        page.send(method, json!({}));
+    }
+}
+
+async fn texts(page: &Caller, headers: Vec<Header>, used: &HashMap<String, f64>) -> Vec<Sheet> {
     #[derive(Deserialize)]
     struct Read {
         text: String,
     }
     let given_up = Instant::now() + TEXTS_DEADLINE;
-    let mut left_bytes = MAX_TEXT_BYTES;
-    let mut sheets: Vec<Sheet> = Vec::new();
-    // The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let caller = page.caller();
-    let asked = |header: Header| {
-        let left = given_up.saturating_duration_since(Instant::now());
-        let params = json!({"styleSheetId": header.style_sheet_id});
-        let read = caller.call_within::<Read>(left, "CSS.getStyleSheetText", params);
-        (header, read)
-    };
+    let (mut left_bytes, mut ahead_units) = (MAX_TEXT_BYTES, 0.0);
+    let mut sheets = Sheets::default();
     let mut waiting = headers.into_iter().filter(|header| header.length > 0.0);
-    let mut on_their_way: VecDeque<_> = waiting.by_ref().take(AT_ONCE).map(asked).collect();
-    while let Some((header, read)) = on_their_way.pop_front() {
-        let read = page.during(read).await;
-        on_their_way.extend(waiting.next().map(asked));
-        let Ok(Read { text }) = read else {
+    let mut on_their_way = VecDeque::new();
+    let mut is_over = false;
+    loop {
+        while !is_over && ahead_units < AHEAD_UNITS {
+            let Some(header) = waiting.next() else {
+                // Answered after the texts: calls are answered in order.
+                end(page);
+                is_over = true;
+                break;
+            };
+            ahead_units += header.length;
+            let left = given_up.saturating_duration_since(Instant::now());
+            let params = json!({"styleSheetId": header.style_sheet_id});
+            let read = page.call_within::<Read>(left, "CSS.getStyleSheetText", params);
+            on_their_way.push_back((header, read));
+        }
+        let Some((header, read)) = on_their_way.pop_front() else {
+            break;
+        };
+        ahead_units -= header.length;
+        let Ok(Read { text }) = read.await else {
             continue;
         };
         if text.len() > left_bytes {
             break;
         }
         left_bytes -= text.len();
+        let used_length = used.get(&header.style_sheet_id).copied().unwrap_or(0.0);
+        sheets.add(header, text, used_length as u64);
+    }
+    if !is_over {
+        end(page);
+    }
+    sheets.listed
+}
+
+/// The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
+#[derive(Default)]
+struct Sheets {
+    listed: Vec<Sheet>,
+    by_text: HashMap<String, usize>,
+}
+
+impl Sheets {
+    fn add(&mut self, header: Header, text: String, used_length: u64) {
         let has_address = !header.is_inline && !header.source_url.is_empty();
         let sheet = Sheet {
             is_inline: header.is_inline,
             length: text.encode_utf16().count(),
             token_length: sheet_token_units(&text),
-            used_length: used.get(&header.style_sheet_id).copied().unwrap_or(0.0) as u64,
+            used_length,
             preview: match has_address {
                 true => String::new(),
                 false => text.chars().take(PREVIEW_CHARS).collect(),
             },
             url: header.source_url,
         };
-        match known.get(&text) {
-            Some(&at) => sheets[at] = sheet,
+        match self.by_text.get(&text) {
+            Some(&at) => self.listed[at] = sheet,
             None => {
-                known.insert(text, sheets.len());
-                sheets.push(sheet);
+                self.by_text.insert(text, self.listed.len());
+                self.listed.push(sheet);
             }
         }
     }
-    Ok(sheets)
 }

@@ -100,7 +100,7 @@ impl Page<'_> {
         script: &str,
     ) -> Result<T, CallError> {
         let caller = self.caller();
-        self.during(caller.evaluate(deadline, script)).await
+        self.during(caller.evaluate_beside(deadline, script)).await
     }
 
     /// For asking several things at a time.
@@ -145,12 +145,10 @@ impl Page<'_> {
         std::mem::take(&mut self.style_sheets)
     }
 
-    /// Nothing is measured any more: our own work need not be slow.
-    pub(crate) async fn lift_throttling(&mut self) {
+    /// Nothing is measured any more: our own work, which is asked for after this, need not be slow.
+    pub(crate) fn lift_throttling(&self) {
         let method = "Emulation.setCPUThrottlingRate";
-        if let Err(error) = self.call::<Value>(method, json!({"rate": 1})).await {
-            tracing::debug!(%error, "gathering goes on throttled");
-        }
+        self.caller().send(method, json!({"rate": 1}));
     }
 
     pub(crate) fn warn(&mut self, sentence: impl Into<String>) {
