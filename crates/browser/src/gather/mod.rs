@@ -17,8 +17,9 @@ mod source_maps;
 mod style_sheets;
 mod trace_elements;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Artifact, Screenshot};
@@ -29,12 +30,14 @@ use serde_json::value::{RawValue, to_raw_value};
 
 pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
-use scripted::OurWorld;
 pub(crate) use scripts::Scripts;
 pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::CallError;
 use crate::visit::{Caller, Page};
+use coverage::Ran;
+use scripted::OurWorld;
+use scripts::Listed;
 
 /// For all artifacts together. The accessibility rules alone may take half a minute on a page of
 /// ten thousand links.
@@ -50,98 +53,119 @@ pub(crate) type Gathered = Result<Box<RawValue>, String>;
 const WORLD: Duration = Duration::from_secs(10);
 
 /// A picture and the artifacts, and meanwhile whatever the browser reports. The page's own thread does nearly all of it,
-/// one thing after the other, so as much as possible is on its way before anything is waited for: between question and
-/// answer it would stand idle. Then, side by side, what the browser knows, what is fetched, and what scripts find.
+/// one thing after the other: so everything is on its way before anything is waited for that it does not need, as between
+/// answer and question the thread would stand idle. The rules of axe-core take it longest and are sent last; what was sent
+/// before them is answered by then, however long they take.
 pub(crate) async fn artifacts(
     page: &mut Page<'_>,
     device: &Device,
 ) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
     let given_up = Instant::now() + ALL;
-    let started = Instant::now();
     let (console, issues) = page.stop_listening();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
-    let document = page.document_request().to_owned();
-    page.lift_throttling();
-    let coverage = coverage::take(&caller);
-    let world = caller.world(WORLD);
-    let picture = screenshot::screenshot(&caller, device);
-    let debugger = scripts::ask(&caller);
-    let sheets = style_sheets::ask(&caller);
-    let ours = page.during(world).await.map_err(|error| missing(&error));
-    tracing::debug!(took = ?started.elapsed(), "our world there");
-    let looking: Vec<_> = scripted::LOOKING
-        .iter()
-        .map(|script| (script.artifact, scripted::start(&caller, &ours, script)))
-        .collect();
-    let loading_axe = scripted::load_axe(&caller, &ours);
-    let scripts = scripts::parsed(page, debugger).await;
-    tracing::debug!(took = ?started.elapsed(), "scripts listed");
-    let used = style_sheets::used(&caller, ours.clone(), sheets);
-    let used = page.during(used).await;
-    let reported = page.take_style_sheets();
-    let sheets = style_sheets::gather(&caller, reported, used);
-    tracing::debug!(took = ?started.elapsed(), "style sheets listed");
-    // Before anything runs that might move the page.
-    let picture = match page.during(picture).await {
-        Ok(picture) => Some(picture),
-        Err(error) => {
-            page.warn(format!("No picture of the page could be taken: {error}."));
-            None
-        }
-    };
-    tracing::debug!(took = ?started.elapsed(), "picture taken");
+    let asked = ask(page, &caller, device).await;
     let (caller, url) = (&caller, url.as_str());
-    let known = async {
-        let mut found = Found::within(given_up);
-        found.keep("console", gathered(&console));
-        found.keep("issues", gathered(&issues));
-        let start = main_document::gather(caller, &document);
-        found.add("main-document", start).await;
-        found.add("manifest", manifest::gather(caller)).await;
-        let errors = manifest::installability(caller);
-        found.add("installability", errors).await;
-        found.artifacts
-    };
     let fetched = async {
-        let (mut found, mut maps) = (Found::within(given_up), Found::within(given_up));
-        let robots = robots_txt::gather(caller, url);
-        let with_maps = async { scripts::gather(caller, url, scripts, coverage.await).await };
-        tokio::join!(
-            found.add("robots-txt", robots),
-            maps.add("scripts", with_maps)
-        );
-        found.artifacts.extend(maps.artifacts);
-        found.add("style-sheets", sheets).await;
-        found.artifacts
-    };
-    let scripted = async {
-        let mut found = Found::within(given_up);
-        for (artifact, running) in looking {
-            found.add(artifact, running).await;
-        }
-        found.look_at_listeners(caller, &ours).await;
-        let axe = async {
-            loading_axe.await?;
-            scripted::start(caller, &ours, &scripted::AXE).await
+        let (mut found, mut scripts) = (Found::within(given_up), Found::within(given_up));
+        let with_maps = async {
+            let ran = asked.coverage.await;
+            scripts::gather(caller, url, asked.scripts, ran).await
         };
-        found.add(scripted::AXE.artifact, axe).await;
-        let inputs = scripted::start(caller, &ours, &scripted::INPUTS);
-        found.add(scripted::INPUTS.artifact, inputs).await;
+        tokio::join!(
+            found.add("robots-txt", robots_txt::gather(caller, url)),
+            scripts.add("scripts", with_maps)
+        );
+        found.artifacts.extend(scripts.artifacts);
         found.artifacts
     };
-    let together = async { tokio::join!(scripted, known, fetched) };
-    let (scripted, known, fetched) = page.during(together).await;
-    let mut all = known;
+    let by_the_page = async {
+        let mut found = Found::within(given_up);
+        found.add(scripted::AXE.artifact, asked.axe).await;
+        for (artifact, looking) in asked.looking {
+            found.add(artifact, looking).await;
+        }
+        found.look_at_listeners(caller, &asked.ours).await;
+        let picture = asked.picture.await;
+        let inputs = scripted::start(caller, &asked.ours, &scripted::INPUTS);
+        found.add(scripted::INPUTS.artifact, inputs).await;
+        (picture, found.artifacts)
+    };
+    let together = async { tokio::join!(by_the_page, fetched) };
+    let ((picture, by_the_page), fetched) = page.during(together).await;
+    let mut told = Found::within(given_up);
+    told.keep("console", gathered(&console));
+    told.keep("issues", gathered(&issues));
+    let picture = picture
+        .inspect_err(|error| page.warn(format!("No picture of the page could be taken: {error}.")))
+        .ok();
+    let mut all = told.artifacts;
     all.extend(fetched);
-    all.extend(scripted);
+    all.extend(by_the_page);
     (picture, all)
 }
 
+type OnItsWay<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What the page's thread was asked for.
+struct Asked {
+    ours: OurWorld,
+    picture: OnItsWay<Result<Screenshot, CallError>>,
+    coverage: OnItsWay<HashMap<String, Ran>>,
+    scripts: Result<Listed, String>,
+    looking: Vec<(&'static str, OnItsWay<Gathered>)>,
+    axe: OnItsWay<Gathered>,
+}
+
+async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
+    let started = Instant::now();
+    page.lift_throttling();
+    let coverage = coverage::take(caller);
+    let world = caller.world(WORLD);
+    let debugger = scripts::ask(caller);
+    page.lay_out_in_css_pixels().await;
+    tracing::debug!(took = ?started.elapsed(), "laid out");
+    let picture = screenshot::screenshot(caller, device);
+    let sheets = style_sheets::ask(caller);
+    let document = main_document::gather(caller, page.document_request());
+    let manifest = manifest::gather(caller);
+    let installability = manifest::installability(caller);
+    let mut looking: Vec<(_, OnItsWay<Gathered>)> = vec![
+        ("main-document", Box::pin(document)),
+        ("manifest", Box::pin(manifest)),
+        ("installability", Box::pin(installability)),
+    ];
+    let ours = page.during(world).await.map_err(|error| missing(&error));
+    for script in scripted::LOOKING {
+        let running = scripted::start(caller, &ours, script);
+        looking.push((script.artifact, Box::pin(running)));
+    }
+    let loading_axe = scripted::load_axe(caller, &ours);
+    let scripts = scripts::parsed(page, debugger).await;
+    tracing::debug!(took = ?started.elapsed(), "scripts listed");
+    let enabled = page.during(sheets).await.map_err(|error| missing(&error));
+    let reported = page.take_style_sheets();
+    let sheets = enabled.map(|_| style_sheets::gather(caller, &ours, reported));
+    looking.push(("style-sheets", Box::pin(async { sheets?.await })));
+    tracing::debug!(took = ?started.elapsed(), "style sheets listed");
+    let rules = scripted::start(caller, &ours, &scripted::AXE);
+    Asked {
+        ours,
+        picture: Box::pin(picture),
+        coverage: Box::pin(coverage),
+        scripts,
+        looking,
+        axe: Box::pin(async {
+            loading_axe.await?;
+            rules.await
+        }),
+    }
+}
+
 /// A picture of the whole page, while the trace arrives: from here on the page may be laid out anew.
-pub(crate) async fn full_page(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<String, Artifact> {
     let mut found = Found::within(Instant::now() + AFTER_TRACE);
     let caller = page.caller();
-    let picture = full_page::gather(&caller);
+    let picture = full_page::gather(&caller, device);
     page.during(found.add(full_page::ARTIFACT, picture)).await;
     found.artifacts
 }

@@ -41,7 +41,7 @@ pub(super) const LOOKING: &[Script] = &[
     },
 ];
 
-/// Scrolls, so it comes after what only looks. Needs [`load_axe`].
+/// Looks, too, and for long. Needs [`load_axe`].
 pub(super) const AXE: Script = ours("axe", include_str!("axe.js"), 50);
 
 /// Sends events to the page, so it comes last.

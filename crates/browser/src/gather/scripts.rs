@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::coverage::{Coverage, Ran};
@@ -136,7 +137,11 @@ pub(super) async fn parsed(
         .await
         .map_err(|error| missing(&error))?;
     let scripts = page.take_scripts().0;
-    let texts = tokio::spawn(texts(caller, scripts.iter().map(Wanted::of).collect()));
+    let (on_their_way, first) = oneshot::channel();
+    let wanted = scripts.iter().map(Wanted::of).collect();
+    let texts = tokio::spawn(texts(caller, wanted, on_their_way));
+    // Whatever is sent after this comes after them. Nobody tells where that has failed, which is told with the texts.
+    let _ = first.await;
     Ok(Listed { scripts, texts })
 }
 
@@ -226,7 +231,11 @@ impl Wanted {
 
 /// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
 /// by one. In the order of the scripts; ends the debugger as soon as the last is asked for.
-async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, JoinError> {
+async fn texts(
+    page: Caller,
+    scripts: Vec<Wanted>,
+    on_their_way_now: oneshot::Sender<()>,
+) -> Result<Vec<Option<Text>>, JoinError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
@@ -244,6 +253,7 @@ async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, 
     let mut waiting = scripts.into_iter();
     let mut on_their_way = VecDeque::new();
     let mut is_over = false;
+    let mut told = Some(on_their_way_now);
     loop {
         while ahead_units < AHEAD_UNITS
             && let Some(script) = waiting.next()
@@ -261,6 +271,9 @@ async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, 
             // Answered after the texts: calls are answered in order.
             page.send("Debugger.disable", json!({}));
             is_over = true;
+        }
+        if let Some(told) = told.take() {
+            let _ = told.send(());
         }
         let Some((script, asked)) = on_their_way.pop_front() else {
             break;

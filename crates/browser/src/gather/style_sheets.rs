@@ -2,11 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::pin::Pin;
+use std::time::Duration;
+use std::vec::IntoIter;
 
 use plumbline_source::sheet_token_units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::timeout_at;
 
 use super::scripted::OurWorld;
 use super::{Gathered, gathered, missing};
@@ -85,7 +88,7 @@ struct Sheet {
 
 /// Which rules the page uses as it stands, as Lighthouse looks at them (core/gather/gatherers/css-usage.js): what only a
 /// pointer or another width would bring counts as unused. By style sheet, in UTF-16 units.
-pub(super) type Used = Result<HashMap<String, f64>, String>;
+type Used = Result<HashMap<String, f64>, String>;
 
 /// Turns the inspection of style sheets on, at once: Chromium then reports them all.
 pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
@@ -93,97 +96,122 @@ pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError
     page.call_within(DEADLINE, "CSS.enable", json!({}))
 }
 
-/// Chromium goes on with later calls while it still enables, so that is waited for. What follows it does in order.
-pub(super) async fn used(
-    page: &Caller,
-    ours: OurWorld,
-    enabled: impl Future<Output = Result<Value, CallError>>,
-) -> Used {
-    let context = ours?;
-    let missing = |error: CallError| missing(&error);
-    enabled.await.map_err(missing)?;
-    page.send("CSS.startRuleUsageTracking", json!({}));
-    let recompute = "String(document.body && getComputedStyle(document.body).color)";
-    let recomputed = page.evaluate::<String>(Some(context), DEADLINE, recompute);
-    let usage = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
-    recomputed.await.map_err(missing)?;
-    let mut used: HashMap<String, f64> = HashMap::new();
-    let rules = usage.await.map_err(missing)?.rule_usage;
-    for rule in rules.into_iter().filter(|rule| rule.used) {
-        *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
+/// Looks at what is used, from now on. [`ask`] must have been answered: Chromium goes on with later calls while it still
+/// enables. These it does in order, so that what is sent after them does not count.
+fn used(page: &Caller, ours: &OurWorld) -> impl Future<Output = Used> + use<> {
+    let asked = ours.clone().map(|context| {
+        page.send("CSS.startRuleUsageTracking", json!({}));
+        let recompute = "String(document.body && getComputedStyle(document.body).color)";
+        let recomputed = page.evaluate::<String>(Some(context), DEADLINE, recompute);
+        let usage = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
+        (recomputed, usage)
+    });
+    async move {
+        let (recomputed, usage) = asked?;
+        recomputed.await.map_err(|error| missing(&error))?;
+        let rules = usage.await.map_err(|error| missing(&error))?.rule_usage;
+        let mut used: HashMap<String, f64> = HashMap::new();
+        for rule in rules.into_iter().filter(|rule| rule.used) {
+            *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
+        }
+        Ok(used)
     }
-    Ok(used)
 }
 
-/// Those that were reported, with what is used of them. The texts are on their way at once, and nobody else waits for
-/// them.
+/// Those that were reported, with what is used of them. Everything is on its way at once, and nobody else waits for it.
 pub(super) fn gather(
     page: &Caller,
+    ours: &OurWorld,
     reported: StyleSheets,
-    used: Used,
 ) -> impl Future<Output = Gathered> + use<> {
-    let page = page.clone();
-    let reading = tokio::spawn(async move {
-        match used {
-            Ok(used) => gathered(&texts(&page, reported.0, &used).await),
-            Err(reason) => {
-                end(&page);
-                Err(reason)
-            }
-        }
-    });
+    let used = used(page, ours);
+    let mut texts = Texts::new(page, reported);
+    texts.ask();
+    let reading = tokio::spawn(async move { gathered(&texts.read(&used.await?).await) });
     async move { reading.await.unwrap_or_else(|error| Err(error.to_string())) }
 }
 
-fn end(page: &Caller) {
-    for method in ["CSS.disable", "DOM.disable"] {
-        page.send(method, json!({}));
+#[derive(Deserialize)]
+struct Read {
+    text: String,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Read, CallError>> + Send>>;
+
+/// The texts of all sheets, asked for some ahead of the one that is waited for. Ends the inspection as soon as the last is
+/// asked for, or nobody wants to know any more.
+struct Texts {
+    page: Caller,
+    waiting: IntoIter<Header>,
+    on_their_way: VecDeque<(Header, Reading)>,
+    ahead_units: f64,
+    is_over: bool,
+}
+
+impl Texts {
+    fn new(page: &Caller, reported: StyleSheets) -> Self {
+        let mut headers = reported.0;
+        headers.retain(|header| header.length > 0.0);
+        Self {
+            page: page.clone(),
+            waiting: headers.into_iter(),
+            on_their_way: VecDeque::new(),
+            ahead_units: 0.0,
+            is_over: false,
+        }
+    }
+
+    fn ask(&mut self) {
+        while self.ahead_units < AHEAD_UNITS {
+            let Some(header) = self.waiting.next() else {
+                // Answered after the texts: calls are answered in order.
+                return self.end();
+            };
+            let params = json!({"styleSheetId": header.style_sheet_id});
+            let method = "CSS.getStyleSheetText";
+            let reading = self.page.call_within(DEADLINE, method, params);
+            self.ahead_units += header.length;
+            self.on_their_way.push_back((header, Box::pin(reading)));
+        }
+    }
+
+    async fn read(mut self, used: &HashMap<String, f64>) -> Vec<Sheet> {
+        let given_up = tokio::time::Instant::now() + TEXTS_DEADLINE;
+        let mut left_bytes = MAX_TEXT_BYTES;
+        let mut sheets = Sheets::default();
+        while let Some((header, reading)) = self.on_their_way.pop_front() {
+            let Ok(read) = timeout_at(given_up, reading).await else {
+                break;
+            };
+            self.ahead_units -= header.length;
+            self.ask();
+            let Ok(Read { text }) = read else {
+                continue;
+            };
+            if text.len() > left_bytes {
+                break;
+            }
+            left_bytes -= text.len();
+            let used_length = used.get(&header.style_sheet_id).copied().unwrap_or(0.0);
+            sheets.add(header, text, used_length as u64);
+        }
+        sheets.listed
+    }
+
+    fn end(&mut self) {
+        if !self.is_over {
+            self.is_over = true;
+            for method in ["CSS.disable", "DOM.disable"] {
+                self.page.send(method, json!({}));
+            }
+        }
     }
 }
 
-async fn texts(page: &Caller, headers: Vec<Header>, used: &HashMap<String, f64>) -> Vec<Sheet> {
-    #[derive(Deserialize)]
-    struct Read {
-        text: String,
+impl Drop for Texts {
+    fn drop(&mut self) {
+        self.end();
     }
-    let given_up = Instant::now() + TEXTS_DEADLINE;
-    let (mut left_bytes, mut ahead_units) = (MAX_TEXT_BYTES, 0.0);
-    let mut sheets = Sheets::default();
-    let mut waiting = headers.into_iter().filter(|header| header.length > 0.0);
-    let mut on_their_way = VecDeque::new();
-    let mut is_over = false;
-    loop {
-        while !is_over && ahead_units < AHEAD_UNITS {
-            let Some(header) = waiting.next() else {
-                // Answered after the texts: calls are answered in order.
-                end(page);
-                is_over = true;
-                break;
-            };
-            ahead_units += header.length;
-            let left = given_up.saturating_duration_since(Instant::now());
-            let params = json!({"styleSheetId": header.style_sheet_id});
-            let read = page.call_within::<Read>(left, "CSS.getStyleSheetText", params);
-            on_their_way.push_back((header, read));
-        }
-        let Some((header, read)) = on_their_way.pop_front() else {
-            break;
-        };
-        ahead_units -= header.length;
-        let Ok(Read { text }) = read.await else {
-            continue;
-        };
-        if text.len() > left_bytes {
-            break;
-        }
-        left_bytes -= text.len();
-        let used_length = used.get(&header.style_sheet_id).copied().unwrap_or(0.0);
-        sheets.add(header, text, used_length as u64);
-    }
-    if !is_over {
-        end(page);
-    }
-    sheets.listed
 }
 
 /// The same text twice is one sheet, and the later one's: that is how Lighthouse counts.

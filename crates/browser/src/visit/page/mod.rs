@@ -45,6 +45,8 @@ pub(crate) struct Page<'b> {
     listening: bool,
     /// The page was left: what is heard from now on is of other documents.
     departure: Option<Departure>,
+    /// What lays the page out in CSS pixels; none where it is.
+    coarse_screen: Option<Call>,
 }
 
 impl Page<'_> {
@@ -149,6 +151,17 @@ impl Page<'_> {
     pub(crate) fn lift_throttling(&self) {
         let method = "Emulation.setCPUThrottlingRate";
         self.caller().send(method, json!({"rate": 1}));
+    }
+
+    /// Lays the page out as Lighthouse looks at it, where only the viewport has the device's pixels: text that is half a
+    /// pixel lower on each line comes to lie over other links. While the page loads the whole screen has them, as only
+    /// then frames in other processes know of them. Nothing is measured any more.
+    pub(crate) async fn lay_out_in_css_pixels(&mut self) {
+        if let Some((method, params)) = self.coarse_screen.take()
+            && let Err(error) = self.call::<Value>(method, params).await
+        {
+            tracing::debug!(%error, "the page stays laid out in device pixels");
+        }
     }
 
     pub(crate) fn warn(&mut self, sentence: impl Into<String>) {
