@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 use plumbline_bundle::{Artifact, Screenshot};
 use plumbline_catalog::Device;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
@@ -64,44 +64,63 @@ pub(crate) async fn artifacts(
     let (console, issues) = page.stop_listening();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
     let asked = ask(page, &caller, device).await;
-    let (caller, url) = (&caller, url.as_str());
-    let fetched = async {
-        let (mut found, mut scripts) = (Found::within(given_up), Found::within(given_up));
-        let with_maps = async {
-            let ran = asked.coverage.await;
-            scripts::gather(caller, url, asked.scripts, ran).await
-        };
-        tokio::join!(
-            found.add("robots-txt", robots_txt::gather(caller, url)),
-            scripts.add("scripts", with_maps)
-        );
-        found.artifacts.extend(scripts.artifacts);
-        found.artifacts
-    };
-    let by_the_page = async {
-        let mut found = Found::within(given_up);
-        found.add(scripted::AXE.artifact, asked.axe).await;
+    let fetched = fetched(caller.clone(), url, given_up, asked.scripts, asked.coverage);
+    let fetched = tokio::spawn(fetched);
+    let mut found = Found::within(given_up);
+    found.keep("console", gathered(&console));
+    found.keep("issues", gathered(&issues));
+    let rules = found.add(scripted::AXE.artifact, asked.axe);
+    let ((), enabled) = page
+        .during(async { tokio::join!(rules, asked.sheets) })
+        .await;
+    // Only now: the rules look at what is hidden, too, and what they look at counts as used.
+    let reported = page.take_style_sheets();
+    let sheets = enabled
+        .map_err(|error| missing(&error))
+        .map(|_| style_sheets::gather(&caller, &asked.ours, reported));
+    let the_rest = async {
         for (artifact, looking) in asked.looking {
             found.add(artifact, looking).await;
         }
-        found.look_at_listeners(caller, &asked.ours).await;
+        found.look_at_listeners(&caller, &asked.ours).await;
         let picture = asked.picture.await;
-        let inputs = scripted::start(caller, &asked.ours, &scripted::INPUTS);
+        let inputs = scripted::start(&caller, &asked.ours, &scripted::INPUTS);
         found.add(scripted::INPUTS.artifact, inputs).await;
-        (picture, found.artifacts)
+        found.add("style-sheets", async { sheets?.await }).await;
+        (picture, fetched.await)
     };
-    let together = async { tokio::join!(by_the_page, fetched) };
-    let ((picture, by_the_page), fetched) = page.during(together).await;
-    let mut told = Found::within(given_up);
-    told.keep("console", gathered(&console));
-    told.keep("issues", gathered(&issues));
+    let (picture, fetched) = page.during(the_rest).await;
+    match fetched {
+        Ok(fetched) => found.artifacts.extend(fetched),
+        Err(error) => ["robots-txt", "scripts"]
+            .into_iter()
+            .for_each(|artifact| found.keep(artifact, Err(error.to_string()))),
+    }
     let picture = picture
         .inspect_err(|error| page.warn(format!("No picture of the page could be taken: {error}.")))
         .ok();
-    let mut all = told.artifacts;
-    all.extend(fetched);
-    all.extend(by_the_page);
-    (picture, all)
+    (picture, found.artifacts)
+}
+
+/// What needs no turn of the page's thread, or had its turn.
+async fn fetched(
+    page: Caller,
+    url: String,
+    given_up: Instant,
+    scripts: Result<Listed, String>,
+    coverage: OnItsWay<HashMap<String, Ran>>,
+) -> BTreeMap<String, Artifact> {
+    let (mut found, mut of_scripts) = (Found::within(given_up), Found::within(given_up));
+    let with_maps = async {
+        let ran = coverage.await;
+        scripts::gather(&page, &url, scripts, ran).await
+    };
+    tokio::join!(
+        found.add("robots-txt", robots_txt::gather(&page, &url)),
+        of_scripts.add("scripts", with_maps)
+    );
+    found.artifacts.extend(of_scripts.artifacts);
+    found.artifacts
 }
 
 type OnItsWay<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -113,6 +132,7 @@ struct Asked {
     coverage: OnItsWay<HashMap<String, Ran>>,
     scripts: Result<Listed, String>,
     looking: Vec<(&'static str, OnItsWay<Gathered>)>,
+    sheets: OnItsWay<Result<Value, CallError>>,
     axe: OnItsWay<Gathered>,
 }
 
@@ -142,11 +162,6 @@ async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
     let loading_axe = scripted::load_axe(caller, &ours);
     let scripts = scripts::parsed(page, debugger).await;
     tracing::debug!(took = ?started.elapsed(), "scripts listed");
-    let enabled = page.during(sheets).await.map_err(|error| missing(&error));
-    let reported = page.take_style_sheets();
-    let sheets = enabled.map(|_| style_sheets::gather(caller, &ours, reported));
-    looking.push(("style-sheets", Box::pin(async { sheets?.await })));
-    tracing::debug!(took = ?started.elapsed(), "style sheets listed");
     let rules = scripted::start(caller, &ours, &scripted::AXE);
     Asked {
         ours,
@@ -154,6 +169,7 @@ async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
         coverage: Box::pin(coverage),
         scripts,
         looking,
+        sheets: Box::pin(sheets),
         axe: Box::pin(async {
             loading_axe.await?;
             rules.await
