@@ -72,6 +72,19 @@ impl Conditions<'_> {
         ("Emulation.updateScreen", screen)
     }
 
+    /// The same screen with coarse pixels, as a browser has it that only the page's viewport was emulated for: lines of
+    /// text are then as high as a whole number of CSS pixels, not of the device's. None where both are the same.
+    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<Call> {
+        let Size { width, height } = self.device.screen;
+        let screen = json!({
+            "screenId": screen_id,
+            "width": width,
+            "height": height,
+            "devicePixelRatio": 1,
+        });
+        (self.device.scale != 1.0).then_some(("Emulation.updateScreen", screen))
+    }
+
     fn viewport(&self) -> Call {
         let Device {
             viewport, screen, ..

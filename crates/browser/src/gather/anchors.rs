@@ -31,6 +31,7 @@ struct RemoteObject {
 /// The artifact with `hasListener` at each placeholder; none when there are no placeholders.
 pub(super) async fn with_listeners(
     page: &Caller,
+    context: i64,
     raw: &RawValue,
 ) -> Result<Option<Box<RawValue>>, CallError> {
     let misread = |error: serde_json::Error| CallError::Misunderstood {
@@ -41,7 +42,7 @@ pub(super) async fn with_listeners(
         return Ok(None);
     }
     let mut anchors: Value = serde_json::from_str(raw.get()).map_err(misread)?;
-    let listened = listened_to(page).await?;
+    let listened = listened_to(page, context).await?;
     let mut next = listened.into_iter();
     for_each_placeholder(&mut anchors, &mut |anchor| {
         anchor["hasListener"] = json!(next.next().unwrap_or(false));
@@ -68,7 +69,7 @@ fn for_each_placeholder(value: &mut Value, mark: &mut impl FnMut(&mut Value)) {
 }
 
 /// For each element that the script left, whether anybody listens to it.
-async fn listened_to(page: &Caller) -> Result<Vec<bool>, CallError> {
+async fn listened_to(page: &Caller, context: i64) -> Result<Vec<bool>, CallError> {
     #[derive(Deserialize)]
     struct Left {
         result: RemoteObject,
@@ -77,7 +78,6 @@ async fn listened_to(page: &Caller) -> Result<Vec<bool>, CallError> {
     struct Properties {
         result: Vec<Property>,
     }
-    let context = page.world(DEADLINE).await?;
     let left: Left = page
         .call_within(
             DEADLINE,

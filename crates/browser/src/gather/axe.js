@@ -51,6 +51,13 @@ async ({describe, shorten}) => {
     })),
   });
 
+  // The picture of the page has been asked for and needs a frame, which it would else wait for until the rules are through.
+  const FRAME_MS = 100;
+  await Promise.race([
+    new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    new Promise((resolve) => setTimeout(resolve, FRAME_MS)),
+  ]);
+
   const scrolled = [scrollX, scrollY];
   try {
     axe.configure({branding: {application: 'plumbline'}, noHtml: true});

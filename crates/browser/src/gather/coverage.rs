@@ -1,12 +1,13 @@
 //! How much of each script ran while the page loaded.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::visit::Page;
+use crate::visit::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -53,25 +54,26 @@ struct Range {
     count: u64,
 }
 
-/// By the id of the script, and stops counting: what runs from here on is ours. Scripts made at run time have no
+/// By the id of the script, and stops counting: what is sent from here on is ours. Scripts made at run time have no
 /// address and are left out. Empty where it cannot be had: then scripts are listed without.
-pub(super) async fn take(page: &mut Page<'_>) -> HashMap<String, Ran> {
-    let caller = page.caller();
-    let taken = caller.call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
+pub(super) fn take(page: &Caller) -> impl Future<Output = HashMap<String, Ran>> + use<> {
+    let taken = page.call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
     // Calls are answered one after the other: what has been taken is not lost.
     for method in ["Profiler.stopPreciseCoverage", "Profiler.disable"] {
-        caller.send(method, json!({}));
+        page.send(method, json!({}));
     }
-    match page.during(taken).await {
-        Ok(taken) => taken
-            .result
-            .into_iter()
-            .filter(|script| !script.url.is_empty())
-            .map(|script| (script.script_id, ran(&script.functions)))
-            .collect(),
-        Err(error) => {
-            tracing::debug!(%error, "no coverage");
-            HashMap::new()
+    async move {
+        match taken.await {
+            Ok(taken) => taken
+                .result
+                .into_iter()
+                .filter(|script| !script.url.is_empty())
+                .map(|script| (script.script_id, ran(&script.functions)))
+                .collect(),
+            Err(error) => {
+                tracing::debug!(%error, "no coverage");
+                HashMap::new()
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plumbline_catalog::Device;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -25,7 +26,6 @@ const MAX_HEIGHT_PX: f64 = 6_000.0;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metrics {
-    layout_viewport: Viewport,
     css_layout_viewport: Viewport,
     css_content_size: Size,
 }
@@ -64,7 +64,7 @@ struct Picture {
 }
 
 /// Null where the first screen shows all there is.
-pub(super) async fn gather(page: &Caller) -> Gathered {
+pub(super) async fn gather(page: &Caller, device: &Device) -> Gathered {
     let metrics: Metrics = page
         .call_within(DEADLINE, "Page.getLayoutMetrics", json!({}))
         .await
@@ -76,10 +76,7 @@ pub(super) async fn gather(page: &Caller) -> Gathered {
     let width = content.width.clamp(1.0, MAX_WIDTH_PX).floor();
     let height = content.height.clamp(1.0, MAX_HEIGHT_PX).floor();
     // A picture of a page on a screen with finer pixels would be as many times larger.
-    let scale = match metrics.layout_viewport.client_width {
-        px if px > 0.0 && seen.client_width > 0.0 => seen.client_width / px,
-        _ => 1.0,
-    };
+    let scale = 1.0 / device.scale;
     let params = json!({
         "format": FORMAT,
         "quality": QUALITY,

@@ -3,7 +3,9 @@
 async ({everyElement, describe, rectOf}) => {
   const LISTED = 2000;
   const SIZES_ASKED = 200;
-  const PATIENCE_MS = 500;
+  // In slices, as other work may hold up the thread for longer than all of it.
+  const SLICES = 10;
+  const SLICE_MS = 50;
 
   // naturalWidth of an image with srcset is corrected by density; a plain load gives the file's own.
   const fileSize = (src) => new Promise((resolve) => {
@@ -19,10 +21,11 @@ async ({everyElement, describe, rectOf}) => {
   const asked = [...new Set(images.filter(isChosen).map((img) => img.currentSrc).filter(Boolean))];
   const sizes = new Map();
   const asking = asked.slice(0, SIZES_ASKED).map(async (src) => sizes.set(src, await fileSize(src)));
-  await Promise.race([
-    Promise.allSettled(asking),
-    new Promise((resolve) => setTimeout(resolve, PATIENCE_MS)),
-  ]);
+  let isKnown = false;
+  const all = Promise.allSettled(asking).then(() => isKnown = true);
+  for (let slice = 0; slice < SLICES && !isKnown; slice++) {
+    await Promise.race([all, new Promise((resolve) => setTimeout(resolve, SLICE_MS))]);
+  }
 
   return images.map((img) => {
     const style = getComputedStyle(img);

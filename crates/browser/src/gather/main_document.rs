@@ -1,5 +1,6 @@
 //! How the main document begins, as it came.
 
+use std::future::Future;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -12,7 +13,8 @@ use crate::visit::Caller;
 const CHARS: usize = 4096;
 const DEADLINE: Duration = Duration::from_secs(5);
 
-pub(super) async fn gather(page: &Caller, request: &str) -> Gathered {
+/// Asked for at once.
+pub(super) fn gather(page: &Caller, request: &str) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Body {
@@ -21,13 +23,13 @@ pub(super) async fn gather(page: &Caller, request: &str) -> Gathered {
         base64_encoded: bool,
     }
     let request = json!({"requestId": request});
-    let answer: Body = page
-        .call_within(DEADLINE, "Network.getResponseBody", request)
-        .await
-        .map_err(|error| missing(&error))?;
-    if answer.base64_encoded {
-        return Err("the document is no text".to_owned());
+    let answer = page.call_within::<Body>(DEADLINE, "Network.getResponseBody", request);
+    async move {
+        let answer = answer.await.map_err(|error| missing(&error))?;
+        if answer.base64_encoded {
+            return Err("the document is no text".to_owned());
+        }
+        let start: String = answer.body.chars().take(CHARS).collect();
+        gathered(&json!({"start": start}))
     }
-    let start: String = answer.body.chars().take(CHARS).collect();
-    gathered(&json!({"start": start}))
 }

@@ -1,5 +1,6 @@
 //! The web app manifest, and what Chromium says about installing the page.
 
+use std::future::Future;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,7 +14,8 @@ use crate::visit::Caller;
 /// so a busy host must not make it late.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(super) async fn gather(page: &Caller) -> Gathered {
+/// Asked for at once.
+pub(super) fn gather(page: &Caller) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     struct Manifest {
         #[serde(default)]
@@ -21,30 +23,31 @@ pub(super) async fn gather(page: &Caller) -> Gathered {
         #[serde(default)]
         data: Option<String>,
     }
-    let answer = page
-        .call_within::<Manifest>(DEADLINE, "Page.getAppManifest", json!({}))
-        .await;
-    match answer {
-        Ok(Manifest {
-            url,
-            data: Some(data),
-        }) if !data.is_empty() => gathered(&json!({"url": url, "data": data})),
-        Ok(_) | Err(_) => nothing(),
+    let answer = page.call_within::<Manifest>(DEADLINE, "Page.getAppManifest", json!({}));
+    async move {
+        match answer.await {
+            Ok(Manifest {
+                url,
+                data: Some(data),
+            }) if !data.is_empty() => gathered(&json!({"url": url, "data": data})),
+            Ok(_) | Err(_) => nothing(),
+        }
     }
 }
 
-pub(super) async fn installability(page: &Caller) -> Gathered {
+/// Asked for at once.
+pub(super) fn installability(page: &Caller) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Errors {
         installability_errors: Box<RawValue>,
     }
     let method = "Page.getInstallabilityErrors";
-    match page
-        .call_within::<Errors>(DEADLINE, method, json!({}))
-        .await
-    {
-        Ok(errors) => Ok(errors.installability_errors),
-        Err(_) => gathered(&json!([{"errorId": "protocol-timeout"}])),
+    let answer = page.call_within::<Errors>(DEADLINE, method, json!({}));
+    async move {
+        match answer.await {
+            Ok(errors) => Ok(errors.installability_errors),
+            Err(_) => gathered(&json!([{"errorId": "protocol-timeout"}])),
+        }
     }
 }

@@ -17,15 +17,16 @@ mod source_maps;
 mod style_sheets;
 mod trace_elements;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Artifact, Screenshot};
 use plumbline_catalog::Device;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 pub(crate) use back_forward::Departure;
 pub(crate) use console::{Console, Line};
@@ -34,6 +35,9 @@ pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::CallError;
 use crate::visit::{Caller, Page};
+use coverage::Ran;
+use scripted::OurWorld;
+use scripts::Listed;
 
 /// For all artifacts together. The accessibility rules alone may take half a minute on a page of
 /// ten thousand links.
@@ -45,9 +49,13 @@ const AFTER_TRACE: Duration = Duration::from_secs(10);
 /// What a gatherer gives: the artifact, or a sentence on why there is none.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
 
-/// A picture and the artifacts, and meanwhile whatever the browser reports. Three lines side by
-/// side: what the browser knows, what is fetched, and what scripts find. Of scripts, what comes
-/// last may disturb the page, so their order counts.
+/// For our own world in the page, which comes first.
+const WORLD: Duration = Duration::from_secs(10);
+
+/// A picture and the artifacts, and meanwhile whatever the browser reports. The page's own thread does nearly all of it,
+/// one thing after the other: so everything is on its way before anything is waited for that it does not need, as between
+/// answer and question the thread would stand idle. The rules of axe-core take it longest and are sent last; what was sent
+/// before them is answered by then, however long they take.
 pub(crate) async fn artifacts(
     page: &mut Page<'_>,
     device: &Device,
@@ -55,84 +63,125 @@ pub(crate) async fn artifacts(
     let given_up = Instant::now() + ALL;
     let (console, issues) = page.stop_listening();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
-    let picture = screenshot::screenshot(&caller, device);
-    let started = Instant::now();
-    page.lift_throttling().await;
-    let coverage = coverage::take(page).await;
-    tracing::debug!(took = ?started.elapsed(), "coverage taken");
-    let scripts = scripts::parsed(page).await;
-    tracing::debug!(took = ?started.elapsed(), "scripts listed");
-    // All are on their way before the first answer is waited for: they run one after the other all the same.
-    let looking: Vec<_> = scripted::LOOKING
-        .iter()
-        .map(|script| (script.artifact, scripted::start(&caller, script)))
-        .collect();
-    let loading_axe = scripted::load_axe(&caller);
-    let mut first = Found::within(given_up);
-    first.add("style-sheets", style_sheets::gather(page)).await;
-    // Before anything runs that might move the page.
-    let picture = match page.during(picture).await {
-        Ok(picture) => Some(picture),
-        Err(error) => {
-            page.warn(format!("No picture of the page could be taken: {error}."));
-            None
+    let asked = ask(page, &caller, device).await;
+    let fetched = fetched(caller.clone(), url, given_up, asked.scripts, asked.coverage);
+    let fetched = tokio::spawn(fetched);
+    let mut found = Found::within(given_up);
+    found.keep("console", gathered(&console));
+    found.keep("issues", gathered(&issues));
+    let rules = found.add(scripted::AXE.artifact, asked.axe);
+    let ((), enabled) = page
+        .during(async { tokio::join!(rules, asked.sheets) })
+        .await;
+    // Only now: the rules look at what is hidden, too, and what they look at counts as used.
+    let reported = page.take_style_sheets();
+    let sheets = enabled
+        .map_err(|error| missing(&error))
+        .map(|_| style_sheets::gather(&caller, &asked.ours, reported));
+    let the_rest = async {
+        for (artifact, looking) in asked.looking {
+            found.add(artifact, looking).await;
         }
-    };
-    tracing::debug!(took = ?started.elapsed(), "picture taken");
-    let document = page.document_request().to_owned();
-    let (caller, url) = (&caller, url.as_str());
-    let known = async {
-        let mut found = Found::within(given_up);
-        found.keep("console", gathered(&console));
-        found.keep("issues", gathered(&issues));
-        let start = main_document::gather(caller, &document);
-        found.add("main-document", start).await;
-        found.add("manifest", manifest::gather(caller)).await;
-        let errors = manifest::installability(caller);
-        found.add("installability", errors).await;
-        found.artifacts
-    };
-    let fetched = async {
-        let mut found = Found::within(given_up);
-        let mut maps = Found::within(given_up);
-        let robots = robots_txt::gather(caller, url);
-        let with_maps = scripts::gather(caller, url, scripts, coverage);
-        tokio::join!(
-            found.add("robots-txt", robots),
-            maps.add("scripts", with_maps)
-        );
-        found.artifacts.extend(maps.artifacts);
-        found.artifacts
-    };
-    let scripted = async {
-        let mut found = Found::within(given_up);
-        for (artifact, running) in looking {
-            found.add(artifact, running).await;
-        }
-        found.look_at_listeners(caller).await;
-        let axe = async {
-            loading_axe.await?;
-            scripted::gather(caller, &scripted::AXE).await
-        };
-        found.add(scripted::AXE.artifact, axe).await;
-        let inputs = scripted::gather(caller, &scripted::INPUTS);
+        found.look_at_listeners(&caller, &asked.ours).await;
+        let picture = asked.picture.await;
+        let inputs = scripted::start(&caller, &asked.ours, &scripted::INPUTS);
         found.add(scripted::INPUTS.artifact, inputs).await;
-        found.artifacts
+        found.add("style-sheets", async { sheets?.await }).await;
+        (picture, fetched.await)
     };
-    let together = async { tokio::join!(known, fetched, scripted) };
-    let (known, fetched, scripted) = page.during(together).await;
-    let mut all = first.artifacts;
-    all.extend(known);
-    all.extend(fetched);
-    all.extend(scripted);
-    (picture, all)
+    let (picture, fetched) = page.during(the_rest).await;
+    match fetched {
+        Ok(fetched) => found.artifacts.extend(fetched),
+        Err(error) => ["robots-txt", "scripts"]
+            .into_iter()
+            .for_each(|artifact| found.keep(artifact, Err(error.to_string()))),
+    }
+    let picture = picture
+        .inspect_err(|error| page.warn(format!("No picture of the page could be taken: {error}.")))
+        .ok();
+    (picture, found.artifacts)
+}
+
+/// What needs no turn of the page's thread, or had its turn.
+async fn fetched(
+    page: Caller,
+    url: String,
+    given_up: Instant,
+    scripts: Result<Listed, String>,
+    coverage: OnItsWay<HashMap<String, Ran>>,
+) -> BTreeMap<String, Artifact> {
+    let (mut found, mut of_scripts) = (Found::within(given_up), Found::within(given_up));
+    let with_maps = async {
+        let ran = coverage.await;
+        scripts::gather(&page, &url, scripts, ran).await
+    };
+    tokio::join!(
+        found.add("robots-txt", robots_txt::gather(&page, &url)),
+        of_scripts.add("scripts", with_maps)
+    );
+    found.artifacts.extend(of_scripts.artifacts);
+    found.artifacts
+}
+
+type OnItsWay<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What the page's thread was asked for.
+struct Asked {
+    ours: OurWorld,
+    picture: OnItsWay<Result<Screenshot, CallError>>,
+    coverage: OnItsWay<HashMap<String, Ran>>,
+    scripts: Result<Listed, String>,
+    looking: Vec<(&'static str, OnItsWay<Gathered>)>,
+    sheets: OnItsWay<Result<Value, CallError>>,
+    axe: OnItsWay<Gathered>,
+}
+
+async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
+    let started = Instant::now();
+    page.lift_throttling();
+    let coverage = coverage::take(caller);
+    let world = caller.world(WORLD);
+    let debugger = scripts::ask(caller);
+    page.lay_out_in_css_pixels().await;
+    tracing::debug!(took = ?started.elapsed(), "laid out");
+    let picture = screenshot::screenshot(caller, device);
+    let sheets = style_sheets::ask(caller);
+    let document = main_document::gather(caller, page.document_request());
+    let manifest = manifest::gather(caller);
+    let installability = manifest::installability(caller);
+    let mut looking: Vec<(_, OnItsWay<Gathered>)> = vec![
+        ("main-document", Box::pin(document)),
+        ("manifest", Box::pin(manifest)),
+        ("installability", Box::pin(installability)),
+    ];
+    let ours = page.during(world).await.map_err(|error| missing(&error));
+    for script in scripted::LOOKING {
+        let running = scripted::start(caller, &ours, script);
+        looking.push((script.artifact, Box::pin(running)));
+    }
+    let loading_axe = scripted::load_axe(caller, &ours);
+    let scripts = scripts::parsed(page, debugger).await;
+    tracing::debug!(took = ?started.elapsed(), "scripts listed");
+    let rules = scripted::start(caller, &ours, &scripted::AXE);
+    Asked {
+        ours,
+        picture: Box::pin(picture),
+        coverage: Box::pin(coverage),
+        scripts,
+        looking,
+        sheets: Box::pin(sheets),
+        axe: Box::pin(async {
+            loading_axe.await?;
+            rules.await
+        }),
+    }
 }
 
 /// A picture of the whole page, while the trace arrives: from here on the page may be laid out anew.
-pub(crate) async fn full_page(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<String, Artifact> {
     let mut found = Found::within(Instant::now() + AFTER_TRACE);
     let caller = page.caller();
-    let picture = full_page::gather(&caller);
+    let picture = full_page::gather(&caller, device);
     page.during(found.add(full_page::ARTIFACT, picture)).await;
     found.artifacts
 }
@@ -181,9 +230,11 @@ impl Found {
     }
 
     /// What a script cannot see of links without a target is asked of the protocol.
-    async fn look_at_listeners(&mut self, page: &Caller) {
-        if let Some(Artifact::Gathered(raw)) = self.artifacts.get(anchors::ARTIFACT) {
-            match anchors::with_listeners(page, raw).await {
+    async fn look_at_listeners(&mut self, page: &Caller, ours: &OurWorld) {
+        if let (Ok(context), Some(Artifact::Gathered(raw))) =
+            (ours, self.artifacts.get(anchors::ARTIFACT))
+        {
+            match anchors::with_listeners(page, *context, raw).await {
                 Ok(None) => {}
                 Ok(Some(raw)) => self.keep(anchors::ARTIFACT, Ok(raw)),
                 Err(error) => self.keep(anchors::ARTIFACT, Err(error.to_string())),

@@ -41,7 +41,7 @@ pub(super) const LOOKING: &[Script] = &[
     },
 ];
 
-/// Scrolls, so it comes after what only looks. Needs [`load_axe`].
+/// Looks, too, and for long. Needs [`load_axe`].
 pub(super) const AXE: Script = ours("axe", include_str!("axe.js"), 50);
 
 /// Sends events to the page, so it comes last.
@@ -56,42 +56,35 @@ const fn ours(artifact: &'static str, text: &'static str, deadline_s: u64) -> Sc
     }
 }
 
+/// The context of our own world in the document that is looked at, or why there is none.
+pub(super) type OurWorld = Result<i64, String>;
+
 /// Brings axe-core into our world, from now on: half a megabyte to send and read, for which the page's thread has time
 /// while the browser is busy with the picture.
-pub(super) fn load_axe(page: &Caller) -> impl Future<Output = Result<(), String>> + use<> {
-    let page = page.clone();
-    let loading = tokio::spawn(async move {
-        let source = format!("{AXE_SOURCE};\n0");
-        page.evaluate::<f64>(AXE.deadline, &source).await
-    });
-    async move {
-        let loaded = loading.await.map_err(|error| error.to_string())?;
-        loaded.map(drop).map_err(|error| missing(&error))
-    }
+pub(super) fn load_axe(
+    page: &Caller,
+    ours: &OurWorld,
+) -> impl Future<Output = Result<(), String>> + use<> {
+    let source = format!("{AXE_SOURCE};\n0");
+    let evaluate = |context| page.evaluate::<f64>(Some(context), AXE.deadline, &source);
+    let loading = ours.clone().map(evaluate);
+    async move { loading?.await.map(drop).map_err(|error| missing(&error)) }
 }
 
 /// Runs from now on, also if it is waited for later.
 pub(super) fn start(
     page: &Caller,
-    script: &'static Script,
+    ours: &OurWorld,
+    script: &Script,
 ) -> impl Future<Output = Gathered> + use<> {
-    let page = page.clone();
-    let running = tokio::spawn(async move { gather(&page, script).await });
-    async move { running.await.unwrap_or_else(|error| Err(error.to_string())) }
-}
-
-pub(super) async fn gather(page: &Caller, script: &Script) -> Gathered {
-    let text = script.text;
-    let answer = match script.world {
-        World::Ours => {
+    let (text, deadline) = (script.text, script.deadline);
+    let running = match (script.world, ours) {
+        (World::Ours, Ok(context)) => {
             let whole = format!("({text})({NODES})");
-            page.evaluate::<Box<RawValue>>(script.deadline, &whole)
-                .await
+            Ok(page.evaluate::<Box<RawValue>>(Some(*context), deadline, &whole))
         }
-        World::Pages => {
-            let whole = format!("({text})()");
-            page.evaluate_in_page(script.deadline, &whole).await
-        }
+        (World::Pages, _) => Ok(page.evaluate(None, deadline, &format!("({text})()"))),
+        (World::Ours, Err(reason)) => Err(reason.clone()),
     };
-    answer.map_err(|error| missing(&error))
+    async move { running?.await.map_err(|error| missing(&error)) }
 }

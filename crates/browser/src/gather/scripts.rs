@@ -1,18 +1,20 @@
 //! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::coverage::{Coverage, Ran};
 use super::source_maps::{self, Maps, SourceMap};
 use super::{Gathered, gathered, missing};
-use crate::protocol::Event;
+use crate::protocol::{CallError, Event};
 use crate::visit::{Caller, Page};
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -117,18 +119,29 @@ pub(super) struct Listed {
     texts: JoinHandle<Result<Vec<Option<Text>>, JoinError>>,
 }
 
-/// Chromium reports scripts when the debugger is turned on. Their texts are on their way then, and other evidence need not
-/// wait for them.
-pub(super) async fn parsed(page: &mut Page<'_>) -> Result<Listed, String> {
-    let caller = page.caller();
-    let enabled = caller.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
+/// Turns on the debugger, at once: Chromium then reports every script.
+pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+    let enabled = page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
     // Some pages stop themselves wherever they are debugged.
-    caller.send("Debugger.setSkipAllPauses", json!({"skip": true}));
+    page.send("Debugger.setSkipAllPauses", json!({"skip": true}));
+    enabled
+}
+
+/// What was reported. The texts are on their way then, and other evidence need not wait for them.
+pub(super) async fn parsed(
+    page: &mut Page<'_>,
+    enabled: impl Future<Output = Result<Value, CallError>>,
+) -> Result<Listed, String> {
+    let caller = page.caller();
     page.during(enabled)
         .await
         .map_err(|error| missing(&error))?;
     let scripts = page.take_scripts().0;
-    let texts = tokio::spawn(texts(caller, scripts.iter().map(Wanted::of).collect()));
+    let (on_their_way, first) = oneshot::channel();
+    let wanted = scripts.iter().map(Wanted::of).collect();
+    let texts = tokio::spawn(texts(caller, wanted, on_their_way));
+    // Whatever is sent after this comes after them. Nobody tells where that has failed, which is told with the texts.
+    let _ = first.await;
     Ok(Listed { scripts, texts })
 }
 
@@ -218,7 +231,11 @@ impl Wanted {
 
 /// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
 /// by one. In the order of the scripts; ends the debugger as soon as the last is asked for.
-async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, JoinError> {
+async fn texts(
+    page: Caller,
+    scripts: Vec<Wanted>,
+    on_their_way_now: oneshot::Sender<()>,
+) -> Result<Vec<Option<Text>>, JoinError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
@@ -236,6 +253,7 @@ async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, 
     let mut waiting = scripts.into_iter();
     let mut on_their_way = VecDeque::new();
     let mut is_over = false;
+    let mut told = Some(on_their_way_now);
     loop {
         while ahead_units < AHEAD_UNITS
             && let Some(script) = waiting.next()
@@ -253,6 +271,9 @@ async fn texts(page: Caller, scripts: Vec<Wanted>) -> Result<Vec<Option<Text>>, 
             // Answered after the texts: calls are answered in order.
             page.send("Debugger.disable", json!({}));
             is_over = true;
+        }
+        if let Some(told) = told.take() {
+            let _ = told.send(());
         }
         let Some((script, asked)) = on_their_way.pop_front() else {
             break;

@@ -187,6 +187,6 @@ async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));
-    let decoded = page.evaluate(Duration::from_secs(1), &script).await;
+    let decoded = page.evaluate_beside(Duration::from_secs(1), &script).await;
     decoded.map_err(|error| missing(&error))
 }

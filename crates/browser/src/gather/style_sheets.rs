@@ -1,15 +1,20 @@
 //! The style sheets of the page: how long they are, how much of that are tokens, and how much is used.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+use std::vec::IntoIter;
 
 use plumbline_source::sheet_token_units;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::timeout_at;
 
+use super::scripted::OurWorld;
 use super::{Gathered, gathered, missing};
 use crate::protocol::{CallError, Event};
-use crate::visit::Page;
+use crate::visit::Caller;
 
 /// For each call. They stand behind what was sent to the page's thread before: on a document of 25,000 elements and a busy
 /// host that alone took longer than five seconds. Lighthouse gives each call thirty.
@@ -18,8 +23,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
 /// Of all texts together, in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
-/// Texts on their way: one may be large.
-const AT_ONCE: usize = 8;
+/// Of texts on their way, in UTF-16 units; one may be larger.
+const AHEAD_UNITS: f64 = 8_000_000.0;
 const PREVIEW_CHARS: usize = 100;
 
 /// What the protocol reports while style sheets are looked at.
@@ -81,87 +86,161 @@ struct Sheet {
     preview: String,
 }
 
-/// Rules are looked at as the page stands, as Lighthouse does (core/gather/gatherers/css-usage.js): what only a
-/// pointer or another width would bring counts as unused.
-pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
-    let sheets = look(page).await;
-    for method in ["CSS.disable", "DOM.disable"] {
-        page.caller().send(method, json!({}));
-    }
-    gathered(&sheets.map_err(|error| missing(&error))?)
+/// Which rules the page uses as it stands, as Lighthouse looks at them (core/gather/gatherers/css-usage.js): what only a
+/// pointer or another width would bring counts as unused. By style sheet, in UTF-16 units.
+type Used = Result<HashMap<String, f64>, String>;
+
+/// Turns the inspection of style sheets on, at once: Chromium then reports them all.
+pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+    page.send("DOM.enable", json!({}));
+    page.call_within(DEADLINE, "CSS.enable", json!({}))
 }
 
-async fn look(page: &mut Page<'_>) -> Result<Vec<Sheet>, CallError> {
-    // One by one: Chromium goes on with later calls while it still enables.
-    for method in ["DOM.enable", "CSS.enable", "CSS.startRuleUsageTracking"] {
-        page.call_within::<Value>(DEADLINE, method, json!({}))
-            .await?;
-    }
-    let recompute = "String(document.body && getComputedStyle(document.body).color)";
-    page.evaluate::<String>(DEADLINE, recompute).await?;
-    let usage: Usage = page
-        .call_within(DEADLINE, "CSS.stopRuleUsageTracking", json!({}))
-        .await?;
-    let mut used: HashMap<String, f64> = HashMap::new();
-    for rule in usage.rule_usage.into_iter().filter(|rule| rule.used) {
-        *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
-    }
-    let headers = page.take_style_sheets().0;
-    texts(page, headers, &used).await
-}
-
-async fn texts(
-    page: &mut Page<'_>,
-    headers: Vec<Header>,
-    used: &HashMap<String, f64>,
-) -> Result<Vec<Sheet>, CallError> {
-    #[derive(Deserialize)]
-    struct Read {
-        text: String,
-    }
-    let given_up = Instant::now() + TEXTS_DEADLINE;
-    let mut left_bytes = MAX_TEXT_BYTES;
-    let mut sheets: Vec<Sheet> = Vec::new();
-    // The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let caller = page.caller();
-    let asked = |header: Header| {
-        let left = given_up.saturating_duration_since(Instant::now());
-        let params = json!({"styleSheetId": header.style_sheet_id});
-        let read = caller.call_within::<Read>(left, "CSS.getStyleSheetText", params);
-        (header, read)
-    };
-    let mut waiting = headers.into_iter().filter(|header| header.length > 0.0);
-    let mut on_their_way: VecDeque<_> = waiting.by_ref().take(AT_ONCE).map(asked).collect();
-    while let Some((header, read)) = on_their_way.pop_front() {
-        let read = page.during(read).await;
-        on_their_way.extend(waiting.next().map(asked));
-        let Ok(Read { text }) = read else {
-            continue;
-        };
-        if text.len() > left_bytes {
-            break;
+/// Looks at what is used, from now on. [`ask`] must have been answered: Chromium goes on with later calls while it still
+/// enables. These it does in order, so that what is sent after them does not count.
+fn used(page: &Caller, ours: &OurWorld) -> impl Future<Output = Used> + use<> {
+    let asked = ours.clone().map(|context| {
+        page.send("CSS.startRuleUsageTracking", json!({}));
+        let recompute = "String(document.body && getComputedStyle(document.body).color)";
+        let recomputed = page.evaluate::<String>(Some(context), DEADLINE, recompute);
+        let usage = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
+        (recomputed, usage)
+    });
+    async move {
+        let (recomputed, usage) = asked?;
+        recomputed.await.map_err(|error| missing(&error))?;
+        let rules = usage.await.map_err(|error| missing(&error))?.rule_usage;
+        let mut used: HashMap<String, f64> = HashMap::new();
+        for rule in rules.into_iter().filter(|rule| rule.used) {
+            *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
         }
-        left_bytes -= text.len();
+        Ok(used)
+    }
+}
+
+/// Those that were reported, with what is used of them. Everything is on its way at once, and nobody else waits for it.
+pub(super) fn gather(
+    page: &Caller,
+    ours: &OurWorld,
+    reported: StyleSheets,
+) -> impl Future<Output = Gathered> + use<> {
+    let used = used(page, ours);
+    let mut texts = Texts::new(page, reported);
+    texts.ask();
+    let reading = tokio::spawn(async move { gathered(&texts.read(&used.await?).await) });
+    async move { reading.await.unwrap_or_else(|error| Err(error.to_string())) }
+}
+
+#[derive(Deserialize)]
+struct Read {
+    text: String,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Read, CallError>> + Send>>;
+
+/// The texts of all sheets, asked for some ahead of the one that is waited for. Ends the inspection as soon as the last is
+/// asked for, or nobody wants to know any more.
+struct Texts {
+    page: Caller,
+    waiting: IntoIter<Header>,
+    on_their_way: VecDeque<(Header, Reading)>,
+    ahead_units: f64,
+    is_over: bool,
+}
+
+impl Texts {
+    fn new(page: &Caller, reported: StyleSheets) -> Self {
+        let mut headers = reported.0;
+        headers.retain(|header| header.length > 0.0);
+        Self {
+            page: page.clone(),
+            waiting: headers.into_iter(),
+            on_their_way: VecDeque::new(),
+            ahead_units: 0.0,
+            is_over: false,
+        }
+    }
+
+    fn ask(&mut self) {
+        while self.ahead_units < AHEAD_UNITS {
+            let Some(header) = self.waiting.next() else {
+                // Answered after the texts: calls are answered in order.
+                return self.end();
+            };
+            let params = json!({"styleSheetId": header.style_sheet_id});
+            let method = "CSS.getStyleSheetText";
+            let reading = self.page.call_within(DEADLINE, method, params);
+            self.ahead_units += header.length;
+            self.on_their_way.push_back((header, Box::pin(reading)));
+        }
+    }
+
+    async fn read(mut self, used: &HashMap<String, f64>) -> Vec<Sheet> {
+        let given_up = tokio::time::Instant::now() + TEXTS_DEADLINE;
+        let mut left_bytes = MAX_TEXT_BYTES;
+        let mut sheets = Sheets::default();
+        while let Some((header, reading)) = self.on_their_way.pop_front() {
+            let Ok(read) = timeout_at(given_up, reading).await else {
+                break;
+            };
+            self.ahead_units -= header.length;
+            self.ask();
+            let Ok(Read { text }) = read else {
+                continue;
+            };
+            if text.len() > left_bytes {
+                break;
+            }
+            left_bytes -= text.len();
+            let used_length = used.get(&header.style_sheet_id).copied().unwrap_or(0.0);
+            sheets.add(header, text, used_length as u64);
+        }
+        sheets.listed
+    }
+
+    fn end(&mut self) {
+        if !self.is_over {
+            self.is_over = true;
+            for method in ["CSS.disable", "DOM.disable"] {
+                self.page.send(method, json!({}));
+            }
+        }
+    }
+}
+
+impl Drop for Texts {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
+#[derive(Default)]
+struct Sheets {
+    listed: Vec<Sheet>,
+    by_text: HashMap<String, usize>,
+}
+
+impl Sheets {
+    fn add(&mut self, header: Header, text: String, used_length: u64) {
         let has_address = !header.is_inline && !header.source_url.is_empty();
         let sheet = Sheet {
             is_inline: header.is_inline,
             length: text.encode_utf16().count(),
             token_length: sheet_token_units(&text),
-            used_length: used.get(&header.style_sheet_id).copied().unwrap_or(0.0) as u64,
+            used_length,
             preview: match has_address {
                 true => String::new(),
                 false => text.chars().take(PREVIEW_CHARS).collect(),
             },
             url: header.source_url,
         };
-        match known.get(&text) {
-            Some(&at) => sheets[at] = sheet,
+        match self.by_text.get(&text) {
+            Some(&at) => self.listed[at] = sheet,
             None => {
-                known.insert(text, sheets.len());
-                sheets.push(sheet);
+                self.by_text.insert(text, self.listed.len());
+                self.listed.push(sheet);
             }
         }
     }
-    Ok(sheets)
 }

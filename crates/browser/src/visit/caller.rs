@@ -58,58 +58,57 @@ impl Caller {
         self.client.send(Some(&self.session), method, params);
     }
 
-    /// The context of our own world in the present document.
-    pub(crate) async fn world(&self, deadline: Duration) -> Result<i64, CallError> {
-        self.world_in(&self.main_frame, deadline).await
+    /// The context of our own world in the present document, asked for at once.
+    pub(crate) fn world(
+        &self,
+        deadline: Duration,
+    ) -> impl Future<Output = Result<i64, CallError>> + Send + use<> {
+        self.world_in(&self.main_frame, deadline)
     }
 
     /// The same in a frame of the page's process.
-    pub(crate) async fn world_in(&self, frame: &str, deadline: Duration) -> Result<i64, CallError> {
+    pub(crate) fn world_in(
+        &self,
+        frame: &str,
+        deadline: Duration,
+    ) -> impl Future<Output = Result<i64, CallError>> + Send + use<> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct World {
             execution_context_id: i64,
         }
         let params = json!({"frameId": frame, "worldName": WORLD});
-        let world: World = self
-            .call_within(deadline, "Page.createIsolatedWorld", params)
-            .await?;
-        Ok(world.execution_context_id)
+        let world = self.call_within::<World>(deadline, "Page.createIsolatedWorld", params);
+        async move { Ok(world.await?.execution_context_id) }
     }
 
-    /// Runs a script in the page's own world: what it gives may be the page's invention.
-    pub(crate) async fn evaluate_in_page<T: DeserializeOwned>(
+    /// Runs a script in a world of ours, or in the page's own, where what it gives may be the page's invention. It is on
+    /// its way at once.
+    pub(crate) fn evaluate<T: DeserializeOwned>(
         &self,
+        ours: Option<i64>,
         deadline: Duration,
         script: &str,
-    ) -> Result<T, CallError> {
+    ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
+        let mut params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
+        if let Some(context) = ours {
+            params["contextId"] = json!(context);
+        }
         let method = "Runtime.evaluate";
-        let params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
-        let evaluated: Evaluated<T> = self.call_within(deadline, method, params).await?;
-        evaluated.value(method)
+        let answer = self.call_within::<Evaluated<T>>(deadline, method, params);
+        async move { answer.await?.value(method) }
     }
 
     /// Runs a script of ours in the present document, beside the page's own.
-    pub(crate) async fn evaluate<T: DeserializeOwned>(
+    pub(crate) async fn evaluate_beside<T: DeserializeOwned>(
         &self,
         deadline: Duration,
         script: &str,
     ) -> Result<T, CallError> {
         let given_up = Instant::now() + deadline;
         let context = self.world(deadline).await?;
-        let evaluated: Evaluated<T> = self
-            .call_within(
-                given_up.saturating_duration_since(Instant::now()),
-                "Runtime.evaluate",
-                json!({
-                    "expression": script,
-                    "contextId": context,
-                    "awaitPromise": true,
-                    "returnByValue": true,
-                }),
-            )
-            .await?;
-        evaluated.value("Runtime.evaluate")
+        let left = given_up.saturating_duration_since(Instant::now());
+        self.evaluate(Some(context), left, script).await
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Loading {
     documents: u32,
     loaded: bool,
     painted: bool,
+    /// A frame of it was.
+    framed_painted: bool,
     in_flight: HashMap<RequestKey, InFlight>,
     quiet_since: Instant,
     /// A document that is on its way to replace the present one.
@@ -55,6 +57,7 @@ impl Loading {
             documents: 0,
             loaded: false,
             painted: false,
+            framed_painted: false,
             in_flight: HashMap::new(),
             quiet_since: now,
             next_document: None,
@@ -77,6 +80,11 @@ impl Loading {
 
     pub(super) fn is_painted(&self) -> bool {
         self.painted
+    }
+
+    /// Whether a visitor sees something, though the document itself shows nothing: it is made of frames.
+    pub(super) fn shows_only_frames(&self) -> bool {
+        self.framed_painted && !self.painted
     }
 
     pub(super) fn has_document(&self) -> bool {
@@ -223,7 +231,8 @@ impl Loading {
             url: frame.url,
             mime_type: frame.mime_type,
         });
-        (self.loaded, self.painted, self.next_document) = (false, false, None);
+        (self.loaded, self.painted, self.framed_painted) = (false, false, false);
+        self.next_document = None;
         self.quiet_since = now;
     }
 
@@ -237,7 +246,11 @@ impl Loading {
     }
 
     pub(super) fn came_to(&mut self, event: &Lifecycle, now: Instant) {
-        if event.frame_id != self.main_frame || !self.is_present(&event.loader_id) {
+        if event.frame_id != self.main_frame {
+            self.framed_painted |= event.name == "firstContentfulPaint";
+            return;
+        }
+        if !self.is_present(&event.loader_id) {
             return;
         }
         match event.name.as_str() {

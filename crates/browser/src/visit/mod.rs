@@ -90,7 +90,7 @@ async fn walk(
     drop(restock);
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
-    artifacts.extend(gather::full_page(&mut page).await);
+    artifacts.extend(gather::full_page(&mut page, &plan.device).await);
     let waiting = Instant::now();
     receive_trace(&mut page).await?;
     tracing::debug!(waited = ?waiting.elapsed(), "trace received");

@@ -68,7 +68,12 @@ fn quiet(page: &mut Page<'_>) -> Result<(), VisitError> {
     if page.loading.is_painted() {
         return Ok(());
     }
-    Err(Failure::new(FailureCode::NoPaint, "The page loaded but showed nothing.").into())
+    let message = if page.loading.shows_only_frames() {
+        "The page itself shows nothing: what is seen are its frames, which can be audited by their own addresses."
+    } else {
+        "The page loaded but showed nothing."
+    };
+    Err(Failure::new(FailureCode::NoPaint, message).into())
 }
 
 /// How long the main thread has had no task of more than 50 ms. Zero if it does not say.

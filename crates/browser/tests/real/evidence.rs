@@ -65,6 +65,21 @@ async fn images_come_with_what_gives_them_a_size() {
     assert_eq!(of("body > img#by-ratio")["aspectRatio"], "1 / 1");
 }
 
+/// On a screen whose own pixels are finer, each line is as high as a whole number of those.
+#[tokio::test]
+async fn text_is_looked_at_where_css_pixels_put_it() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let bundle = bench.measured(&plan(site.url("lines-of-text.html"))).await;
+    assert_eq!(artifact(&bundle, "page")["devicePixelRatio"], 1.75);
+    let images = artifact(&bundle, "images");
+    let tops = images.as_array().unwrap().iter();
+    let tops: Vec<f64> = tops
+        .map(|image| image["rect"]["top"].as_f64().unwrap())
+        .collect();
+    assert_eq!(tops.len(), 8);
+    assert!(tops.iter().all(|top| top.fract() == 0.0), "{tops:?}");
+}
+
 #[tokio::test]
 async fn a_page_that_was_left_is_kept_or_says_why_not() {
     let (bench, site) = (Bench::new(), Site::start().await);

@@ -153,6 +153,14 @@ async fn answers_that_are_no_page_fail_with_their_reason() {
 }
 
 #[tokio::test]
+async fn a_page_made_of_frames_alone_says_where_to_look() {
+    let (bench, site) = (Bench::new(), Site::start().await);
+    let failure = bench.failed(&plan(site.url("only-frames.html"))).await;
+    assert_eq!(failure.code, FailureCode::NoPaint, "{failure}");
+    assert!(failure.message.contains("its frames"), "{failure}");
+}
+
+#[tokio::test]
 async fn hosts_that_do_not_answer_fail_with_their_reason() {
     let bench = Bench::new();
     let closed = {

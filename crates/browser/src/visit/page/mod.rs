@@ -45,6 +45,8 @@ pub(crate) struct Page<'b> {
     listening: bool,
     /// The page was left: what is heard from now on is of other documents.
     departure: Option<Departure>,
+    /// What lays the page out in CSS pixels; none where it is.
+    coarse_screen: Option<Call>,
 }
 
 impl Page<'_> {
@@ -100,7 +102,7 @@ impl Page<'_> {
         script: &str,
     ) -> Result<T, CallError> {
         let caller = self.caller();
-        self.during(caller.evaluate(deadline, script)).await
+        self.during(caller.evaluate_beside(deadline, script)).await
     }
 
     /// For asking several things at a time.
@@ -145,11 +147,20 @@ impl Page<'_> {
         std::mem::take(&mut self.style_sheets)
     }
 
-    /// Nothing is measured any more: our own work need not be slow.
-    pub(crate) async fn lift_throttling(&mut self) {
+    /// Nothing is measured any more: our own work, which is asked for after this, need not be slow.
+    pub(crate) fn lift_throttling(&self) {
         let method = "Emulation.setCPUThrottlingRate";
-        if let Err(error) = self.call::<Value>(method, json!({"rate": 1})).await {
-            tracing::debug!(%error, "gathering goes on throttled");
+        self.caller().send(method, json!({"rate": 1}));
+    }
+
+    /// Lays the page out as Lighthouse looks at it, where only the viewport has the device's pixels: text that is half a
+    /// pixel lower on each line comes to lie over other links. While the page loads the whole screen has them, as only
+    /// then frames in other processes know of them. Nothing is measured any more.
+    pub(crate) async fn lay_out_in_css_pixels(&mut self) {
+        if let Some((method, params)) = self.coarse_screen.take()
+            && let Err(error) = self.call::<Value>(method, params).await
+        {
+            tracing::debug!(%error, "the page stays laid out in device pixels");
         }
     }
 

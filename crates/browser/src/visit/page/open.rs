@@ -70,6 +70,7 @@ impl<'b> Page<'b> {
             style_sheets: StyleSheets::default(),
             listening: true,
             departure: None,
+            coarse_screen: None,
         };
         page.fit_screen(&conditions).await;
         page.set_up(conditions.for_page()).await?;
@@ -91,8 +92,9 @@ impl<'b> Page<'b> {
         let screens: Vec<Screen> = screens.map_or_else(|_| Vec::new(), |s: Screens| s.screen_infos);
         if let Some(screen) = screens.first() {
             let (method, params) = conditions.screen_of_browser(&screen.id);
-            if let Err(error) = self.call::<Value>(method, params).await {
-                tracing::debug!(%error, "the browser's own screen stays as it is");
+            match self.call::<Value>(method, params).await {
+                Ok(_) => self.coarse_screen = conditions.coarse_screen(&screen.id),
+                Err(error) => tracing::debug!(%error, "the browser's own screen stays as it is"),
             }
         }
     }
