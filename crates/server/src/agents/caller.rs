@@ -109,14 +109,14 @@ impl AgentCaller {
         Ok(standing)
     }
 
-    /// Whether this server gave it the attempt and hears of it for the first time.
-    pub(crate) fn confirms(&self, service: &Shared, said: &Attempt) -> Result<bool, Failure> {
+    /// It says that it has the attempt: see [`Desk::confirm`](super::Desk::confirm).
+    pub(crate) fn confirm(&self, service: &Shared, said: &Attempt) -> Result<bool, Failure> {
         let desk = &super::of(service)?.desk;
-        let confirms = desk.confirms(&self.processes(), &said.tracking_id, said.attempt);
-        if confirms {
+        let is_confirmed = desk.confirm(&self.processes(), &said.tracking_id, said.attempt);
+        if is_confirmed {
             self.notes.audit(&said.tracking_id);
         }
-        Ok(confirms)
+        Ok(is_confirmed)
     }
 
     pub(crate) async fn held(

@@ -63,9 +63,9 @@ impl Desk {
         });
     }
 
-    /// Whether this server gave the attempt to one of these processes and now hears of it for the first time. Nobody else
-    /// can have it before the lease expires, so the store need not be asked.
-    pub(super) fn confirms(&self, processes: &str, tracking_id: &str, attempt: u32) -> bool {
+    /// One of these processes says that it has the attempt. False where that confirms nothing: this server did not give it, or
+    /// has heard of it before. Nobody else can have it before the lease expires, so the store need not be asked.
+    pub(super) fn confirm(&self, processes: &str, tracking_id: &str, attempt: u32) -> bool {
         let mut unconfirmed = self.unconfirmed.locked();
         let name = (tracking_id.to_owned(), attempt);
         let is_its = unconfirmed.get(&name).is_some_and(|lease| {
@@ -149,6 +149,11 @@ mod tests {
         }
     }
 
+    async fn leased(desk: &Desk, process: &str) -> Lease {
+        let lease = desk.lease(&asker(process, 0), Duration::ZERO).await;
+        lease.unwrap().unwrap()
+    }
+
     #[tokio::test]
     async fn what_is_not_confirmed_goes_back_and_who_was_silent_gets_nothing_more() {
         let dir = tempfile::tempdir().unwrap();
@@ -172,8 +177,7 @@ mod tests {
     async fn what_was_confirmed_stays_even_where_no_time_has_passed() {
         let dir = tempfile::tempdir().unwrap();
         let desk = desk(dir.path()).await;
-        let lease = desk.lease(&asker("lives", 0), Duration::ZERO).await;
-        let lease = lease.unwrap().unwrap();
+        let lease = leased(&desk, "lives").await;
         assert_eq!(desk.heartbeat(&lease).await.unwrap(), Hold::Held);
         let back = desk.take_back_unless_confirmed(&lease).await;
         assert_eq!(back.unwrap(), Hold::Lost);
@@ -184,18 +188,17 @@ mod tests {
     async fn who_was_given_an_audit_confirms_it_once_and_nobody_else_does() {
         let dir = tempfile::tempdir().unwrap();
         let desk = desk(dir.path()).await;
-        let lease = desk.lease(&asker("lives", 0), Duration::ZERO).await;
-        let lease = lease.unwrap().unwrap();
+        let lease = leased(&desk, "lives").await;
         assert!(
-            !desk.confirms("lives/", "trk_1", 1),
+            !desk.confirm("lives/", "trk_1", 1),
             "given by another server"
         );
         desk.unconfirmed.expect(&lease);
-        assert!(!desk.confirms("other/", "trk_1", 1));
-        assert!(!desk.confirms("lives/", "trk_1", 2));
-        assert!(desk.confirms("lives/", "trk_1", 1));
+        assert!(!desk.confirm("other/", "trk_1", 1));
+        assert!(!desk.confirm("lives/", "trk_1", 2));
+        assert!(desk.confirm("lives/", "trk_1", 1));
         assert!(
-            !desk.confirms("lives/", "trk_1", 1),
+            !desk.confirm("lives/", "trk_1", 1),
             "a heartbeat like any other"
         );
         assert!(!desk.unconfirmed.forget(&lease), "nobody takes it back");
@@ -205,16 +208,15 @@ mod tests {
     async fn what_went_back_or_is_over_is_not_confirmed_any_more() {
         let dir = tempfile::tempdir().unwrap();
         let desk = desk(dir.path()).await;
-        let lease = desk.lease(&asker("slow", 0), Duration::ZERO).await;
-        let lease = lease.unwrap().unwrap();
+        let lease = leased(&desk, "slow").await;
         let over = Lease {
             expires_at: NOW,
             ..lease.clone()
         };
         desk.unconfirmed.expect(&over);
-        assert!(!desk.confirms("slow/", "trk_1", 1));
+        assert!(!desk.confirm("slow/", "trk_1", 1));
         desk.unconfirmed.expect(&lease);
         desk.hand_back(&lease, HandBack::Drained).await.unwrap();
-        assert!(!desk.confirms("slow/", "trk_1", 1));
+        assert!(!desk.confirm("slow/", "trk_1", 1));
     }
 }

@@ -115,7 +115,7 @@ pub(crate) async fn heartbeat(
     let desk = &super::of(&service)?.desk;
     let sighting = caller.sighting(said.agent)?;
     desk.see(&sighting).await?;
-    if caller.confirms(&service, &said.attempt)? {
+    if caller.confirm(&service, &said.attempt)? {
         return Ok(standing(Kept::Held));
     }
     let hold = match held(&service, &caller, &said.attempt).await? {
