@@ -164,7 +164,10 @@ impl Bisection {
 mod tests {
     use super::*;
 
-    const NOMINAL: CorePace = CorePace { turn_ns: 20_000.0 };
+    const NOMINAL: CorePace = CorePace {
+        turn_ns: 20_000.0,
+        crowding: 1.5,
+    };
 
     fn calibration() -> Calibration {
         Calibration {

@@ -118,6 +118,7 @@ impl Cpu {
         }
         let nominal = CorePace {
             turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
+            crowding: median(readings.iter().map(|reading| reading.pace.crowding)),
         };
         let host_index = median(readings.iter().map(|reading| reading.index_at(nominal)));
         let mut calibration = Calibration {

@@ -9,6 +9,7 @@
 
 mod core;
 mod interpreter;
+mod neighbours;
 mod page_threads;
 mod speed;
 mod thread_time;
@@ -47,7 +48,10 @@ impl Throttle {
     /// Full speed, watched.
     pub const NONE: Self = Self::Paced {
         rate: 1.0,
-        nominal: CorePace { turn_ns: 0.0 },
+        nominal: CorePace {
+            turn_ns: 0.0,
+            crowding: 0.0,
+        },
     };
 
     /// What Chromium is told.
@@ -66,16 +70,21 @@ impl Throttle {
     }
 }
 
-/// How long the page runs between two looks. Chromium's own throttling takes turns of 200 µs.
-const SLICE: Duration = Duration::from_micros(300);
+/// How long the page runs between two looks. After each it finds the core's caches and guesses as others left them, who may
+/// sit on the other half of a physical core while ours is kept: in slices of 300 µs (Chromium's own throttling has 200) a page with
+/// much script took up to a third longer, and never the same. A device's worth of work is owed a little later instead.
+const SLICE: Duration = Duration::from_millis(1);
 /// An idle page's core is looked at this often, for so long.
 const GLANCE_EVERY_US: f64 = 4_000.0;
 const GLANCE: Duration = Duration::from_micros(80);
 /// What is owed beyond this is forgiven: the page would seem to hang.
 const MOST_OWED_US: f64 = 20_000.0;
+/// Where the core is not kept, samples are taken this often.
+const SAMPLE_EVERY_US: f64 = 4_000.0;
 /// The page is never made up for more than this much slowness at once.
 const MOST_CREDIT_US: f64 = 1_000.0;
-const SAMPLE_EVERY_US: f64 = 4_000.0;
+/// Where nothing is known of a core yet it is kept for a while at the end: glances are too short to tell of neighbours.
+const CALIBRATING: Duration = Duration::from_millis(30);
 const SPEED_EVERY_US: f64 = 50_000.0;
 
 /// Above the page where we may, so that a turn ends when it must.
@@ -97,8 +106,8 @@ pub(crate) struct Pacing {
     rate: Option<f64>,
     /// By process: the main thread's samples.
     main_threads: BTreeMap<u32, Vec<Sample>>,
-    /// `[at_us, speed, turn_ns]`: the core's speed, 1 being nominal, and what it was read from.
-    speeds: Vec<[f64; 3]>,
+    /// `[at_us, speed, turn_ns, crowding]`: the core's speed, 1 being nominal, and what it was read from.
+    speeds: Vec<[f64; 4]>,
     /// On the average.
     pub(crate) pace: CorePace,
 }
@@ -173,7 +182,7 @@ struct Pacesetter {
     /// For how long the core is still to be kept.
     owed_us: f64,
     held_us: f64,
-    looked_at_us: f64,
+    held_until_us: f64,
     /// Since the speed was written down, and since the start.
     lately: Readings,
     in_all: Readings,
@@ -186,24 +195,27 @@ struct Followed {
     clock: ThreadClock,
     time: ThreadTime,
     worked_us: f64,
-    sampled_at_us: f64,
 }
 
 #[derive(Default)]
 struct Readings {
-    sum_ns: f64,
+    sum: CorePace,
     count: f64,
+    count_of_crowding: f64,
 }
 
 impl Readings {
     fn add(&mut self, pace: CorePace) {
-        self.sum_ns += pace.turn_ns;
+        self.sum.turn_ns += pace.turn_ns;
         self.count += 1.0;
+        self.sum.crowding += pace.crowding;
+        self.count_of_crowding += f64::from(u8::from(pace.crowding > 0.0));
     }
 
     fn mean(&self) -> CorePace {
         CorePace {
-            turn_ns: self.sum_ns / self.count.max(1.0),
+            turn_ns: self.sum.turn_ns / self.count.max(1.0),
+            crowding: self.sum.crowding / self.count_of_crowding.max(1.0),
         }
     }
 }
@@ -220,7 +232,7 @@ impl Pacesetter {
             threads: Vec::new(),
             owed_us: 0.0,
             held_us: 0.0,
-            looked_at_us: 0.0,
+            held_until_us: 0.0,
             lately: Readings::default(),
             in_all: Readings::default(),
             told_at_us: 0.0,
@@ -239,13 +251,17 @@ impl Pacesetter {
                 self.meet(found);
             }
             self.charge();
-            self.hold();
-            self.sample();
+            let due = self.due();
+            self.sample(due.is_some());
+            if let Some(how_long) = due {
+                self.hold(how_long);
+            }
         }
-        for followed in &mut self.threads {
-            followed.sampled_at_us = 0.0;
+        self.charge();
+        self.sample(true);
+        if self.nominal == CorePace::default() {
+            self.hold(CALIBRATING);
         }
-        self.sample();
         self.release();
         self.pacing.pace = self.in_all.mean();
         self.pacing
@@ -258,7 +274,7 @@ impl Pacesetter {
             Err(error) => tracing::debug!(%error, "the page is paced without a core of its own"),
         }
         self.outranks = rustix::process::setpriority_process(None, OWN_NICENESS).is_ok();
-        // A sleep of 300 µs would else last 350.
+        // A sleep would else last 50 µs longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 
@@ -289,7 +305,6 @@ impl Pacesetter {
                     clock,
                     time,
                     worked_us: 0.0,
-                    sampled_at_us: 0.0,
                 });
             }
         }
@@ -328,19 +343,21 @@ impl Pacesetter {
         }
     }
 
-    /// Keeps the core for what is owed, and reads its pace meanwhile.
-    fn hold(&mut self) {
-        let began_us = monotonic_us();
-        let how_long = if self.owed_us > 0.0 {
-            Duration::from_secs_f64(self.owed_us / 1e6)
-        } else if began_us - self.looked_at_us > GLANCE_EVERY_US {
-            GLANCE
+    /// For how long the core is to be kept now, for what is owed or for a glance.
+    fn due(&self) -> Option<Duration> {
+        if self.owed_us > 0.0 {
+            Some(Duration::from_secs_f64(self.owed_us / 1e6))
         } else {
-            return;
-        };
+            (monotonic_us() - self.held_until_us > GLANCE_EVERY_US).then_some(GLANCE)
+        }
+    }
+
+    /// Keeps the core, and reads its pace meanwhile.
+    fn hold(&mut self, how_long: Duration) {
+        let began_us = monotonic_us();
         let pace = self.meter.work_for(how_long);
         let ended_us = monotonic_us();
-        self.looked_at_us = ended_us;
+        self.held_until_us = ended_us;
         self.held_us += ended_us - began_us;
         self.owed_us -= ended_us - began_us;
         self.in_all.add(pace);
@@ -352,24 +369,44 @@ impl Pacesetter {
         if at_us - self.told_at_us >= SPEED_EVERY_US {
             let pace = std::mem::take(&mut self.lately).mean();
             let speed = pace.speed_beside(self.nominal);
-            self.pacing.speeds.push([at_us, speed, pace.turn_ns]);
+            let read = [at_us, speed, pace.turn_ns, pace.crowding];
+            self.pacing.speeds.push(read);
             self.told_at_us = at_us;
         }
     }
 
-    fn sample(&mut self) {
+    /// Of every main thread; where the core is not about to be kept, only now and then.
+    fn sample(&mut self, before_hold: bool) {
         let at_us = monotonic_us();
-        for followed in &mut self.threads {
-            if !followed.thread.is_main() || at_us - followed.sampled_at_us < SAMPLE_EVERY_US {
+        for followed in &self.threads {
+            if !followed.thread.is_main() {
                 continue;
             }
-            followed.sampled_at_us = at_us;
-            let ThreadTime { ran_us, waited_us } = followed.time;
-            let sample = [at_us, ran_us, waited_us, followed.worked_us, self.held_us];
-            let samples = self.pacing.main_threads.entry(followed.thread.process_id);
-            push(samples.or_default(), sample);
+            let process = followed.thread.process_id;
+            let samples = self.pacing.main_threads.entry(process).or_default();
+            let lately = |last: &Sample| at_us - last[0] < SAMPLE_EVERY_US;
+            if before_hold || !samples.last().is_some_and(lately) {
+                let ThreadTime { ran_us, waited_us } = followed.time;
+                let sample = [at_us, ran_us, waited_us, followed.worked_us, self.held_us];
+                record(samples, self.held_until_us, sample);
+            }
         }
     }
+}
+
+/// If the core was kept since the last sample, then also how things stood when it was let go: what the thread waited
+/// meanwhile the kernel tells only once it runs again.
+fn record(samples: &mut Vec<Sample>, held_until_us: f64, sample: Sample) {
+    let [_, _, waited_us, _, held_us] = sample;
+    if let Some(&[last_us, ran_us, _, worked_us, _]) = samples.last()
+        && last_us < held_until_us
+    {
+        push(
+            samples,
+            [held_until_us, ran_us, waited_us, worked_us, held_us],
+        );
+    }
+    push(samples, sample);
 }
 
 /// A thread that does nothing takes two samples: its first idle one and its last.
@@ -399,6 +436,26 @@ mod tests {
         }
         assert_eq!(samples.len(), 3);
         assert_eq!(samples[2][0], 4.0 * 99.0);
+    }
+
+    #[test]
+    fn while_the_core_is_kept_a_thread_waits_and_runs_only_then() {
+        let mut samples = Vec::new();
+        record(&mut samples, 0.0, [1_000.0, 900.0, 0.0, 900.0, 0.0]);
+        record(
+            &mut samples,
+            4_000.0,
+            [5_000.0, 1_900.0, 3_000.0, 1_900.0, 3_000.0],
+        );
+        // Not kept since.
+        record(
+            &mut samples,
+            4_000.0,
+            [6_000.0, 2_900.0, 3_000.0, 2_900.0, 3_000.0],
+        );
+        let let_go = [4_000.0, 900.0, 3_000.0, 900.0, 3_000.0];
+        assert_eq!(samples.len(), 4);
+        assert_eq!(samples[1], let_go);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::interpreter::Interpreter;
+use super::neighbours::Neighbours;
 
 /// What work of known size takes on a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -18,11 +19,14 @@ use super::interpreter::Interpreter;
 pub struct CorePace {
     /// A turn of the interpreter; 0 where none was taken.
     pub turn_ns: f64,
+    /// How many times as long lines of the near caches take that others had a moment to crowd out; 0 where none were read.
+    pub crowding: f64,
 }
 
-/// How a page's slowness goes with that of the interpreter: what made the page's turns beside it most nearly the same
-/// amount of work, in two series (2.1; 1.9 and 2.0 with 2 and 16 MiB of memory).
-const PAGE_PER_TURN: f64 = 2.0;
+/// How a page's slowness goes with that of the interpreter, and with how crowded the near caches are: what made the work of five
+/// pages most nearly the same from visit to visit.
+const PAGE_PER_TURN: f64 = 1.5;
+const PAGE_PER_CROWDING: f64 = 0.15;
 
 /// No neighbour takes more than half of a core, and no core is much faster than alone: what is read
 /// beyond that is a mistake.
@@ -35,10 +39,17 @@ impl CorePace {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
-        let speed = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
-        speed.clamp(SLOWEST, FASTEST)
+        let by_turns = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
+        let by_crowding = match nominal.crowding > 0.0 && self.crowding > 0.0 {
+            true => (nominal.crowding / self.crowding).powf(PAGE_PER_CROWDING),
+            false => 1.0,
+        };
+        (by_turns * by_crowding).clamp(SLOWEST, FASTEST)
     }
 }
+
+/// While the core is kept. More often tells no more, and leaves less of the caches to the page.
+const READ_EVERY_US: f64 = 1_200.0;
 
 /// Single turns scatter, and an interrupted one says nothing: the median of this many counts.
 const TURNS: usize = 15;
@@ -46,6 +57,7 @@ const TURNS: usize = 15;
 /// Does the work on the core that it is called on.
 pub(super) struct Speedometer {
     interpreter: Interpreter,
+    neighbours: Neighbours,
     /// Nanoseconds, of the last turns.
     turns_ns: VecDeque<f64>,
 }
@@ -54,6 +66,7 @@ impl Speedometer {
     pub(super) fn new() -> Self {
         Self {
             interpreter: Interpreter::new(),
+            neighbours: Neighbours::new(),
             turns_ns: VecDeque::with_capacity(TURNS),
         }
     }
@@ -61,13 +74,24 @@ impl Speedometer {
     /// Keeps the core for this long, or for the two turns that it takes to read its pace.
     pub(super) fn work_for(&mut self, how_long: Duration) -> CorePace {
         let until_us = monotonic_us() + how_long.as_secs_f64() * 1e6;
-        // Finds the caches as the page left them, and its guesses wrong: that is the page's doing.
+        loop {
+            self.read();
+            self.neighbours.fetch();
+            let next_us = monotonic_us() + READ_EVERY_US;
+            while monotonic_us() < until_us.min(next_us) {}
+            if next_us >= until_us {
+                return self.pace();
+            }
+            self.neighbours.read();
+        }
+    }
+
+    fn read(&mut self) {
+        // Finds the caches as others left them, and its guesses wrong: that is their doing.
         self.interpreter.turn();
         let began_us = monotonic_us();
         self.interpreter.turn();
         self.take((monotonic_us() - began_us) * 1000.0);
-        while monotonic_us() < until_us {}
-        self.pace()
     }
 
     fn take(&mut self, turn_ns: f64) {
@@ -85,6 +109,7 @@ impl Speedometer {
                 true => 0.0,
                 false => median(&mut turns),
             },
+            crowding: self.neighbours.crowding(),
         }
     }
 }
@@ -108,14 +133,29 @@ mod tests {
     const NOMINAL: CorePace = pace(20_000.0);
 
     const fn pace(turn_ns: f64) -> CorePace {
-        CorePace { turn_ns }
+        CorePace {
+            turn_ns,
+            crowding: 1.5,
+        }
     }
 
     #[test]
     fn a_core_that_needs_the_nominal_time_has_speed_one() {
         assert_eq!(NOMINAL.speed_beside(NOMINAL), 1.0);
-        assert!(pace(25_000.0).speed_beside(NOMINAL) < 0.7);
+        assert!(pace(25_000.0).speed_beside(NOMINAL) < 0.75);
         assert!(pace(18_000.0).speed_beside(NOMINAL) > 1.1);
+    }
+
+    #[test]
+    fn a_crowded_core_is_slower_where_crowding_was_read_both_times() {
+        let crowded = |crowding| CorePace {
+            crowding,
+            ..NOMINAL
+        };
+        assert!(crowded(4.0).speed_beside(NOMINAL) < 0.9);
+        assert!(crowded(1.0).speed_beside(NOMINAL) > 1.05);
+        assert_eq!(crowded(0.0).speed_beside(NOMINAL), 1.0);
+        assert_eq!(NOMINAL.speed_beside(crowded(0.0)), 1.0);
     }
 
     #[test]

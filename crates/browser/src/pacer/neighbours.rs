@@ -1,0 +1,122 @@
+//! What others leave of a core's near caches: lines that were just read, and how much longer they take a moment later.
+//!
+//! The interpreter goes far beyond these caches whoever shares them, and does not notice when they are crowded. A page
+//! lives in them: at such moments its scripts took up to half as long again while the interpreter took a tenth more.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+use super::speed::monotonic_us;
+
+/// 64 KiB: more than the nearest cache holds, and no more of the second than a page can spare.
+const LINES: usize = 1024;
+
+/// The mean of the last counts; single ones say little.
+const READINGS: usize = 15;
+/// An interrupted reading says nothing beyond this.
+const MOST: f64 = 8.0;
+
+#[repr(align(64))]
+#[derive(Clone, Copy, Default)]
+struct Line {
+    next: usize,
+}
+
+pub(super) struct Neighbours {
+    lines: Vec<Line>,
+    ratios: VecDeque<f64>,
+}
+
+impl Neighbours {
+    pub(super) fn new() -> Self {
+        let order = shuffled();
+        let mut lines = vec![Line::default(); LINES];
+        for (from, to) in order.iter().zip(order.iter().cycle().skip(1)) {
+            lines[*from].next = *to;
+        }
+        Self {
+            lines,
+            ratios: VecDeque::with_capacity(READINGS),
+        }
+    }
+
+    /// Brings the lines near; nobody but neighbours may have the core until they are read.
+    pub(super) fn fetch(&self) {
+        let mut at = 0;
+        for _ in 0..LINES {
+            at = self.lines[at].next;
+        }
+        black_box(at);
+    }
+
+    /// How long the lines take now, beside how long they take at once again.
+    pub(super) fn read(&mut self) {
+        let began_us = monotonic_us();
+        self.fetch();
+        let left_us = monotonic_us();
+        self.fetch();
+        let near_us = monotonic_us() - left_us;
+        self.take((left_us - began_us) / near_us.max(0.001));
+    }
+
+    fn take(&mut self, ratio: f64) {
+        if self.ratios.len() == READINGS {
+            self.ratios.pop_front();
+        }
+        self.ratios.push_back(ratio.clamp(1.0, MOST));
+    }
+
+    /// How many times as long as if the core's caches were ours alone; 0 where it was not yet read.
+    pub(super) fn crowding(&self) -> f64 {
+        self.ratios.iter().sum::<f64>() / self.ratios.len().max(1) as f64
+    }
+}
+
+/// Every line once, in an order that no core foresees: Sattolo's way, by Marsaglia's xorshift64.
+fn shuffled() -> Vec<usize> {
+    let mut random: u64 = 0x2545_F491_4F6C_DD1D;
+    let mut order: Vec<usize> = (0..LINES).collect();
+    for last in (1..LINES).rev() {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        order.swap(last, (random % last as u64) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_before_any_comes_again() {
+        let neighbours = Neighbours::new();
+        let mut seen = [false; LINES];
+        let mut at = 0;
+        for _ in 0..LINES {
+            assert!(!std::mem::replace(&mut seen[at], true), "line {at}");
+            at = neighbours.lines[at].next;
+        }
+        assert_eq!(at, 0);
+    }
+
+    #[test]
+    fn what_was_not_read_is_nothing_and_what_was_is_at_least_one() {
+        let mut neighbours = Neighbours::new();
+        assert_eq!(neighbours.crowding(), 0.0);
+        neighbours.read();
+        assert!((1.0..=MOST).contains(&neighbours.crowding()));
+    }
+
+    #[test]
+    fn an_interrupted_reading_counts_for_little_and_not_for_long() {
+        let mut neighbours = Neighbours::new();
+        neighbours.take(900.0);
+        assert_eq!(neighbours.crowding(), MOST);
+        for _ in 0..READINGS {
+            neighbours.take(1.5);
+        }
+        assert_eq!(neighbours.crowding(), 1.5);
+    }
+}
