@@ -26,6 +26,7 @@ const MAX_TEXT_UNITS: u64 = 64_000_000;
 const MIN_LEGACY_UNITS: u64 = 5_000;
 /// Of texts on their way, in UTF-16 units; one may be larger.
 const AHEAD_UNITS: u64 = 8_000_000;
+/// Of an inline script, which has no address: Lighthouse's 40, of which an ellipsis takes one.
 const PREVIEW_CHARS: usize = 39;
 const MAX_SCRIPTS: usize = 5_000;
 

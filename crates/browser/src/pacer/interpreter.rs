@@ -105,15 +105,15 @@ fn filled() -> Option<MmapMut> {
 }
 
 /// Marsaglia's xorshift64, the same on every host.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(0x2545_F491_4F6C_DD1D)
     }
 
     /// The upper half: the lower bits of neighbours resemble each other.
-    fn next(&mut self) -> u32 {
+    pub(super) fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_core_is_kept_a_thread_waits_and_runs_only_then() {
+    fn a_sample_tells_how_things_stood_when_the_core_was_let_go() {
         let mut samples = Vec::new();
         record(&mut samples, 0.0, [1_000.0, 900.0, 0.0, 900.0, 0.0]);
         record(

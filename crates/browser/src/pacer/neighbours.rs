@@ -1,11 +1,12 @@
 //! What others leave of a core's near caches: lines that were just read, and how much longer they take a moment later.
 //!
 //! The interpreter goes far beyond these caches whoever shares them, and does not notice when they are crowded. A page
-//! lives in them: at such moments its scripts took up to half as long again while the interpreter took a tenth more.
+//! lives in them: at such moments its scripts took half as long again while the interpreter took a sixth more.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
 
+use super::interpreter::Random;
 use super::speed::monotonic_us;
 
 /// 64 KiB: more than the nearest cache holds, and no more of the second than a page can spare.
@@ -72,15 +73,12 @@ impl Neighbours {
     }
 }
 
-/// Every line once, in an order that no core foresees: Sattolo's way, by Marsaglia's xorshift64.
+/// Every line once, in an order that no core foresees: Sattolo's way.
 fn shuffled() -> Vec<usize> {
-    let mut random: u64 = 0x2545_F491_4F6C_DD1D;
+    let mut random = Random::new();
     let mut order: Vec<usize> = (0..LINES).collect();
     for last in (1..LINES).rev() {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        order.swap(last, (random % last as u64) as usize);
+        order.swap(last, random.next() as usize % last);
     }
     order
 }
