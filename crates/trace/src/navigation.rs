@@ -27,8 +27,8 @@ pub struct Navigation {
     pub document_request: Option<String>,
     /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
     pub main_threads: Vec<Thread>,
-    /// How often the main frame navigated to a web address while the trace ran.
-    pub count: usize,
+    /// The same of the documents before it, in their order: each led to the next by itself, by script or refresh.
+    pub earlier_documents: Vec<String>,
 }
 
 /// Everything about frames and navigations, as met; put in order and judged when the trace has ended.
@@ -183,12 +183,11 @@ impl NavigationEvents {
         if main_threads.is_empty() {
             return Err(TraceError::NoMainThread);
         }
-        let of_interest = || {
-            self.navigation_starts
-                .iter()
-                .filter(|start| start.is_of_interest() && start.frame.as_ref() == Some(&main_id))
-        };
-        let last = of_interest().next_back();
+        let mut earlier = self
+            .navigation_starts
+            .iter()
+            .filter(|start| start.is_of_interest() && start.frame.as_ref() == Some(&main_id));
+        let last = earlier.next_back();
         let time_origin_us = self
             .lighthouse_start_us
             .or(last.map(|start| start.ts_us))
@@ -209,7 +208,9 @@ impl NavigationEvents {
             url: url.unwrap_or_default(),
             document_request: last.and_then(|start| start.document_request.clone()),
             main_threads,
-            count: of_interest().count(),
+            earlier_documents: earlier
+                .filter_map(|start| start.document_request.clone())
+                .collect(),
         };
         Ok((navigation, Frames { main_id, in_page }))
     }

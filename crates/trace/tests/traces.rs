@@ -39,7 +39,7 @@ fn thread_name(process: i64, thread: i64, name: &str) -> Value {
 }
 
 fn navigation(ts_us: u64, frame: &str, url: &str) -> Value {
-    let data = json!({"documentLoaderURL": url, "isLoadingMainFrame": true});
+    let data = json!({"documentLoaderURL": url, "isLoadingMainFrame": true, "navigationId": ts_us.to_string()});
     event(
         "navigationStart",
         "blink.user_timing",
@@ -181,7 +181,8 @@ fn the_last_navigation_to_a_web_address_counts_in_whatever_order_events_come() {
     let trace = read(&events).expect("a readable trace");
     assert_eq!(trace.navigation.time_origin_us, 9000.0);
     assert_eq!(trace.navigation.url, "https://page/final");
-    assert_eq!(trace.navigation.count, 3);
+    assert_eq!(trace.navigation.document_request.as_deref(), Some("9000"));
+    assert_eq!(trace.navigation.earlier_documents, ["1000", "5000"]);
     assert_eq!(
         trace.first_us(Milestone::FirstContentfulPaint),
         Some(9900.0)
