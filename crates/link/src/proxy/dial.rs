@@ -1,8 +1,10 @@
 //! From a host to a connected socket: look it up, ask the guard, connect.
 
+use std::future::{Future, ready};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -19,10 +21,9 @@ use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
 
-/// IP and UDP headers, DNS header, question and EDNS option, without the name.
-const QUERY_WIRE_BYTES: u32 = 28 + 12 + 6 + 11;
-/// The same with two address records.
-const ANSWER_WIRE_BYTES: u32 = QUERY_WIRE_BYTES + 2 * 16;
+/// IP and UDP headers, DNS header, question, EDNS option and two address records, without the name. The question is as long as
+/// the first packet of a handshake, give or take some bytes, and counts as one.
+const ANSWER_WIRE_BYTES: u32 = 28 + 12 + 6 + 11 + 2 * 16;
 
 /// A connection to the host that was asked for, and what its handshake took on the emulated line.
 pub(super) struct Dialed {
@@ -30,55 +31,98 @@ pub(super) struct Dialed {
     pub(super) rtt: Duration,
 }
 
-pub(super) async fn dial(
-    shared: &Shared,
-    request: &Request,
-    entry: &Entry,
-) -> Result<Dialed, Outcome> {
-    let Request { host, port } = request;
-    shared
-        .guard
-        .check_host(host, *port)
-        .map_err(Outcome::Blocked)?;
-    let known = literal(host)
-        .map(|ip| vec![ip])
-        .or_else(|| shared.guard.loopback_of(host, *port));
-    let addresses = match known {
-        Some(addresses) => addresses,
-        None => look_up(shared, host).await?,
-    };
-    let addresses: Vec<SocketAddr> = addresses
-        .into_iter()
-        .map(|ip| SocketAddr::new(ip, *port))
-        .collect();
-    // All of them, also those that would not be tried.
-    for address in &addresses {
-        entry.trying(*address);
-        check(shared, host, *address)?;
-    }
-    let addresses = by_turns(addresses);
+/// A connection that the browser wants. Its first packet, which asks for the name or shakes hands, is on its way before we
+/// know where to: what SOCKS asks and answers until then can take a busy browser 20 ms that no real line has, and the packet
+/// would come behind what was sent after it.
+pub(super) struct Wish {
+    since: Instant,
+    first_packet: Trip,
+}
 
-    let there = trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES).await;
-    let connected = timeout(
-        shared.connect_timeout,
-        connect_any(shared.upstream_buffer_bytes(), &addresses),
-    )
-    .await;
-    let wire_bytes = match connected {
-        Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
-        _ => HEADER_BYTES,
-    };
-    let back = trip(shared, Way::Down, wire_bytes).await;
-    let (stream, address) = match connected {
-        Err(_) => return Err(Outcome::ConnectTimedOut),
-        Ok(Err(e)) => return Err(failure(&e)),
-        Ok(Ok(connected)) => connected,
-    };
-    entry.trying(address);
-    Ok(Dialed {
-        stream,
-        rtt: there + back,
-    })
+/// The way of a packet along the line; gives how long it took.
+type Trip = Pin<Box<dyn Future<Output = Duration> + Send>>;
+
+impl Wish {
+    pub(super) fn now(shared: &Shared) -> Self {
+        Self {
+            since: Instant::now(),
+            first_packet: trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES),
+        }
+    }
+
+    pub(super) async fn dial(
+        self,
+        shared: &Shared,
+        request: &Request,
+        entry: &Entry,
+    ) -> Result<Dialed, Outcome> {
+        let Request { host, port } = request;
+        shared
+            .guard
+            .check_host(host, *port)
+            .map_err(Outcome::Blocked)?;
+        let known = literal(host)
+            .map(|ip| vec![ip])
+            .or_else(|| shared.guard.loopback_of(host, *port));
+        let (addresses, there) = match known {
+            Some(addresses) => (addresses, self.first_packet),
+            None => self.look_up(shared, host).await?,
+        };
+        let addresses: Vec<SocketAddr> = addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, *port))
+            .collect();
+        // All of them, also those that would not be tried.
+        for address in &addresses {
+            entry.trying(*address);
+            check(shared, host, *address)?;
+        }
+        let addresses = by_turns(addresses);
+
+        let there = there.await;
+        let connected = timeout(
+            shared.connect_timeout,
+            connect_any(shared.upstream_buffer_bytes(), &addresses),
+        )
+        .await;
+        let wire_bytes = match connected {
+            Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
+            _ => HEADER_BYTES,
+        };
+        let back = trip(shared, Way::Down, wire_bytes).await;
+        let (stream, address) = match connected {
+            Err(_) => return Err(Outcome::ConnectTimedOut),
+            Ok(Err(e)) => return Err(failure(&e)),
+            Ok(Ok(connected)) => connected,
+        };
+        entry.trying(address);
+        Ok(Dialed {
+            stream,
+            rtt: there + back,
+        })
+    }
+
+    /// The addresses of a name, and the first packet of the handshake.
+    async fn look_up(self, shared: &Shared, host: &str) -> Result<(Vec<IpAddr>, Trip), Outcome> {
+        let mut first_packet = Some(self.first_packet);
+        let ask = async {
+            if let Some(question) = first_packet.take() {
+                question.await;
+            }
+            let answer = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
+            trip(shared, Way::Down, ANSWER_WIRE_BYTES + host.len() as u32).await;
+            match answer {
+                Err(_) => Err(Outcome::LookupTimedOut),
+                Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+                Ok(_) => Err(Outcome::NameNotFound),
+            }
+        };
+        let known = shared.names.addresses(host, ask).await?;
+        let there = first_packet
+            .filter(|_| known.since <= self.since)
+            .unwrap_or_else(|| trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
+        Ok((known.addresses, there))
+    }
 }
 
 fn check(shared: &Shared, host: &str, address: SocketAddr) -> Result<(), Outcome> {
@@ -92,25 +136,10 @@ fn check(shared: &Shared, host: &str, address: SocketAddr) -> Result<(), Outcome
     Ok(())
 }
 
-async fn look_up(shared: &Shared, host: &str) -> Result<Vec<IpAddr>, Outcome> {
-    let ask = async {
-        let name_bytes = host.len() as u32;
-        trip(shared, Way::Up, QUERY_WIRE_BYTES + name_bytes).await;
-        let answer = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
-        trip(shared, Way::Down, ANSWER_WIRE_BYTES + name_bytes).await;
-        match answer {
-            Err(_) => Err(Outcome::LookupTimedOut),
-            Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
-            Ok(_) => Err(Outcome::NameNotFound),
-        }
-    };
-    shared.names.addresses(host, ask).await
-}
-
-async fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Duration {
+fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Trip {
     match shared.wire() {
-        Some(wire) => wire.message(way, wire_bytes).await,
-        None => Duration::ZERO,
+        Some(wire) => Box::pin(wire.message(way, wire_bytes)),
+        None => Box::pin(ready(Duration::ZERO)),
     }
 }
 

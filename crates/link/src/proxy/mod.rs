@@ -39,6 +39,7 @@ pub use record::{Outcome, Record};
 pub use resolve::{Resolution, Resolver, SystemResolver};
 
 use carry::Ending;
+use dial::Wish;
 use meter::Meter;
 use record::Ledger;
 use resolve::Names;
@@ -290,7 +291,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closing: watch::
             Some(_) = serving.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => {
-                    serving.spawn(serve(Arc::clone(&shared), client));
+                    let wish = Wish::now(&shared);
+                    serving.spawn(serve(Arc::clone(&shared), client, wish));
                 }
                 Err(error) => {
                     // Most likely out of file descriptors: some will be free again soon.
@@ -302,7 +304,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closing: watch::
     }
 }
 
-async fn serve(shared: Arc<Shared>, mut client: TcpStream) {
+async fn serve(shared: Arc<Shared>, mut client: TcpStream, wish: Wish) {
     let asked = async {
         client.set_nodelay(true)?;
         socks::accept(&mut client).await
@@ -321,7 +323,7 @@ async fn serve(shared: Arc<Shared>, mut client: TcpStream) {
     };
     let dialed = match refused {
         Some(outcome) => Err(outcome),
-        None => dial::dial(&shared, &request, &entry).await,
+        None => wish.dial(&shared, &request, &entry).await,
     };
     let dialed = match dialed {
         Ok(dialed) => dialed,

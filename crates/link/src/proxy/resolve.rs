@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
@@ -39,7 +40,13 @@ impl Resolver for SystemResolver {
 /// what is connected to: a second, different answer is never heard.
 #[derive(Default)]
 pub(super) struct Names {
-    known: Mutex<HashMap<String, Arc<OnceCell<Vec<IpAddr>>>>>,
+    known: Mutex<HashMap<String, Arc<OnceCell<Known>>>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Known {
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) since: Instant,
 }
 
 impl Names {
@@ -49,11 +56,16 @@ impl Names {
         &self,
         host: &str,
         ask: impl Future<Output = Result<Vec<IpAddr>, E>>,
-    ) -> Result<Vec<IpAddr>, E> {
+    ) -> Result<Known, E> {
         let key = host.trim_end_matches('.').to_ascii_lowercase();
         let cell = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(known.entry(key).or_default())
+        };
+        let ask = async {
+            let addresses = ask.await?;
+            let since = Instant::now();
+            Ok(Known { addresses, since })
         };
         cell.get_or_try_init(|| ask).await.cloned()
     }

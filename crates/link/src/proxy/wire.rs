@@ -3,7 +3,7 @@
 //! The model computes with exact times: waking late delays a delivery, never the ones after it.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -119,8 +119,12 @@ impl Wire {
         self.with(|state| state.net.lift());
     }
 
-    /// Carries a packet that belongs to no connection. Returns how long it took.
-    pub(super) async fn message(&self, way: Way, wire_bytes: u32) -> Duration {
+    /// Sends a packet that belongs to no connection, at once; waiting for it tells how long it took.
+    pub(super) fn message(
+        &self,
+        way: Way,
+        wire_bytes: u32,
+    ) -> impl Future<Output = Duration> + use<> {
         let sent = Instant::now();
         let (arrived, arrives) = oneshot::channel();
         self.with(|state| {
@@ -129,9 +133,11 @@ impl Wire {
             state.messages.insert(tag, arrived);
             state.net.message(way, wire_bytes, tag);
         });
-        // It fails only when the wire is gone, and with it whoever waits here.
-        let _ = arrives.await;
-        sent.elapsed()
+        async move {
+            // It fails only when the wire is gone, and with it whoever waits here.
+            let _ = arrives.await;
+            sent.elapsed()
+        }
     }
 
     pub(super) fn establish(self: &Arc<Self>, rtt: Duration) -> Carrier {

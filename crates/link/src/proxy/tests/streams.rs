@@ -54,6 +54,36 @@ async fn a_lossy_line_delivers_everything_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
+    let narrow_up = LineProfile {
+        up_kbps: Some(2.0),
+        ..QUICK_LINE
+    };
+    let link = open(narrow_up).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let mut other = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+
+    let mut late = TcpStream::connect(link.address()).await.unwrap();
+    late.write_all(&[5, 1, 0]).await.unwrap();
+    late.read_exact(&mut [0; 2]).await.unwrap();
+    // Four seconds of this line.
+    other.write_all(&pattern(1000)).await.unwrap();
+    while link.bytes().up < 1000 {
+        tokio::task::yield_now().await;
+    }
+    let port = address.port().to_be_bytes();
+    late.write_all(&[&[5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat())
+        .await
+        .unwrap();
+    let (mut reply, mut upload) = ([0; 10], [0; 1000]);
+    tokio::select! {
+        connected = late.read_exact(&mut reply) => assert_eq!((connected.unwrap(), reply[1]), (10, 0)),
+        _ = server.read_exact(&mut upload) => panic!("the handshake came behind the upload"),
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_has_said_all_still_hears_the_answer() {
     for line in BOTH_LINES {
         let link = open(line).await;
@@ -286,9 +316,11 @@ async fn the_cap_on_bytes_cuts_everything() {
         let (mut from, mut to) = busy.into_split();
         let writing = tokio::spawn(async move { to.write_all(&pattern(10_000_000)).await });
         let mut received = Vec::new();
-        assert!(from.read_to_end(&mut received).await.is_err());
+        let read = from.read_to_end(&mut received).await;
         assert!(received.len() <= 300_000 && pattern(received.len()) == received);
-        assert!(writing.await.unwrap().is_err());
+        // The kernel tells of a reset once, whoever asks first; and its buffers may hold all that was written.
+        let wrote = writing.await.unwrap();
+        assert!(read.is_err() || wrote.is_err());
         assert!(link.over_limit());
         let idle_end = read_until_error(&mut idle).await;
         assert_eq!(idle_end, io::ErrorKind::ConnectionReset);
