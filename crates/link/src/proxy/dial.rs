@@ -3,17 +3,19 @@
 use std::future::{Future, ready};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use super::Shared;
 use super::own_address::is_own;
 use super::record::{Entry, Outcome};
 use super::socks::{Reply, Request};
+use super::spare::{self, Turn};
 use crate::guard::{Reason, Refusal, literal};
 use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
 
@@ -28,6 +30,7 @@ const ANSWER_WIRE_BYTES: u32 = 28 + 12 + 6 + 11 + 2 * 16;
 /// A connection to the host that was asked for, and what its handshake took on the emulated line.
 pub(super) struct Dialed {
     pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
     pub(super) rtt: Duration,
 }
 
@@ -52,11 +55,11 @@ impl Wish {
 
     pub(super) async fn dial(
         self,
-        shared: &Shared,
+        shared: &Arc<Shared>,
         request: &Request,
         entry: &Entry,
     ) -> Result<Dialed, Outcome> {
-        let Request { host, port } = request;
+        let (Request { host, port }, wanted) = (request, self.since);
         shared
             .guard
             .check_host(host, *port)
@@ -79,27 +82,26 @@ impl Wish {
         }
         let addresses = by_turns(addresses);
 
-        let there = there.await;
-        let connected = timeout(
-            shared.connect_timeout,
-            connect_any(shared.upstream_buffer_bytes(), &addresses),
-        )
-        .await;
-        let wire_bytes = match connected {
-            Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
-            _ => HEADER_BYTES,
-        };
-        let back = trip(shared, Way::Down, wire_bytes).await;
-        let (stream, address) = match connected {
-            Err(_) => return Err(Outcome::ConnectTimedOut),
-            Ok(Err(e)) => return Err(failure(&e)),
-            Ok(Ok(connected)) => connected,
-        };
-        entry.trying(address);
-        Ok(Dialed {
-            stream,
-            rtt: there + back,
-        })
+        let second_try = spare::second_try(wanted, Instant::now());
+        let mut shaking = pin!(shake_hands(Arc::clone(shared), addresses.clone(), there));
+        let dialed = match shared.spares.turn(request) {
+            Turn::Later => shaking.await,
+            Turn::WithSpare(spare) => match spare.await {
+                Ok(Ok(dialed)) => Ok(dialed),
+                _ => shaking.await,
+            },
+            Turn::First => match timeout_at(second_try.into(), &mut shaking).await {
+                Ok(dialed) => dialed,
+                Err(_) => {
+                    let there = trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES);
+                    let spare = shake_hands(Arc::clone(shared), addresses, there);
+                    shared.spares.keep(request, tokio::spawn(spare));
+                    shaking.await
+                }
+            },
+        }?;
+        entry.trying(dialed.address);
+        Ok(dialed)
     }
 
     /// The addresses of a name, and the first packet of the handshake.
@@ -122,6 +124,34 @@ impl Wish {
             .filter(|_| known.since <= self.since)
             .unwrap_or_else(|| trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
         Ok((known.addresses, there))
+    }
+}
+
+/// From the first packet of a handshake, which is on its way, to the last.
+async fn shake_hands(
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    there: Trip,
+) -> Result<Dialed, Outcome> {
+    let there = there.await;
+    let connected = timeout(
+        shared.connect_timeout,
+        connect_any(shared.upstream_buffer_bytes(), &addresses),
+    )
+    .await;
+    let wire_bytes = match connected {
+        Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
+        _ => HEADER_BYTES,
+    };
+    let back = trip(&shared, Way::Down, wire_bytes).await;
+    match connected {
+        Err(_) => Err(Outcome::ConnectTimedOut),
+        Ok(Err(e)) => Err(failure(&e)),
+        Ok(Ok((stream, address))) => Ok(Dialed {
+            stream,
+            address,
+            rtt: there + back,
+        }),
     }
 }
 

@@ -16,6 +16,7 @@ mod record;
 mod resolve;
 mod service_hosts;
 mod socks;
+mod spare;
 mod timer;
 mod wire;
 
@@ -43,6 +44,7 @@ use dial::Wish;
 use meter::Meter;
 use record::Ledger;
 use resolve::Names;
+use spare::Spares;
 use wire::Wire;
 
 use crate::model::{Algorithm, Setup};
@@ -103,6 +105,7 @@ struct Shared {
     guard: Arc<Guard>,
     resolver: Arc<dyn Resolver>,
     names: Names,
+    spares: Spares,
     ledger: Arc<Ledger>,
     /// `None` on a line without limits.
     wire: Option<Arc<Wire>>,
@@ -153,6 +156,7 @@ impl Link {
             guard: config.guard,
             resolver: config.resolver,
             names: Names::default(),
+            spares: Spares::default(),
             ledger: Arc::new(Ledger::new()),
             upstream_buffer_bytes: wire.as_ref().map(|_| upstream_buffer_bytes(profile)),
             wire,

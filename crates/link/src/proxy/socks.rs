@@ -21,7 +21,7 @@ pub(super) enum Reply {
     AddressTypeNotSupported = 8,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Request {
     pub(super) host: String,
     pub(super) port: u16,

@@ -84,6 +84,27 @@ async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
 }
 
 #[tokio::test]
+async fn a_host_far_away_is_dialed_twice_and_the_second_is_kept_for_the_next() {
+    let far = LineProfile {
+        rtt_ms: 600.0,
+        ..QUICK_LINE
+    };
+    let link = open(far).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let accept = || timeout(PATIENCE, listener.accept());
+    let (_server, _) = accept().await.unwrap().unwrap();
+    let (mut spare, _) = accept().await.expect("a second try").unwrap();
+    let mut second = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    second.write_all(b"over the second").await.unwrap();
+    let mut heard = [0; 15];
+    spare.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"over the second");
+    assert_eq!(link.records().len(), 2);
+    drop(first);
+}
+
+#[tokio::test]
 async fn a_client_that_has_said_all_still_hears_the_answer() {
     for line in BOTH_LINES {
         let link = open(line).await;
