@@ -25,10 +25,10 @@ pub struct Navigation {
     pub url: String,
     /// The id of its document's request, where the trace says.
     pub document_request: Option<String>,
-    /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
-    pub main_threads: Vec<Thread>,
     /// The same of the documents before it, in their order: each led to the next by itself, by script or refresh.
     pub earlier_documents: Vec<String>,
+    /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
+    pub main_threads: Vec<Thread>,
 }
 
 /// Everything about frames and navigations, as met; put in order and judged when the trace has ended.

@@ -2,11 +2,13 @@
 
 use std::future::{Future, ready};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout, timeout_at};
@@ -32,6 +34,15 @@ pub(super) struct Dialed {
     pub(super) stream: TcpStream,
     pub(super) address: SocketAddr,
     pub(super) rtt: Duration,
+}
+
+impl Dialed {
+    /// Whether nothing was said on it and nobody hung up: servers close what is silent for long.
+    fn is_fresh(&self) -> bool {
+        let mut byte = [MaybeUninit::uninit()];
+        let peeked = SockRef::from(&self.stream).peek(&mut byte);
+        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
 }
 
 /// A connection that the browser wants. Its first packet, which asks for the name or shakes hands, is on its way before we
@@ -87,7 +98,7 @@ impl Wish {
         let dialed = match shared.spares.turn(request) {
             Turn::Later => shaking.await,
             Turn::WithSpare(spare) => match spare.await {
-                Ok(Ok(dialed)) => Ok(dialed),
+                Ok(Ok(dialed)) if dialed.is_fresh() => Ok(dialed),
                 _ => shaking.await,
             },
             Turn::First => match timeout_at(second_try.into(), &mut shaking).await {
@@ -237,7 +248,7 @@ async fn connect(
         // Loopback's packets of 64 KB would hide the line's pace from a server on this machine:
         // it keeps twenty packets in its send buffer, whatever their size.
         socket.set_recv_buffer_size(bytes)?;
-        socket2::SockRef::from(&socket).set_tcp_mss(PAYLOAD_BYTES)?;
+        SockRef::from(&socket).set_tcp_mss(PAYLOAD_BYTES)?;
     }
     let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;

@@ -105,6 +105,26 @@ async fn a_host_far_away_is_dialed_twice_and_the_second_is_kept_for_the_next() {
 }
 
 #[tokio::test]
+async fn a_second_try_that_the_server_has_closed_is_not_given_to_anybody() {
+    let far = LineProfile {
+        rtt_ms: 600.0,
+        ..QUICK_LINE
+    };
+    let link = open(far).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let _first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let accept = || timeout(PATIENCE, listener.accept());
+    let (_server, _) = accept().await.unwrap().unwrap();
+    drop(accept().await.expect("a second try").unwrap());
+    let mut second = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    second.write_all(b"anew").await.unwrap();
+    let (mut server, _) = accept().await.expect("a connection of its own").unwrap();
+    let mut heard = [0; 4];
+    server.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"anew");
+}
+
+#[tokio::test]
 async fn a_client_that_has_said_all_still_hears_the_answer() {
     for line in BOTH_LINES {
         let link = open(line).await;
