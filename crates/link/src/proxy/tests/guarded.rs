@@ -1,6 +1,8 @@
 use std::future::pending;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::*;
 use crate::{Outcome, Reason};
 
@@ -143,6 +145,20 @@ async fn a_closed_port_is_told_from_a_missing_name() {
         assert_eq!(outcome("Missing.test.", 80), Some(Outcome::NameNotFound));
         assert_eq!(outcome("empty.test", 80), Some(Outcome::NameNotFound));
         assert_eq!(outcome("missing.test", 443), None);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_name_is_known_before_any_packet_could_be_back() {
+    const ROUND_TRIP: Duration = Duration::from_secs(60);
+    let mut line = LineProfile::UNLIMITED;
+    line.rtt_ms = ROUND_TRIP.as_secs_f64() * 1000.0;
+    let mut config = config(line, &[]);
+    config.resolver = Told::new(&[("empty.test", &[&[]])]);
+    let link = Link::open(config).await.unwrap();
+    for missing in ["missing.test", "empty.test"] {
+        let told = timeout(ROUND_TRIP / 2, connect(&link, missing, 80)).await;
+        assert_eq!(told.unwrap().err(), Some(4));
     }
 }
 
