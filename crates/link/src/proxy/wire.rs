@@ -26,7 +26,7 @@ pub(super) struct Wire {
 struct State {
     net: Network,
     connections: HashMap<ConnectionId, Ends>,
-    messages: HashMap<u64, oneshot::Sender<()>>,
+    messages: HashMap<u64, oneshot::Sender<Instant>>,
     next_message: u64,
     /// What the timer is set to.
     rings_ns: u64,
@@ -135,8 +135,8 @@ impl Wire {
         });
         async move {
             // It fails only when the wire is gone, and with it whoever waits here.
-            let _ = arrives.await;
-            sent.elapsed()
+            let arrived = arrives.await.unwrap_or(sent);
+            arrived.duration_since(sent)
         }
     }
 
@@ -254,7 +254,7 @@ impl State {
         while let Some(output) = self.net.next_output() {
             if let Output::Message(tag) = output {
                 if let Some(waiting) = self.messages.remove(&tag) {
-                    let _ = waiting.send(());
+                    let _ = waiting.send(Instant::now());
                 }
                 continue;
             }
@@ -294,6 +294,37 @@ impl State {
                 }
             }
             Output::Message(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Algorithm;
+
+    #[tokio::test]
+    async fn a_packet_tells_what_it_took_however_late_it_is_asked() {
+        let wire = Wire::new(Setup {
+            down_kbps: None,
+            up_kbps: None,
+            rtt_ns: 4_000_000,
+            loss_share: 0.0,
+            algorithm: Algorithm::default(),
+            seed: 1,
+        })
+        .unwrap();
+        let asked_late = async {
+            let early = wire.message(Way::Up, 60);
+            let mut later = Duration::ZERO;
+            for _ in 0..3 {
+                later += wire.message(Way::Up, 60).await;
+            }
+            (early.await, later)
+        };
+        tokio::select! {
+            (early, later) = asked_late => assert!(early < later, "{early:?} {later:?}"),
+            failed = wire.drive() => panic!("{failed:?}"),
         }
     }
 }

@@ -12,6 +12,12 @@ use crate::{Outcome, Traffic};
 /// Long enough for the slowest machine; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// So far that Chromium would dial twice.
+const FAR_LINE: LineProfile = LineProfile {
+    rtt_ms: 600.0,
+    ..QUICK_LINE
+};
+
 #[tokio::test]
 async fn a_megabyte_comes_back_unchanged() {
     for line in BOTH_LINES {
@@ -85,11 +91,7 @@ async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
 
 #[tokio::test]
 async fn a_host_far_away_is_dialed_twice_and_the_second_is_kept_for_the_next() {
-    let far = LineProfile {
-        rtt_ms: 600.0,
-        ..QUICK_LINE
-    };
-    let link = open(far).await;
+    let link = open(FAR_LINE).await;
     let (listener, address) = listen("127.0.0.1").await;
     let first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
     let accept = || timeout(PATIENCE, listener.accept());
@@ -106,11 +108,7 @@ async fn a_host_far_away_is_dialed_twice_and_the_second_is_kept_for_the_next() {
 
 #[tokio::test]
 async fn a_second_try_that_the_server_has_closed_is_not_given_to_anybody() {
-    let far = LineProfile {
-        rtt_ms: 600.0,
-        ..QUICK_LINE
-    };
-    let link = open(far).await;
+    let link = open(FAR_LINE).await;
     let (listener, address) = listen("127.0.0.1").await;
     let _first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
     let accept = || timeout(PATIENCE, listener.accept());
