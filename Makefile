@@ -13,13 +13,15 @@
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
 CORPUS ?= target/corpus
+# Where cargo puts what it builds.
+PLUMBLINE := $(or $(CARGO_TARGET_DIR),target)/release/plumbline
 ONLY ?=
 DEVICE ?= mobile
 LIGHTHOUSE ?=
 PREVIOUS ?=
 
 run: build
-	target/release/plumbline serve --data data --create-key 100
+	$(PLUMBLINE) serve --data data --create-key 100
 
 test:
 	@tools/setup test
@@ -48,7 +50,7 @@ bench-fixtures: build
 	bench/fixtures $(foreach checkout,$(LIGHTHOUSE),--lighthouse $(checkout)) --again --only '$(ONLY)'
 
 bench-schema: build
-	tools/schema target/release/plumbline 1600
+	tools/schema $(PLUMBLINE) 1600
 
 bench-link: setup corpus
 	cargo build --release --locked --example visit_once -p plumbline-agent
