@@ -1,11 +1,13 @@
-// Serves one directory over HTTP/1.1 for benchmarks: gzip for text, keep-alive, nothing cached.
-//   node serve.mjs DIR ADDRESS PORT
+// Serves one directory for benchmarks: gzip for text, keep-alive, nothing cached. Over HTTP/1.1, or with a key and its
+// certificate over HTTPS, as HTTP/2 for who speaks it.
+//   node serve.mjs DIR ADDRESS PORT [KEY.pem CERTIFICATE.pem]
 import fs from 'node:fs';
 import http from 'node:http';
+import http2 from 'node:http2';
 import path from 'node:path';
 import zlib from 'node:zlib';
 
-const [dir, address, port] = process.argv.slice(2);
+const [dir, address, port, key, cert] = process.argv.slice(2);
 const root = fs.realpathSync(dir);
 const types = {
   html: 'text/html', htm: 'text/html', xhtml: 'application/xhtml+xml', css: 'text/css', js: 'text/javascript',
@@ -24,7 +26,7 @@ function find(url) {
   return real;
 }
 
-http.createServer((request, response) => {
+function answer(request, response) {
   let file, body;
   try {
     file = find(request.url);
@@ -42,4 +44,9 @@ http.createServer((request, response) => {
   }
   response.writeHead(200, {...headers, 'Content-Length': body.length});
   response.end(body);
-}).listen(+port, address, () => console.log(`serving on ${address}:${port}`));
+}
+
+const server = key
+  ? http2.createSecureServer({key: fs.readFileSync(key), cert: fs.readFileSync(cert), allowHTTP1: true}, answer)
+  : http.createServer(answer);
+server.listen(+port, address, () => console.log(`serving on ${address}:${port}`));

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use crate::conditions::{self, Resolved};
 use crate::cpu::Cpu;
 use crate::reason;
+use crate::visits::{Care, Seen, are_enough, chosen};
 
 /// What is to be audited; ids are those of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,50 +66,63 @@ pub struct Auditor {
     pub cpu: Cpu,
     /// The location id of the place where this process really runs.
     pub stands_at: String,
+    /// How often a page may be visited for one audit.
+    pub most_visits: usize,
 }
 
 /// Beyond the visit's own deadline: set-up, the end of the trace, gathering, judging.
 const AROUND_THE_VISIT: Duration = Duration::from_secs(150);
 
-/// A page on a busy host is visited again, but not for ever.
-const MOST_VISITS: u32 = 3;
-/// A core that was this much slower than the device needs it, on the average of the load, could not
-/// be held to the device's speed.
-const SLOWNESS_ALLOWED: f64 = 0.15;
-/// The part of the load in which the main thread stood without a core, beyond which more than its
-/// tasks are late: what others do for the page (network, compositor) waits as well.
-const CONTENTION_ALLOWED: f64 = 0.10;
-/// Waiting that no score would show. Chromium's own processes take turns on a small machine.
-const WAIT_UNSEEN_MS: f64 = 60.0;
-
 impl Auditor {
-    /// Visits and judges. A page that cannot be measured is a report with an error; a visit that
-    /// the host spoiled is repeated, and the best of them is the report.
+    /// Visits and judges until the score is sure enough. A page that cannot be measured is a report with an error.
     pub async fn audit(
         &self,
         order: &Order,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
+        self.audit_with(Care::Sure, order, progress).await
+    }
+
+    /// One of several audits that will be held side by side: no visit but those that the host spoiled is repeated.
+    pub async fn audit_once(
+        &self,
+        order: &Order,
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+    ) -> Result<Audited, AuditFault> {
+        self.audit_with(Care::Once, order, progress).await
+    }
+
+    async fn audit_with(
+        &self,
+        care: Care,
+        order: &Order,
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+    ) -> Result<Audited, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
-        let mut best: Option<(f64, Audited)> = None;
-        let mut visits = 0;
-        while visits < MOST_VISITS {
-            visits += 1;
-            let audited = self.visit_and_judge(order, &resolved, progress).await?;
-            let spoiled = spoiled_by(&audited.report);
-            if best.as_ref().is_none_or(|(least, _)| spoiled < *least) {
-                best = Some((spoiled, audited));
-            }
-            if best.as_ref().is_some_and(|(least, _)| *least <= 1.0) {
-                break;
-            }
+        let began = Instant::now();
+        let (mut all, mut seen) = (Vec::new(), Vec::new());
+        while !are_enough(&seen, care, self.most_visits, began.elapsed()) {
+            let audited = match self.visit_and_judge(order, &resolved, progress).await {
+                Ok(audited) => audited,
+                // What was measured is not lost for want of a confirmation.
+                Err(fault) if seen.iter().any(Seen::can_be_shown) => {
+                    tracing::warn!(%fault, "a visit to confirm a score could not be made");
+                    break;
+                }
+                Err(fault) => return Err(fault),
+            };
+            seen.push(Seen::of(&audited.report));
+            all.push(audited);
         }
-        let (spoiled, mut audited) =
-            best.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
-        audited.report.conditions.cpu.visits = visits;
-        if spoiled > 1.0 {
-            audited.report.warnings.push(format!(
-                "This machine was busy during each of {MOST_VISITS} visits; the calmest is shown."
+        let which =
+            chosen(&seen).ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+        let mut audited = all.swap_remove(which);
+        let report = &mut audited.report;
+        report.conditions.cpu.visits = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+        if !seen[which].is_calm() {
+            report.warnings.push(format!(
+                "This machine was busy during each of {} visits; the calmest is shown.",
+                seen.len()
             ));
         }
         Ok(audited)
@@ -217,25 +231,4 @@ async fn judge(
     judging
         .await
         .map_err(|_| AuditFault("judging panicked".to_owned()))?
-}
-
-/// By how many times the visit exceeds what a host may disturb it; up to 1 is fine. A page that
-/// cannot be measured is no better for another visit.
-fn spoiled_by(report: &Report) -> f64 {
-    let cpu = &report.conditions.cpu;
-    if report.error.is_some() {
-        return 0.0;
-    }
-    // A page that is not throttled runs as fast as the host does, whatever that is.
-    let slowness = match (cpu.host_index, cpu.device_index) {
-        (Some(host), Some(device)) if cpu.rate > 1.0 => 1.0 - host / f64::from(device),
-        _ => 0.0,
-    };
-    let lost = match cpu.contention {
-        Some(contention) if contention.until_ms > 0.0 => {
-            (contention.waited_ms - WAIT_UNSEEN_MS).max(0.0) / contention.until_ms
-        }
-        _ => 0.0,
-    };
-    (slowness / SLOWNESS_ALLOWED).max(lost / CONTENTION_ALLOWED)
 }

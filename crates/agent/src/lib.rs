@@ -9,10 +9,12 @@ mod cpu;
 mod reason;
 mod run;
 mod several;
+mod visits;
 mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};
 pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
 pub use plumbline_browser::Step;
 pub use run::{AgentSettings, run};
+pub use visits::MOST_VISITS;
 pub use work::{Hold, Job, Next, Work, WorkError};

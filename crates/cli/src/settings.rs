@@ -43,6 +43,7 @@ pub struct ServeSettings {
     pub targets: TargetSettings,
     pub field: FieldSettings,
     pub slots: u32,
+    pub visits: usize,
     pub simulate_locations: bool,
     pub lease: Duration,
     pub limits: Limits,
@@ -92,6 +93,7 @@ struct File {
     chromium: Option<PathBuf>,
     no_sandbox: Option<bool>,
     slots: Option<u32>,
+    visits: Option<u32>,
     simulate_locations: Option<bool>,
     lease_seconds: Option<u32>,
     starts_per_minute: Option<u32>,
@@ -171,6 +173,7 @@ impl ServeSettings {
             field: FieldSettings::resolve(&field, &targets)?,
             targets,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
+            visits: most_visits(args.visits.or(file.visits))?,
             simulate_locations: args
                 .simulate_locations
                 .or(file.simulate_locations)
@@ -329,6 +332,15 @@ pub fn load_catalog(dir: Option<&Path>) -> Result<Catalog, Exit> {
 
 fn read(path: &Path) -> Result<String, Exit> {
     fs::read_to_string(path).map_err(|error| Exit::usage(format!("{}: {error}", path.display())))
+}
+
+/// As often as an agent visits a page for one audit unless it is told otherwise.
+pub fn most_visits(told: Option<u32>) -> Result<usize, Exit> {
+    match told.map(usize::try_from) {
+        None => Ok(plumbline_agent::MOST_VISITS),
+        Some(Ok(visits @ 1..=9)) => Ok(visits),
+        Some(_) => Err(Exit::usage("visits: 1 to 9")),
+    }
 }
 
 /// A page keeps one core; its compositor, its network and we need another.

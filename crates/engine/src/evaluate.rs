@@ -7,6 +7,7 @@ use serde_json::value::to_raw_value;
 use crate::category::CategoryId;
 use crate::exhibits::{self, Exhibits};
 use crate::facts::Facts;
+use crate::metrics::doubt::score_doubt;
 use crate::metrics::processor::Processor;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
@@ -69,9 +70,11 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             as_traced,
             contention,
             speed,
+            score_doubt,
         }) => {
             let cpu = &mut report.conditions.cpu;
             cpu.contention = contention;
+            cpu.score_doubt = score_doubt;
             // Bundles from before there was a pacer carry readings of their own.
             if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
                 cpu.host_index = Some(nominal * during);
@@ -152,6 +155,8 @@ struct Judged {
     contention: Option<Contention>,
     /// The core's speed during the load and after it, 1 being nominal.
     speed: Option<[f64; 2]>,
+    /// By how many points the performance score may be off for that.
+    score_doubt: Option<f64>,
 }
 
 fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
@@ -185,7 +190,11 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
         ));
     }
     let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);
+    let mode = facts.mode;
     Ok(Judged {
+        score_doubt: processor
+            .restlessness(0.0, until_ms)
+            .and_then(|restlessness| score_doubt(mode, &measured, &tasks, restlessness)),
         speed: processor
             .speed(0.0, until_ms)
             .zip(processor.speed_afterwards())

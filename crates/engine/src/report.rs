@@ -113,7 +113,11 @@ pub struct CpuUsed {
     /// What the main thread waited for a core; none where the host does not tell.
     #[serde(default)]
     pub contention: Option<Contention>,
-    /// How often the page was visited; more than once where the host spoiled a visit.
+    /// By how many points the performance score of this visit may be off, up or down, because the core's speed is not
+    /// known better; none where nobody read it.
+    #[serde(default)]
+    pub score_doubt: Option<f64>,
+    /// How often the page was visited; more than once where the host spoiled a visit, or left doubt about the score.
     #[serde(default)]
     pub visits: u32,
 }

@@ -66,24 +66,36 @@ impl Metric {
 
 /// 0 to 1 in steps of a hundredth; nothing when a metric that has weight is missing.
 pub fn performance_score(mode: Mode, measured: &Measured) -> Option<f64> {
+    let score = weighted(measured, |metric, value| metric.score(mode, value))?;
+    Some((score * 100.0).round() / 100.0)
+}
+
+/// The same without any step, for telling how it moves where a metric does.
+pub(crate) fn smooth_performance_score(mode: Mode, measured: &Measured) -> Option<f64> {
+    weighted(measured, |metric, value| metric.curve(mode).smooth(value))
+}
+
+fn weighted(measured: &Measured, score: impl Fn(Metric, f64) -> f64) -> Option<f64> {
     let mut sum = 0.0;
     let mut weights = 0.0;
     for (metric, weight) in PERFORMANCE_WEIGHTS {
-        sum += metric.score(mode, metric.of(measured)?) * weight;
+        sum += score(metric, metric.of(measured)?) * weight;
         weights += weight;
     }
-    Some((sum / weights * 100.0).round() / 100.0)
+    Some(sum / weights)
 }
 
 impl Curve {
     /// The share of pages that are slower, lifted slightly above 0.9 so that 1 can be reached, and cut to
     /// hundredths (Lighthouse 13.5.0, shared/util.js `computeLogNormalScore`).
     pub fn score(&self, value: f64) -> f64 {
-        let mut share = self.share_above(value);
-        if share > 0.9 {
-            share += 0.05 * (share - 0.9);
-        }
-        (share * 100.0).floor() / 100.0
+        (self.smooth(value) * 100.0).floor() / 100.0
+    }
+
+    /// Before it is cut.
+    fn smooth(&self, value: f64) -> f64 {
+        let share = self.share_above(value);
+        share + 0.05 * (share - 0.9).max(0.0)
     }
 
     /// The complementary log-normal distribution through both points, kept on the right side of each so that a

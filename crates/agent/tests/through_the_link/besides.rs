@@ -37,6 +37,7 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
         stands_at: order.location.clone(),
+        most_visits: 1,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
         cpu: Cpu::new(launcher(), None),

@@ -33,6 +33,10 @@ pub struct ServeArgs {
     /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
     pub slots: Option<u32>,
+    /// How often one audit may visit its page: again where the host spoiled a visit, or left doubt
+    /// about the score [default: 3]
+    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub visits: Option<u32>,
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
     #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
     pub starts_per_minute: Option<u32>,
@@ -102,6 +106,10 @@ pub struct AgentArgs {
     /// How many audits run at a time [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: Option<u32>,
+    /// How often one audit may visit its page: again where the host spoiled a visit, or left doubt
+    /// about the score [default: 3]
+    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub visits: Option<u32>,
     /// Believe only the authorities in this file (PEM) [default: those that this machine trusts]
     #[arg(long, env = "PLUMBLINE_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,

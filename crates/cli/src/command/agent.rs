@@ -17,6 +17,7 @@ use crate::embedded::describe;
 use crate::exit::Exit;
 use crate::settings::{
     DEFAULT_DRAIN_SECONDS, TargetSettings, calibration_file, default_slots, launch_options,
+    most_visits,
 };
 
 pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
@@ -65,6 +66,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         guard: Arc::new(Guard::new(targets.allow)),
         cpu,
         stands_at: targets.stands_at,
+        most_visits: most_visits(args.visits)?,
     };
     let settings = AgentSettings {
         slots,

@@ -56,22 +56,25 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     field.begin(ONLY, &order.url, &order.device);
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),
-        // One visit, as a rule: a spare would start beside it and never be used.
+        // Often one visit is enough: a spare would start beside it and never be used.
         browsers: Pool::start(launcher, 0),
         catalog,
         guard: Arc::new(Guard::new(allow)),
         stands_at,
+        most_visits: plumbline_agent::MOST_VISITS,
     };
     let mut runs = Vec::new();
     for turn in 1..=args.runs {
         let progress = Progress::start(turn, args.runs);
-        let audited = auditor
-            .audit(&order, &|step| match step {
-                Step::Entered(phase) => progress.show(phase),
-                Step::Arrived(url) => field.arrived(ONLY, &order.device, url),
-            })
-            .await
-            .map_err(Exit::failed)?;
+        let observe = |step: Step<'_>| match step {
+            Step::Entered(phase) => progress.show(phase),
+            Step::Arrived(url) => field.arrived(ONLY, &order.device, url),
+        };
+        let audited = match args.runs {
+            1 => auditor.audit(&order, &observe).await,
+            _ => auditor.audit_once(&order, &observe).await,
+        };
+        let audited = audited.map_err(Exit::failed)?;
         progress.end();
         let run = Run::new(audited);
         let is_measured = run.report.error.is_none();

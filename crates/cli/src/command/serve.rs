@@ -113,6 +113,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
                 stands_at,
+                most_visits: settings.visits,
             };
             let agent = AgentSettings {
                 slots,

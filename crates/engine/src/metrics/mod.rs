@@ -5,6 +5,7 @@
 //! cannot be had says why and leaves the others alone.
 
 pub mod cls;
+pub(crate) mod doubt;
 pub mod fcp;
 pub mod lcp;
 mod load_end;

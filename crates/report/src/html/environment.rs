@@ -57,7 +57,12 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ));
     }
     if cpu.visits > 1 {
-        rows.push(("Visits", format!("{} (the calmest is shown)", cpu.visits)));
+        let stands_for_all = format!("{} (the one that stands for all is shown)", cpu.visits);
+        rows.push(("Visits", stands_for_all));
+    }
+    if let Some(doubt) = cpu.score_doubt {
+        let known = format!("to about {doubt:.1} points by one visit");
+        rows.push(("Performance score known", known));
     }
     if let Some(document) = &report.document {
         rows.push((
@@ -75,7 +80,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
             .iter()
             .map(|timing| format!("{} {}", timing.phase.as_str(), ms(timing.ms)))
             .collect();
-        rows.push(("The audit took", phases.join(", ")));
+        rows.push(("The visit took", phases.join(", ")));
     }
     rows
 }
