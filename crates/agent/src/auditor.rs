@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::conditions::{self, Resolved};
-use crate::cpu::Cpu;
+use crate::cpu::{Calibration, Cpu};
 use crate::reason;
 use crate::visits::{Care, Seen, are_enough, chosen};
 
@@ -99,10 +99,13 @@ impl Auditor {
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
+        // The first audit of a host waits for it, and has as much time for its visits as any other.
+        let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
         let began = Instant::now();
         let (mut all, mut seen) = (Vec::new(), Vec::new());
         while !are_enough(&seen, care, self.most_visits, began.elapsed()) {
-            let audited = match self.visit_and_judge(order, &resolved, progress).await {
+            let visited = self.visit_and_judge(order, &resolved, &calibration, progress);
+            let audited = match visited.await {
                 Ok(audited) => audited,
                 // What was measured is not lost for want of a confirmation.
                 Err(fault) if seen.iter().any(Seen::can_be_shown) => {
@@ -132,11 +135,11 @@ impl Auditor {
         &self,
         order: &Order,
         resolved: &Resolved<'_>,
+        calibration: &Calibration,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
-        let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
         let choice = calibration.choose(cpu.device_index);
         cpu.rate = choice.rate;
         cpu.limited_by_host = choice.limited_by_host;

@@ -93,7 +93,7 @@ struct File {
     chromium: Option<PathBuf>,
     no_sandbox: Option<bool>,
     slots: Option<u32>,
-    visits: Option<u32>,
+    visits: Option<u8>,
     simulate_locations: Option<bool>,
     lease_seconds: Option<u32>,
     starts_per_minute: Option<u32>,
@@ -335,10 +335,10 @@ fn read(path: &Path) -> Result<String, Exit> {
 }
 
 /// As often as an agent visits a page for one audit unless it is told otherwise.
-pub fn most_visits(told: Option<u32>) -> Result<usize, Exit> {
-    match told.map(usize::try_from) {
+pub fn most_visits(told: Option<u8>) -> Result<usize, Exit> {
+    match told {
         None => Ok(plumbline_agent::MOST_VISITS),
-        Some(Ok(visits @ 1..=9)) => Ok(visits),
+        Some(visits @ 1..=9) => Ok(visits.into()),
         Some(_) => Err(Exit::usage("visits: 1 to 9")),
     }
 }

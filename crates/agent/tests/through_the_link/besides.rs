@@ -43,6 +43,7 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
         cpu: Cpu::new(launcher(), None),
     };
     let audited = auditor.audit(&order, &|_| {}).await.unwrap();
+    assert_eq!(audited.report.conditions.cpu.visits, 1);
     let bundle = Bundle::unpack(&audited.bundle.unwrap()).unwrap();
     let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
         panic!("{:?}", bundle.artifacts["robots-txt"]);

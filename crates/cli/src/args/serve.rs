@@ -35,8 +35,8 @@ pub struct ServeArgs {
     pub slots: Option<u32>,
     /// How often one audit may visit its page: again where the host spoiled a visit, or left doubt
     /// about the score [default: 3]
-    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9))]
-    pub visits: Option<u32>,
+    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub visits: Option<u8>,
     /// Starts that one key may make in a minute; 0 sets no limit [default: 600]
     #[arg(long, env = "PLUMBLINE_STARTS_PER_MINUTE", value_name = "N")]
     pub starts_per_minute: Option<u32>,
@@ -108,8 +108,8 @@ pub struct AgentArgs {
     pub slots: Option<u32>,
     /// How often one audit may visit its page: again where the host spoiled a visit, or left doubt
     /// about the score [default: 3]
-    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9))]
-    pub visits: Option<u32>,
+    #[arg(long, env = "PLUMBLINE_VISITS", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub visits: Option<u8>,
     /// Believe only the authorities in this file (PEM) [default: those that this machine trusts]
     #[arg(long, env = "PLUMBLINE_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,

@@ -13,7 +13,7 @@ use crate::scoring::smooth_performance_score;
 /// By how much of itself a page's work is off on a core that has neighbours (decision 0027).
 const BESIDE_NEIGHBOURS: f64 = 0.05;
 /// A core that always has its nominal speed has none. By how much work may be off for each part that the core is off, until it
-/// is certain that there are some.
+/// is certain that there are some: a guess, as every host so far had neighbours.
 const PER_RESTLESSNESS: f64 = 0.5;
 
 /// In points, up or down; none where the page has no score.
