@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_catalog::Catalog;
-use plumbline_engine::report::{Conditions, Report};
+use plumbline_engine::report::{Conditions, NetworkIsolation, Report};
 use plumbline_engine::{evaluate_with_exhibits, not_measured, remember_conditions};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,10 @@ impl Auditor {
         cpu.rate = choice.rate;
         cpu.limited_by_host = choice.limited_by_host;
         cpu.nominal_index = Some(calibration.host_index);
+        conditions.network.isolation = Some(match self.browsers.launcher().network_isolation() {
+            plumbline_browser::NetworkIsolation::Namespace => NetworkIsolation::Namespace,
+            plumbline_browser::NetworkIsolation::Shared { .. } => NetworkIsolation::Shared,
+        });
 
         let link = self
             .open_link(&conditions, resolved.network.loss_pct)

@@ -50,6 +50,7 @@ pub(crate) fn resolve<'a>(
             down_kbps: network.down_kbps,
             up_kbps: network.up_kbps,
             rtt_ms: network.rtt_ms + added_rtt_ms,
+            isolation: None,
         },
         location: LocationUsed {
             id: location.id.clone(),

@@ -17,7 +17,10 @@ mod visit;
 
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
-pub use launch::{Browser, LaunchOptions, Launcher, Version, renderers, sweep};
+pub use launch::{
+    Browser, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation, Version, renderers,
+    sweep,
+};
 pub use pacer::{CorePace, Throttle};
 pub use pool::{Pool, PoolCounts};
 pub use visit::{NetworkPath, Step, VisitError, VisitPlan, visit};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use plumbline_browser::LaunchOptions;
+use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::AllowTarget;
@@ -92,6 +92,7 @@ struct File {
     catalog: Option<PathBuf>,
     chromium: Option<PathBuf>,
     no_sandbox: Option<bool>,
+    browser_memory: Option<u32>,
     slots: Option<u32>,
     visits: Option<u8>,
     simulate_locations: Option<bool>,
@@ -134,6 +135,7 @@ impl ServeSettings {
         let browser = BrowserArgs {
             chromium: args.browser.chromium.or(file.chromium),
             no_sandbox: args.browser.no_sandbox || file.no_sandbox.unwrap_or(false),
+            browser_memory: args.browser.browser_memory.or(file.browser_memory),
         };
         let field = FieldArgs {
             crux_key: args.field.crux_key.or(file.crux_key),
@@ -292,6 +294,9 @@ pub fn launch_options(args: BrowserArgs) -> LaunchOptions {
         chromium: args.chromium,
         sandbox: !args.no_sandbox,
         only_through_proxy: true,
+        memory_bytes: args
+            .browser_memory
+            .map_or(DEFAULT_MEMORY_BYTES, |mib| u64::from(mib) << 20),
         ..LaunchOptions::default()
     }
 }

@@ -6,18 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The arrows of ARCHITECTURE.md.
-const MAY_KNOW: [(&str, &[&str]); 17] = [
+const MAY_KNOW: [(&str, &[&str]); 18] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
     ("axe", &[]),
     ("entities", &[]),
     ("source", &[]),
+    ("isolation", &[]),
     ("store", &[]),
     ("engine", &["bundle", "catalog", "entities", "trace"]),
     ("field", &["catalog", "engine"]),
     ("link", &["catalog"]),
-    ("browser", &["axe", "bundle", "catalog", "source"]),
+    (
+        "browser",
+        &["axe", "bundle", "catalog", "isolation", "source"],
+    ),
     ("report", &["bundle", "catalog", "engine", "trace"]),
     ("seam", &["bundle"]),
     ("server", &["catalog", "engine", "report", "seam", "store"]),

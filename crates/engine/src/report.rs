@@ -70,6 +70,20 @@ pub struct NetworkUsed {
     pub up_kbps: f64,
     /// The round trip that was emulated, a simulated location's share included.
     pub rtt_ms: f64,
+    /// How the browser was kept from reaching anything but this network; none in reports of
+    /// versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<NetworkIsolation>,
+}
+
+/// How a browser is kept from getting around the emulated network and its guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkIsolation {
+    /// By a network namespace of its own.
+    Namespace,
+    /// By Chromium's flags only: the machine's network is shared with the browser.
+    Shared,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -162,6 +162,7 @@ mod tests {
                 down_kbps: 5000.0,
                 up_kbps: 1000.0,
                 rtt_ms: 151.0,
+                isolation: None,
             },
             location: LocationUsed {
                 id: "eu".to_owned(),

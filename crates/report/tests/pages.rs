@@ -34,6 +34,7 @@ fn conditions(name: &str) -> Conditions {
             down_kbps: 5000.0,
             up_kbps: 1000.0,
             rtt_ms: 28.0,
+            isolation: None,
         },
         location: LocationUsed {
             id: "eu".to_owned(),

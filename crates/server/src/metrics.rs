@@ -53,6 +53,8 @@ pub struct BrowserCounts {
     pub failed: u64,
     /// Found dead when they were needed.
     pub dead: u64,
+    /// Whether each has a network namespace of its own.
+    pub have_own_network: bool,
 }
 
 /// How things stand at the moment.
@@ -280,6 +282,13 @@ impl Text {
                 let label = format!("what=\"{what}\"");
                 self.line("plumbline_browsers_total", &label, count as f64);
             }
+            self.one(
+                "plumbline_browser_network_isolated",
+                "gauge",
+                "Whether each browser has a network namespace of its own (1) or shares the \
+                 machine's network (0).",
+                f64::from(u8::from(browsers.have_own_network)),
+            );
         }
     }
 }

@@ -148,7 +148,8 @@ fn peers_of(group: u32) -> BTreeSet<String> {
     let inodes = sockets_of(group);
     let mut peers = BTreeSet::new();
     for table in ["tcp", "tcp6", "udp", "udp6"] {
-        let text = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        // The browser has a network of its own.
+        let text = fs::read_to_string(format!("/proc/{group}/net/{table}")).unwrap_or_default();
         for line in text.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (Some(remote), Some(inode)) = (fields.get(2), fields.get(9)) else {

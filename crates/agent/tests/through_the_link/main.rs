@@ -4,5 +4,6 @@
 mod besides;
 mod everything;
 mod guarded;
+mod isolated;
 mod rig;
 mod site;

@@ -20,6 +20,9 @@ const TOUCH_POINTS: u32 = 5;
 const REQUEST_DELAY_PER_RTT: f64 = 3.75;
 const REQUEST_RATE_PER_LINE_RATE: f64 = 0.9;
 
+/// The method that tells a page that it is online.
+pub(crate) const ONLINE: &str = "Network.overrideNetworkState";
+
 pub(crate) struct Conditions<'a> {
     pub device: &'a Device,
     pub version: &'a Version,
@@ -43,6 +46,7 @@ impl Conditions<'_> {
     /// For a frame in a process of its own, which has the page's viewport to live in.
     pub(crate) fn for_frame(&self) -> Vec<Call> {
         let mut calls = self.for_worker();
+        calls.push(Self::online());
         calls.extend(self.touch());
         if self.cpu_rate > 1.0 {
             let rate = json!({"rate": self.cpu_rate});
@@ -56,6 +60,20 @@ impl Conditions<'_> {
         let mut calls = vec![self.identity()];
         calls.extend(self.throttled_network());
         calls
+    }
+
+    /// A network namespace with nothing but loopback looks like no network at all to Chromium. Only
+    /// `navigator.onLine` and `navigator.connection` are told otherwise: requests do not depend on
+    /// it, and nothing is slowed down. Chromium 156 takes a latency of 0 for no override. Workers of
+    /// a page share its state, and one that ends would end the override for all.
+    fn online() -> Call {
+        let state = json!({
+            "offline": false,
+            "latency": 1,
+            "downloadThroughput": -1,
+            "uploadThroughput": -1,
+        });
+        (ONLINE, state)
     }
 
     /// The screen that the browser itself has, in device pixels. The page is told of its screen with

@@ -104,9 +104,12 @@ impl Browser {
         answer.is_ok()
     }
 
-    /// Ends the browser and waits until nothing is left of it.
-    pub async fn close(self) {
+    /// Ends the browser and waits until nothing is left of it. Returns its memory limit in bytes if
+    /// it had ended because it used more.
+    pub async fn close(self) -> Option<u64> {
+        let exceeded = self.process.exceeded_memory();
         self.process.end().await;
+        exceeded.get().copied()
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn fixed() -> Vec<String> {
     flags
 }
 
-const FLAGS: [&str; 40] = [
+const FLAGS: [&str; 41] = [
     "--remote-debugging-pipe",
     "--headless=new",
     // A visit opens its own page in its own context.
@@ -54,9 +54,11 @@ const FLAGS: [&str; 40] = [
     "--metrics-recording-only",
     "--disable-breakpad",
     "--disable-crash-reporter",
-    // Whatever goes out goes through the proxy: no UDP around it. (`--dns-prefetch-disable` is not
+    // Whatever goes out goes through the proxy: no UDP around it. Chromium 156 knows the first
+    // name of the switch for WebRTC, other versions the second. (`--dns-prefetch-disable` is not
     // used: it would keep pages from connecting in advance, and names are not found anyway.)
     "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     // Nobody is there to answer.
     "--deny-permission-prompts",

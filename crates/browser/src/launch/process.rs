@@ -5,12 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 use tokio::sync::watch;
 
+use super::memory::{MemoryLimit, MemoryUse, SAMPLE_INTERVAL};
 use super::profile::Profile;
 
 /// A killed process ends within milliseconds; one that hangs in the kernel is not waited for.
@@ -30,21 +32,30 @@ pub(crate) struct Process {
     /// Whether the leader was reaped, after which its number may belong to somebody else.
     reaped: Arc<Mutex<bool>>,
     gone: watch::Receiver<bool>,
+    /// The memory limit in bytes, once it was exceeded.
+    exceeded: Arc<OnceLock<u64>>,
     /// Behind a lock only so that a browser may be shared between threads.
     gone_for_drop: Mutex<Receiver<()>>,
 }
 
 impl Process {
     /// Takes over a child that leads its own process group.
-    pub(super) fn watch(child: Child, profile: Profile) -> Self {
+    pub(super) fn watch(child: Child, profile: Profile, memory: MemoryLimit) -> Self {
         let group = Pid::from_child(&child);
         let reaped = Arc::new(Mutex::new(false));
         let (tell_gone, gone) = watch::channel(false);
         let (tell_drop, gone_for_drop) = mpsc::channel();
         let mark = Arc::clone(&reaped);
+        let exceeded = Arc::new(OnceLock::new());
+        let report_exceeded = Arc::clone(&exceeded);
         // A thread, so that it needs no runtime to be alive when the browser ends.
         std::thread::spawn(move || {
+            let used_too_much = wait_for_end(group, memory.bytes());
+            if used_too_much || memory.was_enforced() {
+                let _ = report_exceeded.set(memory.bytes());
+            }
             reap(child, group, &mark);
+            drop(memory);
             drop(profile);
             let _ = tell_gone.send(true);
             let _ = tell_drop.send(());
@@ -53,6 +64,7 @@ impl Process {
             group,
             reaped,
             gone,
+            exceeded,
             gone_for_drop: Mutex::new(gone_for_drop),
         }
     }
@@ -60,6 +72,12 @@ impl Process {
     /// The id of the browser's main process and of its process group.
     pub(crate) fn group(&self) -> u32 {
         self.group.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The memory limit in bytes, if the browser was ended because it used more. Known when the
+    /// browser has ended.
+    pub(crate) fn exceeded_memory(&self) -> Arc<OnceLock<u64>> {
+        Arc::clone(&self.exceeded)
     }
 
     pub(crate) fn kill(&self) {
@@ -87,10 +105,34 @@ impl Drop for Process {
     }
 }
 
+/// Waits until the leader of the group has ended, or the group uses more memory than it may, in
+/// which case it returns true.
+fn wait_for_end(group: Pid, limit_bytes: u64) -> bool {
+    let leader = match rustix::process::pidfd_open(group, PidfdFlags::empty()) {
+        Ok(leader) => leader,
+        Err(error) => {
+            tracing::warn!(%error, "the memory of a browser is not watched");
+            // Left as a zombie until its children are killed too, so that the number stays taken.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let wait = || rustix::process::waitid(WaitId::Pid(group), options);
+            while let Err(rustix::io::Errno::INTR) = wait() {}
+            return false;
+        }
+    };
+    let interval = Timespec::try_from(SAMPLE_INTERVAL).ok();
+    let mut memory = MemoryUse::of_group(group.as_raw_nonzero().get().unsigned_abs());
+    loop {
+        let mut ended = [PollFd::new(&leader, PollFlags::IN)];
+        match rustix::event::poll(&mut ended, interval.as_ref()) {
+            Ok(0) if memory.sample() > limit_bytes => return true,
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return false,
+        }
+    }
+}
+
+/// Ends the whole group and waits until nothing is left of it.
 fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
-    // Left as a zombie until its children are killed too, so that the number stays taken.
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::Pid(group), options) {}
     let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let _ = child.wait();

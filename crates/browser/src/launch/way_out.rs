@@ -16,22 +16,24 @@ const BUFFER_BYTES: usize = 32 << 10;
 
 #[derive(Debug)]
 pub(crate) struct WayOut {
-    address: SocketAddr,
     listener: TcpListener,
 }
 
 impl WayOut {
+    /// Opens a port on this machine's loopback interface.
     pub(super) fn open() -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
-        Ok(Self {
-            address: listener.local_addr()?,
-            listener,
-        })
+        Ok(Self { listener })
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    /// Uses a listener that does not block and that the browser can reach.
+    pub(super) fn on(listener: TcpListener) -> Self {
+        Self { listener }
+    }
+
+    pub(super) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
     }
 
     /// Leads every connection to the proxy, until the relay is dropped.

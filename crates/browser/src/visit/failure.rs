@@ -31,6 +31,16 @@ pub(super) fn crashed() -> Failure {
     )
 }
 
+pub(super) fn too_much_memory(limit_bytes: u64) -> Failure {
+    Failure::new(
+        FailureCode::TooLarge,
+        format!(
+            "The page made the browser use more than {} MiB of memory.",
+            limit_bytes >> 20
+        ),
+    )
+}
+
 /// From Chromium's `net::ERR_…`, as its list of network errors (`net/base/net_error_list.h`) has them.
 pub(super) fn from_net_error(error_text: &str, status: Option<u16>) -> Failure {
     let name = error_text.strip_prefix("net::").unwrap_or(error_text);

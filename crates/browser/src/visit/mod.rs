@@ -48,7 +48,10 @@ pub async fn visit(
         });
     let last_words = browser.stderr.clone();
     let has_ended = browser.client.has_ended();
-    browser.close().await;
+    let exceeded_memory = browser.close().await;
+    if let (Err(_), Some(bytes)) = (&outcome, exceeded_memory) {
+        return Err(failure::too_much_memory(bytes).into());
+    }
     outcome.map_err(|error| match error {
         VisitError::Fault(what) if has_ended => {
             VisitError::Fault(format!("{what}; it said:\n{}", last_words.text()))

@@ -314,6 +314,20 @@ async fn frames_workers_and_service_workers_are_in_the_log() {
 }
 
 #[tokio::test]
+async fn a_page_that_takes_more_memory_than_a_browser_may_use_is_too_large() {
+    let site = Site::start().await;
+    let bench = Bench::with(LaunchOptions {
+        memory_bytes: 700 << 20,
+        ..LaunchOptions::default()
+    });
+    let failure = bench
+        .failed(&plan(site.url("takes-much-memory.html")))
+        .await;
+    assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
+    assert!(failure.message.contains("700 MiB"), "{failure}");
+}
+
+#[tokio::test]
 async fn chromiums_own_throttling_slows_requests() {
     let (bench, site) = (Bench::new(), Site::start().await);
     let plan = VisitPlan {

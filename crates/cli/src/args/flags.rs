@@ -85,6 +85,10 @@ pub struct BrowserArgs {
     /// Run Chromium without its sandbox: pages then run with this process' rights
     #[arg(long, env = "PLUMBLINE_NO_SANDBOX")]
     pub no_sandbox: bool,
+    /// How much memory one browser may use, in MiB; a page that needs more ends as TOO_LARGE
+    /// [default: 2048]
+    #[arg(long, env = "PLUMBLINE_BROWSER_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
+    pub browser_memory: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]

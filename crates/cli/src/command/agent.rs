@@ -12,7 +12,7 @@ use plumbline_store::AgentToken;
 use tokio::sync::watch;
 
 use crate::args::{AgentArgs, LogFormat};
-use crate::command::serve::{asked_to_stop, find_browser, start_log};
+use crate::command::serve::{asked_to_stop, check_isolation, find_browser, start_log};
 use crate::embedded::describe;
 use crate::exit::Exit;
 use crate::settings::{
@@ -40,6 +40,10 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         let _ = stop.send(true);
     });
     let launcher = find_browser(launch_options(args.browser))?;
+    tokio::select! {
+        checked = check_isolation(&launcher, &targets.catalog) => checked?,
+        _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
+    }
     let cpu = Cpu::new(launcher.clone(), calibration_file());
     let (chromium, host_index) = tokio::select! {
         described = describe(&launcher, &cpu) => described.map_err(Exit::failed)?,

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plumbline_agent::{Cpu, Way};
-use plumbline_browser::{LaunchOptions, Launcher};
+use plumbline_agent::{Cpu, Way, self_check};
+use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
+use plumbline_catalog::Catalog;
 use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
 
 use crate::args::{BrowserArgs, DoctorArgs};
@@ -22,8 +23,9 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
         return calibrate(args.browser, args.catalog.as_deref()).await;
     }
     let place = Place::resolve(args.data)?;
+    let catalog = load_catalog(args.catalog.as_deref())?;
     let findings = [
-        chromium(launch_options(args.browser)).await,
+        chromium(launch_options(args.browser), &catalog).await,
         kept(&place).await,
         clock(),
     ];
@@ -31,6 +33,9 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     for finding in findings.into_iter().flatten() {
         match finding {
             Finding::Fit(what) => out::line(format_args!("ok    {what}"))?,
+            Finding::Weak { what, mend } => {
+                out::line(format_args!("warn  {what}\n      {mend}"))?;
+            }
             Finding::Unfit { what, mend } => {
                 fit = false;
                 out::line(format_args!("FAIL  {what}\n      {mend}"))?;
@@ -92,7 +97,15 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
 
 enum Finding {
     Fit(String),
-    Unfit { what: String, mend: String },
+    /// Audits can be made, but with less protection than there could be.
+    Weak {
+        what: String,
+        mend: String,
+    },
+    Unfit {
+        what: String,
+        mend: String,
+    },
 }
 
 fn unfit(what: impl Into<String>, mend: impl Into<String>) -> Finding {
@@ -102,7 +115,7 @@ fn unfit(what: impl Into<String>, mend: impl Into<String>) -> Finding {
     }
 }
 
-async fn chromium(options: LaunchOptions) -> Vec<Finding> {
+async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
     let sandboxed = options.sandbox;
     let launcher = match Launcher::find(options) {
         Ok(launcher) => launcher,
@@ -116,21 +129,25 @@ async fn chromium(options: LaunchOptions) -> Vec<Finding> {
     let path = launcher.chromium().display().to_string();
     let started = std::time::Instant::now();
     match launcher.version().await {
-        Ok(version) => vec![
-            Finding::Fit(format!(
+        Ok(version) => {
+            let mut findings = vec![Finding::Fit(format!(
                 "Chromium: {} at {path}, started in {} ms",
                 version.product,
                 started.elapsed().as_millis()
-            )),
-            if sandboxed {
+            ))];
+            findings.push(if sandboxed {
                 Finding::Fit("Sandbox: on".to_owned())
             } else {
                 unfit(
                     "Sandbox: switched off by --no-sandbox",
                     "leave it on: every page is a stranger's program",
                 )
-            },
-        ],
+            });
+            findings.push(network_isolation(&launcher));
+            findings.push(memory_limit(&launcher));
+            findings.push(checked(&launcher, catalog).await);
+            findings
+        }
         Err(error) => vec![unfit(
             format!("Chromium at {path} does not start: {error}"),
             "its sandbox needs unprivileged user namespaces: allow them with \
@@ -138,6 +155,38 @@ async fn chromium(options: LaunchOptions) -> Vec<Finding> {
              `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, \
              use a seccomp profile that permits them",
         )],
+    }
+}
+
+fn network_isolation(launcher: &Launcher) -> Finding {
+    match launcher.network_isolation() {
+        NetworkIsolation::Namespace => {
+            Finding::Fit("Network: each browser has a namespace of its own".to_owned())
+        }
+        NetworkIsolation::Shared { reason } => Finding::Weak {
+            what: format!("Network: shared with browsers, kept apart by flags only: {reason}"),
+            mend: "permit unprivileged user and network namespaces".to_owned(),
+        },
+    }
+}
+
+fn memory_limit(launcher: &Launcher) -> Finding {
+    let means = if launcher.has_cgroups() {
+        "enforced by a cgroup"
+    } else {
+        "sampled: no cgroup can be made here"
+    };
+    let mebibytes = launcher.memory_bytes() >> 20;
+    Finding::Fit(format!("Memory: {mebibytes} MiB for each browser, {means}"))
+}
+
+async fn checked(launcher: &Launcher, catalog: &Catalog) -> Finding {
+    match self_check(launcher, catalog).await {
+        Ok(()) => Finding::Fit("Self-check: nothing gets around the guard".to_owned()),
+        Err(error) => unfit(
+            format!("Self-check: {error}"),
+            "use the Chromium of your distribution, and permit user and network namespaces",
+        ),
     }
 }
 

@@ -4,8 +4,9 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use plumbline_agent::{AgentSettings, Auditor, Cpu};
-use plumbline_browser::{LaunchOptions, Launcher, Pool, sweep};
+use plumbline_agent::{AgentSettings, Auditor, Cpu, self_check};
+use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
+use plumbline_catalog::Catalog;
 use plumbline_link::Guard;
 use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
@@ -78,6 +79,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     };
 
     let (stop, stopped) = watch::channel(false);
+    let stop = Arc::new(stop);
     let metrics = Arc::new(Metrics::default());
     tokio::spawn(forget_by_itself(
         Arc::clone(&store),
@@ -119,14 +121,22 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 slots,
                 drain_grace: settings.drain_grace,
             };
-            Some(tokio::spawn(embedded::run(
-                Arc::clone(&desk),
-                process_prefix,
-                launcher,
-                auditor,
-                agent,
-                stopped.clone(),
-            )))
+            let (desk, stop) = (Arc::clone(&desk), Arc::clone(&stop));
+            let (catalog, mut stopped) = (Arc::clone(&catalog), stopped.clone());
+            Some(tokio::spawn(async move {
+                let checked = tokio::select! {
+                    checked = check_isolation(&launcher, &catalog) => checked,
+                    _ = stopped.wait_for(|stop| *stop) => return Ok(()),
+                };
+                if let Err(error) = checked {
+                    // A server whose agent may make no audit would only fill its queue.
+                    stop.send_replace(true);
+                    return Err(error);
+                }
+                embedded::run(desk, process_prefix, launcher, auditor, agent, stopped)
+                    .await
+                    .map_err(Exit::failed)
+            }))
         }
     };
 
@@ -179,7 +189,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(Exit::failed)?;
     if let Some(agent) = agent {
-        agent.await.map_err(Exit::failed)?.map_err(Exit::failed)?;
+        agent.await.map_err(Exit::failed)??;
     }
     webhooks.await.map_err(Exit::failed)?;
     tracing::info!("stopped");
@@ -196,7 +206,24 @@ pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
     Ok(launcher)
 }
 
+/// Makes sure that pages reach nothing but what the guard allows, and logs how they are kept in.
+pub async fn check_isolation(launcher: &Launcher, catalog: &Catalog) -> Result<(), Exit> {
+    self_check(launcher, catalog).await.map_err(Exit::failed)?;
+    match launcher.network_isolation() {
+        NetworkIsolation::Namespace => {
+            tracing::info!("each browser has a network namespace of its own");
+        }
+        NetworkIsolation::Shared { reason } => tracing::warn!(
+            reason,
+            "browsers share this machine's network; only Chromium's flags keep pages from getting \
+             around the guard"
+        ),
+    }
+    Ok(())
+}
+
 fn counted(pool: &Pool) -> CountBrowsers {
+    let have_own_network = *pool.launcher().network_isolation() == NetworkIsolation::Namespace;
     let counter = pool.counter();
     Arc::new(move || {
         let counts = counter();
@@ -204,6 +231,7 @@ fn counted(pool: &Pool) -> CountBrowsers {
             started: counts.started,
             failed: counts.failed,
             dead: counts.dead,
+            have_own_network,
         }
     })
 }

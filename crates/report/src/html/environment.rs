@@ -1,6 +1,6 @@
 //! What the page was loaded under, in rows of words.
 
-use plumbline_engine::report::{LocationMode, Report};
+use plumbline_engine::report::{LocationMode, NetworkIsolation, Report};
 
 use super::figures::{in_short, ms};
 
@@ -46,6 +46,10 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
             },
         ),
     ]);
+    if network.isolation == Some(NetworkIsolation::Shared) {
+        let shared = "shared with the machine: only Chromium's flags kept the page in";
+        rows.push(("Network isolation", shared.to_owned()));
+    }
     if let Some(contention) = cpu.contention {
         rows.push((
             "Waiting for a core",

@@ -50,6 +50,7 @@ async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_brow
             started: 7,
             failed: 2,
             dead: 1,
+            have_own_network: true,
         }));
     })
     .await;
@@ -68,6 +69,7 @@ async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_brow
         "plumbline_audits_finished_total{outcome=\"TIMEOUT\"} 1",
         "plumbline_audits_finished_total{outcome=\"measured\"} 1",
         "plumbline_visits_total 6",
+        "plumbline_browser_network_isolated 1",
         "plumbline_audit_phase_seconds_sum{phase=\"loading\"} 17",
         "plumbline_audit_phase_seconds_count{phase=\"loading\"} 2",
         "plumbline_contention_share_count 1",

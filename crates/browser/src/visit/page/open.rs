@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Page, auto_attach};
-use crate::emulate::{Call, Conditions};
+use crate::emulate::{Call, Conditions, ONLINE};
 use crate::gather::{Console, Scripts, StyleSheets};
 use crate::launch::Browser;
 use crate::protocol::{CallError, Client, SessionId};
@@ -127,12 +127,19 @@ impl<'b> Page<'b> {
         let asked: Vec<_> = calls
             .into_iter()
             .map(|(method, params)| {
-                self.client
-                    .call::<Value>(Some(&self.session), method, params)
+                let session = Some(&self.session);
+                let answer = self.client.call::<Value>(session, method, params);
+                (method, answer)
             })
             .collect();
-        for answer in asked {
-            self.during(answer).await?;
+        for (method, answer) in asked {
+            match self.during(answer).await {
+                // An older browser does not know it.
+                Err(CallError::Refused { reason, .. }) if method == ONLINE => {
+                    tracing::debug!(reason, "pages may believe that they are offline");
+                }
+                answered => _ = answered?,
+            }
         }
         Ok(())
     }

@@ -1,0 +1,101 @@
+//! Checks that a page reaches nothing but what the guard allows, before any audit is made.
+//!
+//! A built-in page is visited as audits visit pages, and tries HTTP, WebSockets, WebRTC and
+//! WebTransport to addresses of this machine that the guard forbids. Sockets of ours listen there:
+//! if anything arrives, or Chromium offers an address for UDP, browsers on this machine are not
+//! isolated.
+
+mod probes;
+mod site;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plumbline_browser::{Launcher, NetworkPath, VisitPlan, visit};
+use plumbline_catalog::{Catalog, Device};
+use plumbline_link::{AllowTarget, Guard, LineProfile, Link, LinkConfig};
+use tokio::time::timeout;
+
+use probes::Probes;
+use site::Site;
+
+/// From the start of the browser until the page has reported. Usually 2 s.
+const DEADLINE: Duration = Duration::from_secs(45);
+
+/// The reason why no audit may be made on this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum SelfCheckError {
+    #[error("pages get around the guard on this machine: {}", .0.join("; "))]
+    Leak(Vec<String>),
+    #[error("the self-check of network isolation could not be carried out: {0}")]
+    NotCarriedOut(String),
+}
+
+impl SelfCheckError {
+    fn not_carried_out(error: impl std::fmt::Display) -> Self {
+        Self::NotCarriedOut(error.to_string())
+    }
+}
+
+/// Visits the built-in page with a browser of this launcher.
+pub async fn self_check(launcher: &Launcher, catalog: &Catalog) -> Result<(), SelfCheckError> {
+    let device = catalog.devices().first();
+    let device = device.ok_or_else(|| SelfCheckError::not_carried_out("there is no device"))?;
+    timeout(DEADLINE, check(launcher, device.clone()))
+        .await
+        .unwrap_or_else(|_| {
+            let reason = format!("the page did not report within {} s", DEADLINE.as_secs());
+            Err(SelfCheckError::NotCarriedOut(reason))
+        })
+}
+
+async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError> {
+    let probes = Probes::open().map_err(SelfCheckError::not_carried_out)?;
+    let page = include_str!("page.html").replace("PROBES", &probes.as_json());
+    let site = Site::open(page)
+        .await
+        .map_err(SelfCheckError::not_carried_out)?;
+    let only_the_site: AllowTarget = site
+        .address()
+        .to_string()
+        .parse()
+        .map_err(SelfCheckError::not_carried_out)?;
+    let guard = Arc::new(Guard::new(vec![only_the_site]));
+    let link = Link::open(LinkConfig::new(LineProfile::UNLIMITED, guard))
+        .await
+        .map_err(SelfCheckError::not_carried_out)?;
+    let plan = VisitPlan {
+        network: NetworkPath::Proxy(link.address()),
+        deadline: DEADLINE,
+        ..VisitPlan::new(format!("http://{}/", site.address()), device)
+    };
+    let browser = launcher
+        .launch()
+        .await
+        .map_err(SelfCheckError::not_carried_out)?;
+    let visited = visit(browser, &plan, &|_| {});
+    let report = tokio::select! {
+        report = site.report() => report,
+        visited = visited => Err(match visited {
+            Ok(_) => "the page did not report".to_owned(),
+            Err(error) => error.to_string(),
+        }),
+    };
+    let report = report.map_err(SelfCheckError::NotCarriedOut)?;
+    link.close().await;
+    let mut leaks = probes.arrivals();
+    if report.candidates > 0 {
+        leaks.push(format!(
+            "Chromium offered {} addresses for WebRTC",
+            report.candidates
+        ));
+    }
+    if !leaks.is_empty() {
+        return Err(SelfCheckError::Leak(leaks));
+    }
+    if report.error.is_empty() {
+        Ok(())
+    } else {
+        Err(SelfCheckError::NotCarriedOut(report.error))
+    }
+}

@@ -1,0 +1,125 @@
+//! The server of the built-in page, and of nothing else.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+/// A request of the page is some hundred bytes long.
+const HEAD_BYTES: usize = 16 << 10;
+const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What the page found out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PageReport {
+    pub candidates: u32,
+    /// Why WebRTC could not be tried; empty if it was.
+    pub error: String,
+}
+
+pub(super) struct Site {
+    address: SocketAddr,
+    reports: mpsc::Receiver<PageReport>,
+    serving: JoinHandle<()>,
+}
+
+impl Site {
+    pub(super) async fn open(page: String) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let (sender, reports) = mpsc::channel(1);
+        let serving = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (page, sender) = (page.clone(), sender.clone());
+                connections.spawn(async move {
+                    let answered = timeout(HEAD_DEADLINE, answer(stream, &page)).await;
+                    if let Ok(Ok(Some(report))) = answered {
+                        let _ = sender.try_send(report);
+                    }
+                });
+            }
+        });
+        Ok(Self {
+            address,
+            reports,
+            serving,
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for the page's report.
+    pub(super) async fn report(mut self) -> Result<PageReport, String> {
+        let report = self.reports.recv().await;
+        report.ok_or_else(|| "the page's server ended".to_owned())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(mut stream: TcpStream, page: &str) -> io::Result<Option<PageReport>> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        if head.len() > HEAD_BYTES || stream.read_buf(&mut head).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let report = target.strip_prefix("/result?").map(read_report);
+    let (status, body) = match target {
+        "/" => ("200 OK", page),
+        _ if report.is_some() => ("200 OK", ""),
+        _ => ("404 Not Found", ""),
+    };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    Ok(report)
+}
+
+fn read_report(query: &str) -> PageReport {
+    let field = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    match field("candidates").and_then(|count| count.parse().ok()) {
+        Some(candidates) => PageReport {
+            candidates,
+            error: field("error").unwrap_or_default().to_owned(),
+        },
+        None => PageReport {
+            candidates: 0,
+            error: format!("the page's report was not understood: {query}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_that_is_not_understood_is_an_error() {
+        let good = read_report("candidates=3&error=");
+        assert_eq!(good.candidates, 3);
+        assert_eq!(good.error, "");
+        assert_eq!(read_report("candidates=0&error=x%20y").error, "x%20y");
+        assert!(!read_report("candidates=many").error.is_empty());
+    }
+}

@@ -1,0 +1,246 @@
+//! A memory cgroup for one program and everything that it starts.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The beginning of the names of our cgroups; the process id of their owner and a number follow.
+const PREFIX: &str = "plumbline-";
+
+const REMOVAL_DEADLINE: Duration = Duration::from_secs(2);
+
+/// The files of a memory cgroup have other names in version 1 and version 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// A directory of the cgroup file system in which this process may make memory cgroups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupParent {
+    directory: PathBuf,
+    version: Version,
+}
+
+impl CgroupParent {
+    /// Finds such a directory and removes what dead processes left in it. The error says why there
+    /// is none.
+    pub fn find() -> Result<Self, String> {
+        let memberships = fs::read_to_string("/proc/self/cgroup").map_err(|e| e.to_string())?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|e| e.to_string())?;
+        let mut reason = "no memory controller is mounted".to_owned();
+        for parent in candidates(&memberships, &mounts) {
+            parent.remove_orphans();
+            match parent.create(u64::MAX >> 1) {
+                Ok(_) => return Ok(parent),
+                Err(error) => reason = format!("{}: {error}", parent.directory.display()),
+            }
+        }
+        Err(reason)
+    }
+
+    /// Makes a cgroup whose processes together may use this much memory.
+    pub fn create(&self, limit_bytes: u64) -> io::Result<Cgroup> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let cgroup = Cgroup {
+            directory: self.directory.join(name),
+            version: self.version,
+        };
+        fs::create_dir(&cgroup.directory)?;
+        let limit = limit_bytes.to_string();
+        match self.version {
+            Version::V1 => cgroup.write("memory.limit_in_bytes", &limit)?,
+            Version::V2 => {
+                cgroup.write("memory.max", &limit)?;
+                // A program of several processes is ended as a whole, or it hangs half-dead.
+                cgroup.write("memory.oom.group", "1")?;
+            }
+        }
+        // Swapping would only make the end slow. A kernel without swap accounting has no such file.
+        let (file, bytes) = match self.version {
+            Version::V1 => ("memory.memsw.limit_in_bytes", limit.as_str()),
+            Version::V2 => ("memory.swap.max", "0"),
+        };
+        let _ = cgroup.write(file, bytes);
+        Ok(cgroup)
+    }
+
+    fn remove_orphans(&self) {
+        for entry in fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(owner_of);
+            if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+                // Refused while a process is in it.
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+/// The process id in the name of one of our cgroups.
+fn owner_of(name: &str) -> Option<u32> {
+    let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    pid.parse().ok()
+}
+
+/// A cgroup with a memory limit. Dropping it removes it; its processes must have ended before.
+#[derive(Debug)]
+pub struct Cgroup {
+    directory: PathBuf,
+    version: Version,
+}
+
+impl Cgroup {
+    /// Opens the file through which a process joins.
+    pub(crate) fn members(&self) -> io::Result<fs::File> {
+        fs::File::options()
+            .write(true)
+            .open(self.directory.join("cgroup.procs"))
+    }
+
+    /// Whether the kernel ended a process of this cgroup because of the limit.
+    pub fn was_exceeded(&self) -> bool {
+        let file = match self.version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        };
+        let counts = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
+        counts
+            .lines()
+            .filter_map(|line| line.strip_prefix("oom_kill "))
+            .any(|count| count.trim() != "0")
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        fs::write(self.directory.join(file), text)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A process that was killed may take a moment to leave. What is still there after the
+        // deadline is removed with the next orphans.
+        let deadline = Instant::now() + REMOVAL_DEADLINE;
+        while let Err(error) = fs::remove_dir(&self.directory) {
+            if error.kind() != io::ErrorKind::ResourceBusy || Instant::now() > deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The directories in which a cgroup could be made, as `/proc/self/cgroup` and
+/// `/proc/self/mountinfo` describe them.
+fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
+    let mut parents = Vec::new();
+    for line in memberships.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        if controllers.split(',').any(|name| name == "memory") {
+            let own = directory(mounts, "cgroup", "memory", path);
+            parents.extend(own.map(|directory| CgroupParent {
+                directory,
+                version: Version::V1,
+            }));
+        } else if controllers.is_empty() {
+            let own = directory(mounts, "cgroup2", "", path);
+            // In version 2 a cgroup with processes has no children with controllers, so that a
+            // sibling is made. Only the root is excepted.
+            let parent = own.map(|own| match own.parent() {
+                Some(parent) if path != "/" => parent.to_owned(),
+                _ => own,
+            });
+            parents.extend(parent.map(|directory| CgroupParent {
+                directory,
+                version: Version::V2,
+            }));
+        }
+    }
+    parents
+}
+
+/// Where a cgroup of this hierarchy is in the file system.
+fn directory(mounts: &str, kind: &str, option: &str, path: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (mount, rest) = line.split_once(" - ")?;
+        let mut of_mount = mount.split(' ').skip(3);
+        let (root, point) = (of_mount.next()?, of_mount.next()?);
+        let mut of_system = rest.split(' ');
+        let is_kind = of_system.next()? == kind;
+        let options = of_system.nth(1)?;
+        let has_option = option.is_empty() || options.split(',').any(|name| name == option);
+        if !is_kind || !has_option {
+            return None;
+        }
+        // A container may see only a part of the hierarchy.
+        let inside = Path::new(path).strip_prefix(root).ok()?;
+        Some(Path::new(point).join(inside))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1_MOUNTS: &str = "\
+30 24 0:27 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+";
+    const V2_MOUNTS: &str = "\
+26 24 0:23 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    fn parent(directory: &str, version: Version) -> Vec<CgroupParent> {
+        vec![CgroupParent {
+            directory: directory.into(),
+            version,
+        }]
+    }
+
+    #[test]
+    fn in_version_1_a_cgroup_is_made_below_the_own_one() {
+        let found = candidates("5:cpu:/\n4:memory:/a/b\n", V1_MOUNTS);
+        assert_eq!(found, parent("/sys/fs/cgroup/memory/a/b", Version::V1));
+    }
+
+    #[test]
+    fn in_version_2_a_cgroup_is_made_beside_the_own_one() {
+        let found = candidates("0::/system.slice/plumbline.service/main\n", V2_MOUNTS);
+        let directory = "/sys/fs/cgroup/system.slice/plumbline.service";
+        assert_eq!(found, parent(directory, Version::V2));
+        let found = candidates("0::/\n", V2_MOUNTS);
+        assert_eq!(found, parent("/sys/fs/cgroup/", Version::V2));
+    }
+
+    #[test]
+    fn a_mount_that_shows_another_part_of_the_hierarchy_is_not_used() {
+        let mounts = V1_MOUNTS.replace(" / /sys/fs/cgroup/memory", " /other /sys/fs/cgroup/memory");
+        assert_eq!(candidates("4:memory:/a/b\n", &mounts), []);
+    }
+
+    #[test]
+    fn only_names_of_our_own_have_an_owner() {
+        assert_eq!(owner_of("plumbline-12-3"), Some(12));
+        for name in [
+            "plumbline-12",
+            "plumbline-a-3",
+            "other-12-3",
+            "plumbline-12-x",
+        ] {
+            assert_eq!(owner_of(name), None, "{name}");
+        }
+    }
+}
