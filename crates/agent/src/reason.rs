@@ -41,10 +41,16 @@ fn failure_of(record: &Record) -> Option<Failure> {
         Outcome::Pending | Outcome::Connected | Outcome::BrowserService | Outcome::OverLimit => {
             return None;
         }
-        Outcome::Blocked(refusal) => (FailureCode::BlockedTarget, refusal.to_string()),
-        Outcome::NameNotFound => (
+        Outcome::Blocked(refusal) if !refusal.follows_a_lookup() => {
+            let detail = refusal.client_detail();
+            let detail = detail.map_or_else(String::new, |detail| format!(": {detail}"));
+            let message = format!("This address may not be visited{detail}.");
+            (FailureCode::BlockedTarget, message)
+        }
+        // One answer for both: which names our network knows is not for clients to find out.
+        Outcome::Blocked(_) | Outcome::NameNotFound => (
             FailureCode::DnsFailure,
-            format!("The name {host} could not be found."),
+            format!("The name {host} was not found, or has no address that may be visited."),
         ),
         Outcome::LookupTimedOut => (
             FailureCode::DnsFailure,
@@ -101,6 +107,30 @@ mod tests {
         ];
         let failure = last_failure(&records).unwrap();
         assert_eq!(failure.code, FailureCode::BlockedTarget);
+    }
+
+    #[test]
+    fn a_refused_name_and_an_unknown_one_are_told_alike() {
+        for address in ["10.0.0.1:80", "127.0.0.1:80", "[fd00::1]:80"] {
+            let address = address.parse().unwrap();
+            let refusal = Guard::public_only().check_address("wiki.corp.example", address);
+            let refused = Outcome::Blocked(refusal.unwrap_err());
+            let [refused, unknown] = [refused, Outcome::NameNotFound]
+                .map(|outcome| last_failure(&[record("wiki.corp.example", outcome)]).unwrap());
+            assert_eq!(refused, unknown);
+            assert_eq!(refused.code, FailureCode::DnsFailure);
+            assert!(!refused.message.contains(&address.ip().to_string()));
+        }
+    }
+
+    #[test]
+    fn how_the_service_is_configured_is_not_told() {
+        let denied = vec!["93.184.215.0/24".parse().unwrap()];
+        let guard = Guard::public_only().denying(denied);
+        let refusal = guard.check_host("93.184.215.14", 80).unwrap_err();
+        let failure = last_failure(&[record("93.184.215.14", Outcome::Blocked(refusal))]).unwrap();
+        assert_eq!(failure.code, FailureCode::BlockedTarget);
+        assert_eq!(failure.message, "This address may not be visited.");
     }
 
     #[test]

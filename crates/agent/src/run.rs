@@ -8,6 +8,7 @@ use plumbline_browser::Step;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument;
 
 use crate::{AuditFault, Audited, Auditor, Hold, Job, Next, Work, WorkError};
 
@@ -171,8 +172,11 @@ impl Slot {
             };
         }
         let progress = |step: Step<'_>| self.work.reached(job, step);
+        // So that what is logged on the way, by the link for instance, says which audit it is of.
+        let span = tracing::info_span!("visiting", audit = %job.tracking_id);
+        let audit = self.auditor.audit_several(&job.order, job.runs, &progress);
         tokio::select! {
-            result = self.auditor.audit_several(&job.order, job.runs, &progress) => match result {
+            result = audit.instrument(span) => match result {
                 Ok(audited) => Ended::Audited(Box::new(audited)),
                 Err(fault) => Ended::Fault(fault),
             },

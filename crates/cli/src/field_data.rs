@@ -47,8 +47,9 @@ impl FieldData {
     ) -> Self {
         let dataset = settings.key.map(|key| {
             let discreet = Discreet {
-                named: Guard::new(settings.named),
+                named: Guard::new(settings.named).denying(settings.denied.clone()),
                 allowed: Guard::new(settings.allowed),
+                public: Guard::public_only().denying(settings.denied),
             };
             Dataset::new(
                 settings.base,
@@ -175,6 +176,8 @@ struct Discreet {
     named: Guard,
     /// What the operator let be visited beyond the public internet.
     allowed: Guard,
+    /// The public internet, without what the operator denied.
+    public: Guard,
 }
 
 #[async_trait]
@@ -191,7 +194,7 @@ impl Discretion for Discreet {
                 found.ok().and_then(Result::ok).unwrap_or_default()
             }
         };
-        let public = Guard::public_only();
+        let public = &self.public;
         let is_public_name = public.check_host(name, port).is_ok();
         let may_name = |ip: &IpAddr| {
             let address = SocketAddr::new(*ip, port);
@@ -207,12 +210,15 @@ mod tests {
     use super::*;
 
     fn discreet(named: &[&str], allowed: &[&str]) -> Discreet {
-        let guard = |targets: &[&str]| {
-            Guard::new(targets.iter().map(|text| text.parse().unwrap()).collect())
-        };
+        discreet_denying(named, allowed, &[])
+    }
+
+    fn discreet_denying(named: &[&str], allowed: &[&str], denied: &[&str]) -> Discreet {
+        let targets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
         Discreet {
-            named: guard(named),
-            allowed: guard(allowed),
+            named: Guard::new(targets(named)).denying(targets(denied)),
+            allowed: Guard::new(targets(allowed)),
+            public: Guard::public_only().denying(targets(denied)),
         }
     }
 
@@ -247,5 +253,15 @@ mod tests {
         check(&discreet, "http://127.0.0.1:8080/", true).await;
         check(&discreet, "http://10.1.2.3/", true).await;
         check(&discreet, "http://192.168.1.1/", false).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_denied_is_not_named() {
+        let denied = ["93.184.215.0/24", "10.1.2.3", "secret.example.com"];
+        let discreet = discreet_denying(&["10.0.0.0/8"], &[], &denied);
+        check(&discreet, "https://93.184.215.14/", false).await;
+        check(&discreet, "https://93.184.216.14/", true).await;
+        check(&discreet, "http://10.1.2.3/", false).await;
+        check(&discreet, "http://10.1.2.4/", true).await;
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
-use plumbline_link::AllowTarget;
+use plumbline_link::{Guard, Target};
 use plumbline_server::{DEFAULT_LEASE, Limits, Patience};
 use plumbline_store::PostgresOptions;
 use serde::Deserialize;
@@ -58,7 +58,8 @@ pub struct ServeSettings {
 /// Who may be visited, from where, as which device.
 #[derive(Debug)]
 pub struct TargetSettings {
-    pub allow: Vec<AllowTarget>,
+    pub allow: Vec<Target>,
+    pub deny: Vec<Target>,
     pub stands_at: String,
     pub catalog: Catalog,
 }
@@ -70,9 +71,11 @@ pub struct FieldSettings {
     pub key: Option<ApiKey>,
     pub base: Url,
     /// Asked about though not public.
-    pub named: Vec<AllowTarget>,
+    pub named: Vec<Target>,
     /// May be visited though not public, and is not asked about therefore.
-    pub allowed: Vec<AllowTarget>,
+    pub allowed: Vec<Target>,
+    /// May never be visited, and is never asked about.
+    pub denied: Vec<Target>,
 }
 
 /// The configuration file: the flags' names, all optional.
@@ -88,6 +91,8 @@ struct File {
     store_connections: Option<usize>,
     #[serde(default)]
     allow_target: Vec<String>,
+    #[serde(default)]
+    deny_target: Vec<String>,
     location: Option<String>,
     catalog: Option<PathBuf>,
     chromium: Option<PathBuf>,
@@ -129,6 +134,11 @@ impl ServeSettings {
                 file.allow_target
             } else {
                 args.targets.allow_target
+            },
+            deny_target: if args.targets.deny_target.is_empty() {
+                file.deny_target
+            } else {
+                args.targets.deny_target
             },
             catalog: args.targets.catalog.or(file.catalog),
         };
@@ -247,6 +257,7 @@ impl ServeSettings {
 impl TargetSettings {
     pub fn resolve(args: TargetArgs, stands_at: Option<String>) -> Result<Self, Exit> {
         let allow = read_targets(&args.allow_target, "--allow-target")?;
+        let deny = read_targets(&args.deny_target, "--deny-target")?;
         let catalog = load_catalog(args.catalog.as_deref())?;
         let stands_at = stands_at.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
         if catalog.location(&stands_at).is_none() {
@@ -258,9 +269,17 @@ impl TargetSettings {
         }
         Ok(Self {
             allow,
+            deny,
             stands_at,
             catalog,
         })
+    }
+
+    /// The guard over visits and webhooks.
+    pub fn guard(&self) -> Result<Guard, Exit> {
+        let guard = Guard::new(self.allow.clone()).denying(self.deny.clone());
+        guard.check_local_networks().map_err(Exit::failed)?;
+        Ok(guard)
     }
 }
 
@@ -279,12 +298,13 @@ impl FieldSettings {
             base,
             named: read_targets(&args.crux_target, "--crux-target")?,
             allowed: targets.allow.clone(),
+            denied: targets.deny.clone(),
         })
     }
 }
 
-fn read_targets(texts: &[String], flag: &str) -> Result<Vec<AllowTarget>, Exit> {
-    let read = |text: &String| AllowTarget::from_str(text.trim());
+fn read_targets(texts: &[String], flag: &str) -> Result<Vec<Target>, Exit> {
+    let read = |text: &String| Target::from_str(text.trim());
     let read: Result<_, _> = texts.iter().map(read).collect();
     read.map_err(|error| Exit::usage(format!("{flag}: {error}")))
 }

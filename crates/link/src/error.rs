@@ -2,8 +2,11 @@
 /// single connections on a link are none of its errors: they are kept as records.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    #[error("allow target `{text}`: {problem}")]
-    AllowTarget { text: String, problem: String },
+    #[error("target `{text}`: {problem}")]
+    Target { text: String, problem: String },
+
+    #[error("the networks of this machine's interfaces could not be read: {0}")]
+    LocalNetworks(#[source] std::io::Error),
 
     #[error("line profile: {0}")]
     Profile(String),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use plumbline_browser::{Launcher, NetworkPath, VisitPlan, visit};
 use plumbline_catalog::{Catalog, Device};
-use plumbline_link::{AllowTarget, Guard, LineProfile, Link, LinkConfig};
+use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Target};
 use tokio::time::timeout;
 
 use probes::Probes;
@@ -55,7 +55,7 @@ async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError
     let site = Site::open(page)
         .await
         .map_err(SelfCheckError::not_carried_out)?;
-    let only_the_site: AllowTarget = site
+    let only_the_site: Target = site
         .address()
         .to_string()
         .parse()

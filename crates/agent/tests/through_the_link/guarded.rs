@@ -1,5 +1,6 @@
 //! A page is a stranger's program in our network: what it may not reach, it does not reach.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -129,4 +130,85 @@ async fn a_name_that_changes_its_mind_is_not_followed() {
         assert!(matches!(visited, Err(VisitError::Page(_))));
     }
     assert_eq!(secret.asked(), Vec::<String>::new());
+}
+
+/// Knows one internal name, and no other.
+struct Internal;
+
+impl Resolver for Internal {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolution<'a> {
+        let known = host == "known.example";
+        Box::pin(async move {
+            if known {
+                Ok(vec![IpAddr::from([127, 0, 0, 1])])
+            } else {
+                Err(io::Error::other("no such host"))
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_page_cannot_tell_a_refused_name_from_one_that_does_not_exist() {
+    let secret = secret().await;
+    let port = secret.address.port();
+    let page = format!(
+        r#"<!doctype html><title>Curious</title><h1>Hello</h1><script>
+          const told = async host => {{
+            const url = `http://${{host}}:{port}/`, began = performance.now();
+            const error = await fetch(url, {{mode: 'no-cors'}}).then(() => 'arrived', String);
+            const soon = performance.now() - began < 100;
+            return [host, error.replaceAll(host, 'HOST'), soon].join(' ');
+          }};
+          const all = hosts => Promise.all(hosts.map(told));
+          all(['known.example', 'unknown.example']).then(async first => {{
+            const second = await all(['known.example', 'unknown.example']);
+            fetch('/told?' + encodeURIComponent([...first, ...second].join('\n')));
+          }});
+        </script>"#
+    );
+    let host = Site::serve([("/", Answer::html(page))]).await;
+    let link = open_link_with(&[&host.address.to_string()], Internal).await;
+    let bundle = visit_through(&link, &host.url("/")).await.unwrap();
+    assert_eq!(secret.asked(), Vec::<String>::new());
+
+    // What scripts see: the same error, at no time that tells.
+    let asked = host.asked();
+    let told = asked.iter().find_map(|path| path.strip_prefix("/told?"));
+    let told = told.expect("the page tells what it saw");
+    let error = "TypeError%3A%20Failed%20to%20fetch%20false";
+    let lines = ["known", "unknown", "known", "unknown"];
+    let expected = lines.map(|name| format!("{name}.example%20{error}"));
+    assert_eq!(told, expected.join("%0A"));
+
+    // What the report is made from: both failed twice, with the same error.
+    let log = String::from_utf8(bundle.log).unwrap();
+    let member = |line: &str, name: &str| {
+        let rest = line.split_once(&format!("\"{name}\":\""))?.1;
+        rest.split('"').next().map(str::to_owned)
+    };
+    let failures = |host: &str| -> Vec<String> {
+        let asked = |line: &&str| line.contains(&format!("\"url\":\"http://{host}"));
+        let asked = log.lines().filter(asked);
+        let ids: Vec<_> = asked.filter_map(|line| member(line, "requestId")).collect();
+        let is_its = |line: &&str| member(line, "requestId").is_some_and(|id| ids.contains(&id));
+        let failed = log.lines().filter(is_its);
+        failed
+            .filter_map(|line| member(line, "errorText"))
+            .collect()
+    };
+    assert_eq!(
+        failures("known.example"),
+        ["net::ERR_SOCKS_CONNECTION_FAILED"; 2]
+    );
+    assert_eq!(failures("known.example"), failures("unknown.example"));
+
+    // What the operator sees.
+    let outcome = link.outcome_for("known.example", port);
+    let Some(Outcome::Blocked(refusal)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(refusal.to_string().contains("127.0.0.1"), "{refusal}");
+    let outcome = link.outcome_for("unknown.example", port);
+    assert_eq!(outcome, Some(Outcome::NameNotFound));
 }

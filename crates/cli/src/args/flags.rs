@@ -48,6 +48,15 @@ pub struct TargetArgs {
         value_delimiter = ','
     )]
     pub allow_target: Vec<String>,
+    /// A host (with all names below it), address or network that may never be visited, whatever else allows it; repeatable.
+    /// The networks of this machine's own interfaces are denied unless --allow-target names them
+    #[arg(
+        long,
+        env = "PLUMBLINE_DENY_TARGET",
+        value_name = "HOST[:PORT]|CIDR",
+        value_delimiter = ','
+    )]
+    pub deny_target: Vec<String>,
     /// Directory with devices.toml, networks.toml, locations.toml in place of the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,

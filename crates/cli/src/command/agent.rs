@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::Pool;
-use plumbline_link::Guard;
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
 use plumbline_store::AgentToken;
@@ -31,6 +30,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     };
     let server = Server::new(&args.server, &token.reveal(), &trust).map_err(Exit::usage)?;
     let targets = TargetSettings::resolve(args.targets, Some(args.location))?;
+    let guard = Arc::new(targets.guard()?);
     let slots = args.slots.unwrap_or_else(default_slots);
 
     let (stop, mut stopped) = watch::channel(false);
@@ -67,7 +67,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     let auditor = Auditor {
         browsers: Pool::start(launcher, 1),
         catalog: Arc::new(targets.catalog),
-        guard: Arc::new(Guard::new(targets.allow)),
+        guard,
         cpu,
         stands_at: targets.stands_at,
         most_visits: most_visits(args.visits)?,

@@ -11,7 +11,7 @@ use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::Report;
 use plumbline_field::Alone;
-use plumbline_link::{AllowTarget, Guard};
+use plumbline_link::Target;
 use plumbline_report::budget::median_run;
 use plumbline_report::{Format, Subject};
 use url::Url;
@@ -31,24 +31,23 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let by_default: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, by_default)?;
     let named_targets = !args.targets.allow_target.is_empty();
-    let targets = TargetSettings::resolve(args.targets, args.stands_at)?;
+    let mut targets = TargetSettings::resolve(args.targets, args.stands_at)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
-    let TargetSettings {
-        mut allow,
-        stands_at,
-        catalog,
-    } = targets;
     let order = Order {
         url: args.url,
         device: args.device,
         network: args.network,
-        location: args.location.unwrap_or_else(|| stands_at.clone()),
+        location: args.location.unwrap_or_else(|| targets.stands_at.clone()),
     };
-    let url = check(&order, &catalog)?;
+    let url = check(&order, &targets.catalog)?;
     if !named_targets {
         // Who types the URL owns the machine: what is named may be visited, and nothing beyond it.
-        allow.extend(target_of(&url));
+        targets.allow.extend(target_of(&url));
     }
+    let guard = Arc::new(targets.guard()?);
+    let TargetSettings {
+        stands_at, catalog, ..
+    } = targets;
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
     let (known, alone) = (Arc::clone(&catalog), Arc::new(Alone));
@@ -59,7 +58,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         // Often one visit is enough: a spare would start beside it and never be used.
         browsers: Pool::start(launcher, 0),
         catalog,
-        guard: Arc::new(Guard::new(allow)),
+        guard,
         stands_at,
         most_visits: plumbline_agent::MOST_VISITS,
     };
@@ -196,9 +195,9 @@ fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
     Ok(url)
 }
 
-fn target_of(url: &Url) -> Option<AllowTarget> {
+fn target_of(url: &Url) -> Option<Target> {
     let target = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
-    AllowTarget::from_str(&target).ok()
+    Target::from_str(&target).ok()
 }
 
 /// One line on standard error that follows the audit; several where it is no terminal.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use plumbline_agent::{AgentSettings, Auditor, Cpu, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
-use plumbline_link::Guard;
 use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
     Phases, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
@@ -58,12 +57,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     if recovered > 0 {
         tracing::info!(recovered, "audits of a stopped server are queued again");
     }
+    let guard = Arc::new(settings.targets.guard()?);
     let TargetSettings {
-        allow,
-        stands_at,
-        catalog,
+        stands_at, catalog, ..
     } = settings.targets;
-    let (guard, catalog) = (Arc::new(Guard::new(allow)), Arc::new(catalog));
+    let catalog = Arc::new(catalog);
     let https = HttpsClient::new();
     let quota = Arc::new(SharedQuota::new(Arc::clone(&store), Arc::new(now)));
     let known = Arc::clone(&catalog);

@@ -55,6 +55,10 @@ fn a_wrong_command_ends_with_two_and_names_what_there_is() {
             &["http://example.com/", "--allow-target", "a b"][..],
             "--allow-target",
         ),
+        (
+            &["http://example.com/", "--deny-target", "10.0.0.0/33"][..],
+            "--deny-target",
+        ),
     ] {
         let output = audit(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

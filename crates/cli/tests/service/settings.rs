@@ -54,6 +54,41 @@ fn flags_win_over_the_environment_and_both_over_the_file() {
 }
 
 #[test]
+fn what_is_denied_is_refused_however_it_is_set_and_whatever_is_allowed() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("plumbline.toml");
+    let text = "slots = 0\nallow-target = [\"10.0.0.0/8\"]\ndeny-target = [\"10.1.0.0/16\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let statuses = |server: Server| {
+        let urls = [
+            "10.1.2.3",
+            "10.2.2.3",
+            "denied.example.com",
+            "a.denied.example.com",
+        ];
+        let statuses =
+            urls.map(|host| status_of_start(&server, data.path(), &format!("http://{host}/")));
+        server.stop();
+        statuses
+    };
+    let by_file = Server::start(data.path(), &config);
+    assert_eq!(statuses(by_file), [406, 200, 200, 200]);
+    let environment = [("PLUMBLINE_DENY_TARGET", "10.2.2.0/24,denied.example.com")];
+    let by_environment = Server::start_with(data.path(), &config, &environment);
+    assert_eq!(statuses(by_environment), [200, 406, 406, 406]);
+    let flags = [
+        "--deny-target",
+        "10.1.2.3",
+        "--deny-target",
+        "a.denied.example.com",
+    ];
+    let flags = [&config[..], &flags[..]].concat();
+    let by_flags = Server::start_with(data.path(), &flags, &environment);
+    assert_eq!(statuses(by_flags), [406, 200, 200, 406]);
+}
+
+#[test]
 fn a_file_with_a_name_that_is_none_is_refused_by_name() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("plumbline.toml");

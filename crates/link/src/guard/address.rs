@@ -67,16 +67,34 @@ fn judge_v4(ip: Ipv4Addr) -> Verdict {
 }
 
 fn judge_v6(ip: Ipv6Addr) -> Verdict {
-    let s = ip.segments();
-    let embedded = match s {
-        [0, 0, 0, 0, 0, 0, 0, 0] => {
-            return Refused(Reason::Unspecified, "the unspecified address");
-        }
-        [0, 0, 0, 0, 0, 0, 0, 1] => return Refused(Reason::Loopback, "a loopback address"),
-        // NAT64 (RFC 6052): a translator turns it into the IPv4 address it ends in.
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => return judge_embedded(&[v4_at(s, 6)]),
+    let whole = match ip.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Refused(Reason::Unspecified, "the unspecified address"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Refused(Reason::Loopback, "a loopback address"),
         [0x64, 0xff9b, 1, ..] => {
-            return Refused(Reason::Private, "inside a network's own NAT64 (RFC 8215)");
+            Refused(Reason::Private, "inside a network's own NAT64 (RFC 8215)")
+        }
+        // NAT64, 6to4 and Teredo: judged by what they embed.
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x2002, ..] | [0x2001, 0, ..] => Public,
+        _ => judge_v6_range(ip),
+    };
+    let embedded_is_public = || embedded_v4(ip).iter().all(|v4| judge_v4(*v4) == Public);
+    if whole == Public && !embedded_is_public() {
+        return Refused(
+            Reason::EmbeddedIpv4,
+            "IPv6 around an IPv4 address that is not public",
+        );
+    }
+    whole
+}
+
+/// The IPv4 addresses that an IPv6 address carries, and that something on the way may connect to.
+pub(super) fn embedded_v4(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let s = ip.segments();
+    let mut embedded = match s {
+        // NAT64 (RFC 6052 and 8215): a translator turns it into the IPv4 address it ends in. So do
+        // the IPv4-compatible and the IPv4-translated (SIIT) form end.
+        [0x64, 0xff9b, ..] | [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
+            vec![v4_at(s, 6)]
         }
         // 6to4 (RFC 3056): the site's gateway, right after the prefix.
         [0x2002, ..] => vec![v4_at(s, 1)],
@@ -84,16 +102,11 @@ fn judge_v6(ip: Ipv6Addr) -> Verdict {
         [0x2001, 0, ..] => vec![v4_at(s, 2), Ipv4Addr::from(!u32::from(v4_at(s, 6)))],
         _ => Vec::new(),
     };
-    let whole = if embedded.is_empty() {
-        judge_v6_range(ip)
-    } else {
-        judge_embedded(&embedded)
-    };
-    // ISATAP (RFC 5214) puts IPv4 into the interface half of any prefix, so it is looked for last.
-    match s {
-        [_, _, _, _, 0 | 0x200, 0x5efe, ..] if whole == Public => judge_embedded(&[v4_at(s, 6)]),
-        _ => whole,
+    // ISATAP (RFC 5214) puts IPv4 into the interface half of any prefix.
+    if let [_, _, _, _, 0 | 0x200, 0x5efe, ..] = s {
+        embedded.push(v4_at(s, 6));
     }
+    embedded
 }
 
 fn judge_v6_range(ip: Ipv6Addr) -> Verdict {
@@ -122,16 +135,6 @@ fn judge_v6_range(ip: Ipv6Addr) -> Verdict {
         [0x2000..=0x3fff, ..] => Public,
         _ => Refused(Reason::Reserved, "outside the public IPv6 range"),
     }
-}
-
-fn judge_embedded(embedded: &[Ipv4Addr]) -> Verdict {
-    if embedded.iter().all(|v4| judge_v4(*v4) == Public) {
-        return Public;
-    }
-    Refused(
-        Reason::EmbeddedIpv4,
-        "IPv6 around an IPv4 address that is not public",
-    )
 }
 
 fn v4_at(segments: [u16; 8], index: usize) -> Ipv4Addr {

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::name;
+
 /// Why a connection was refused, for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
@@ -14,6 +16,10 @@ pub enum Reason {
     Loopback,
     /// A public address that this machine itself has.
     OwnAddress,
+    /// A public address in a network that an interface of this machine is in.
+    OwnNetwork,
+    /// A host, an address or a network that the operator denied.
+    DeniedTarget,
     Private,
     LinkLocal,
     SharedAddressSpace,
@@ -38,6 +44,8 @@ impl Reason {
             Reason::Unspecified => "unspecified",
             Reason::Loopback => "loopback",
             Reason::OwnAddress => "own_address",
+            Reason::OwnNetwork => "own_network",
+            Reason::DeniedTarget => "denied_target",
             Reason::Private => "private",
             Reason::LinkLocal => "link_local",
             Reason::SharedAddressSpace => "shared_address_space",
@@ -52,25 +60,66 @@ impl Reason {
     }
 }
 
-/// A connection that must not be made, with a sentence for people.
+/// A connection that must not be made, and why.
+///
+/// Its text is for the operator: it names the addresses that a name was resolved to. Clients are
+/// shown [`Refusal::client_detail`] at most, and nothing of a refusal that
+/// [follows a lookup](Refusal::follows_a_lookup).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: Reason,
     pub message: String,
+    follows_a_lookup: bool,
 }
 
 impl Refusal {
+    /// A refusal for what the host or the port says by itself.
     pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { reason, message }
+        Self {
+            reason,
+            message: message.into(),
+            follows_a_lookup: false,
+        }
     }
 
-    pub(super) fn address(reason: Reason, host: &str, ip: IpAddr, kind: &str) -> Self {
-        let message = match host.parse::<IpAddr>() {
-            Ok(_) => format!("{ip} is {kind}"),
-            Err(_) => format!("{host} has the address {ip}, which is {kind}"),
+    /// A refusal of an address of `host`, which may be the address itself. `kind` says what the
+    /// address is, to follow "… is".
+    pub(crate) fn address(reason: Reason, host: &str, ip: IpAddr, kind: &str) -> Self {
+        let is_literal = name::literal(host).is_some();
+        let message = if is_literal {
+            format!("{ip} is {kind}")
+        } else {
+            format!("{host} has the address {ip}, which is {kind}")
         };
-        Self { reason, message }
+        Self {
+            reason,
+            message,
+            follows_a_lookup: !is_literal,
+        }
+    }
+
+    /// The same refusal, made after the host was looked up unless the host is an address.
+    pub(super) fn after_lookup_of(self, host: &str) -> Self {
+        Self {
+            follows_a_lookup: name::literal(host).is_none(),
+            ..self
+        }
+    }
+
+    /// Returns whether a name was looked up before it was refused. To clients such a name must look
+    /// like one that does not exist, or they could ask which names the operator's network knows.
+    pub fn follows_a_lookup(&self) -> bool {
+        self.follows_a_lookup
+    }
+
+    /// What a client may be told beyond that the host may not be visited: only what the host says
+    /// by itself, nothing about this machine, its network and its configuration.
+    pub fn client_detail(&self) -> Option<&str> {
+        let tells_of_us = matches!(
+            self.reason,
+            Reason::OwnAddress | Reason::OwnNetwork | Reason::DeniedTarget
+        );
+        (!self.follows_a_lookup && !tells_of_us).then_some(self.message.as_str())
     }
 }
 

@@ -2,10 +2,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
 
-use super::{AllowTarget, Guard, Reason};
+use super::{Guard, Reason, Target};
+use crate::local_networks::LocalNetworks;
+
+fn targets(texts: &[&str]) -> Vec<Target> {
+    texts.iter().map(|text| text.parse().expect(text)).collect()
+}
 
 fn guard(allow: &[&str]) -> Guard {
-    Guard::new(allow.iter().map(|a| a.parse().expect(a)).collect())
+    Guard::new(targets(allow))
+}
+
+/// A guard on a machine whose interfaces are in these networks.
+fn guard_within(networks: &[&str], allow: &[&str], deny: &[&str]) -> Guard {
+    let networks = networks.iter().map(|net| net.parse().expect(net)).collect();
+    Guard {
+        networks: std::sync::Arc::new(LocalNetworks::fixed(networks)),
+        ..guard(allow).denying(targets(deny))
+    }
+}
+
+fn reason_of(guard: &Guard, host: &str, addr: &str) -> Option<Reason> {
+    let checked = guard.check_address(host, addr.parse().expect(addr));
+    checked.err().map(|refusal| refusal.reason)
 }
 
 /// `None` means that the connection may be made.
@@ -341,6 +360,142 @@ fn one_refused_address_refuses_the_name() {
 }
 
 #[test]
+fn what_is_denied_is_refused_whatever_allows_it() {
+    let allow = [
+        "intra.example.com",
+        "127.0.0.0/8",
+        "93.184.215.14:8080",
+        "::1",
+    ];
+    let deny = [
+        "intra.example.com",
+        "127.0.0.7",
+        "93.184.215.0/24",
+        "2a00:db9::/32",
+        "ported.example.com:8080",
+    ];
+    let g = guard_within(&[], &allow, &deny);
+    for (host, addr, denied) in [
+        ("intra.example.com", "8.8.8.8:80", true),
+        ("INTRA.example.com.", "127.0.0.1:80", true),
+        ("below.intra.example.com", "8.8.8.8:80", true),
+        ("notintra.example.com", "8.8.8.8:80", false),
+        ("example.com", "8.8.8.8:80", false),
+        ("x.example.com", "127.0.0.7:80", true),
+        ("x.example.com", "[::ffff:127.0.0.7]:80", true),
+        ("x.example.com", "127.0.0.1:80", false),
+        ("x.example.com", "[::1]:80", false),
+        ("x.example.com", "93.184.215.14:8080", true),
+        ("x.example.com", "[64:ff9b::93.184.215.14]:80", true),
+        ("x.example.com", "[2002:5db8:d70e::1]:80", true),
+        ("x.example.com", "[2a00:db9:1::1]:443", true),
+        ("x.example.com", "[2a00:dba::1]:443", false),
+        ("ported.example.com", "8.8.8.8:8080", true),
+        ("ported.example.com", "8.8.8.8:80", false),
+    ] {
+        let expected = denied.then_some(Reason::DeniedTarget);
+        assert_eq!(reason_of(&g, host, addr), expected, "{host} {addr}");
+        let addr: SocketAddr = addr.parse().unwrap();
+        assert!(!(denied && g.allows(host, addr)), "{host} {addr}");
+        let literal = g.check_host(&addr.ip().to_string(), addr.port());
+        if literal.is_ok() {
+            assert_eq!(g.check_host(host, addr.port()).is_err(), denied, "{host}");
+        }
+    }
+    assert!(g.check_host("127.0.0.7", 80).is_err());
+    assert!(g.check_host("0x7f.7", 80).is_err());
+}
+
+#[test]
+fn localhost_does_not_lead_to_a_loopback_address_that_is_denied() {
+    let g = guard(&["127.0.0.0/8", "::1"]).denying(targets(&["127.0.0.1"]));
+    let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    assert_eq!(g.loopback_of("localhost", 80), Some(vec![v6]));
+    let g = guard(&["127.0.0.0/8"]).denying(targets(&["localhost"]));
+    for host in ["localhost", "LOCALHOST.", "a.localhost"] {
+        assert!(g.check_host(host, 80).is_err(), "{host}");
+    }
+    assert!(g.check_host("127.0.0.1", 80).is_ok());
+}
+
+#[test]
+fn this_machines_networks_are_refused_unless_they_are_allowed() {
+    let near = ["93.184.215.0/24", "2a00:db9:5::/64", "127.0.0.0/8"];
+    let closed = guard_within(&near, &[], &[]);
+    let allow = ["93.184.215.14", "2a00:db9:5::8/125", "named.example.com"];
+    let open = guard_within(&near, &allow, &["2a00:db9:5::9"]);
+    let own = Some(Reason::OwnNetwork);
+    for (host, addr, by_default, with_allow) in [
+        ("x.example.com", "93.184.215.14:80", own, None),
+        ("x.example.com", "93.184.215.15:80", own, own),
+        ("x.example.com", "93.184.216.14:80", None, None),
+        ("x.example.com", "[::ffff:93.184.215.15]:80", own, own),
+        ("x.example.com", "[64:ff9b::93.184.215.15]:80", own, own),
+        ("x.example.com", "[2002:5db8:d70f::1]:80", own, own),
+        ("x.example.com", "[2a00:db9:5::8]:80", own, None),
+        (
+            "x.example.com",
+            "[2a00:db9:5::9]:80",
+            own,
+            Some(Reason::DeniedTarget),
+        ),
+        ("x.example.com", "[2a00:db9:5::10]:80", own, own),
+        ("x.example.com", "[2a00:db9:6::8]:80", None, None),
+        ("named.example.com", "93.184.215.15:80", own, None),
+        // Said in the words that fit better where both are true.
+        (
+            "x.example.com",
+            "127.0.0.1:80",
+            Some(Reason::Loopback),
+            Some(Reason::Loopback),
+        ),
+    ] {
+        assert_eq!(reason_of(&closed, host, addr), by_default, "{host} {addr}");
+        assert_eq!(reason_of(&open, host, addr), with_allow, "{host} {addr}");
+    }
+    assert!(closed.check_host("93.184.215.14", 80).is_err());
+    assert!(closed.check_host("[2a00:db9:5::8]", 80).is_err());
+    assert!(open.check_host("[2a00:db9:5::8]", 80).is_ok());
+}
+
+#[test]
+fn clients_are_told_what_the_host_says_by_itself_and_nothing_else() {
+    let g = guard_within(
+        &["93.184.215.0/24"],
+        &[],
+        &["93.184.216.0/24", "denied.example.com"],
+    );
+    let by_spelling = |host: &str| g.check_host(host, 80).unwrap_err();
+    for (host, detail) in [
+        ("10.0.0.1", Some("10.0.0.1 is a private address")),
+        ("0x7f.1", Some("127.0.0.1 is a loopback address")),
+        (
+            "localhost",
+            Some("localhost is a name of this machine itself"),
+        ),
+        // These tell how the service is connected and configured.
+        ("93.184.215.1", None),
+        ("93.184.216.1", None),
+        ("denied.example.com", None),
+    ] {
+        let refusal = by_spelling(host);
+        assert!(!refusal.follows_a_lookup(), "{host}");
+        assert_eq!(refusal.client_detail(), detail, "{host}");
+    }
+    for addr in [
+        "10.0.0.1:80",
+        "93.184.215.1:80",
+        "93.184.216.1:80",
+        "8.8.8.8:6379",
+    ] {
+        let addr: SocketAddr = addr.parse().unwrap();
+        let refusal = g.check_address("name.example.com", addr).unwrap_err();
+        assert!(refusal.follows_a_lookup(), "{addr}");
+        assert_eq!(refusal.client_detail(), None, "{addr}");
+    }
+}
+
+#[test]
 fn allow_targets_are_read_or_explained() {
     for good in [
         "localhost",
@@ -357,7 +512,7 @@ fn allow_targets_are_read_or_explained() {
         "fd00::/8",
         " spaced.test ",
     ] {
-        assert!(good.parse::<AllowTarget>().is_ok(), "{good}");
+        assert!(good.parse::<Target>().is_ok(), "{good}");
     }
     for (bad, says) in [
         ("", "it is empty"),
@@ -379,9 +534,15 @@ fn allow_targets_are_read_or_explained() {
         ("0x7f.1", "not a complete address"),
         ("300.1.1.1", "not a complete address"),
     ] {
-        let error = bad.parse::<AllowTarget>().expect_err(bad).to_string();
+        let error = bad.parse::<Target>().expect_err(bad).to_string();
         assert!(error.contains(says), "{bad}: {error}");
     }
+}
+
+#[test]
+fn a_mapped_network_is_the_ipv4_network_it_maps() {
+    let mapped: Target = "::ffff:10.1.0.0/112".parse().unwrap();
+    assert_eq!(mapped, "10.1.0.0/16".parse().unwrap());
 }
 
 fn not_public_v4() -> impl Strategy<Value = Ipv4Addr> {
@@ -472,8 +633,44 @@ proptest! {
     }
 
     #[test]
+    fn no_form_of_a_denied_or_near_ipv4_is_ever_accepted(
+        v4 in any::<u32>().prop_map(Ipv4Addr::from),
+        prefix in 8u8..=32,
+        other in any::<u32>().prop_map(Ipv4Addr::from),
+        seed in any::<[u16; 4]>(),
+    ) {
+        let net = ipnet::Ipv4Net::new(v4, prefix).unwrap().trunc().to_string();
+        let everything = ["0.0.0.0/0", "::/0"];
+        let denying = guard_within(&[], &everything, &[&net]);
+        let near = guard_within(&[&net], &[], &[]);
+        let forms = embedding_forms(v4, other, seed).into_iter().map(IpAddr::V6);
+        for ip in forms.chain([IpAddr::V4(v4)]) {
+            let addr = SocketAddr::new(ip, 443);
+            let refusal = denying.check_address("x.test", addr).unwrap_err();
+            prop_assert_eq!(refusal.reason, Reason::DeniedTarget, "{} is in {}", ip, net);
+            prop_assert!(near.check_address("x.test", addr).is_err(), "{} is in {}", ip, net);
+        }
+    }
+
+    #[test]
+    fn a_denied_ipv6_network_is_refused_and_its_neighbour_is_not(
+        bits in any::<u128>(),
+        prefix in 1u8..=128,
+    ) {
+        let net = ipnet::Ipv6Net::new(Ipv6Addr::from(bits), prefix).unwrap().trunc();
+        let g = guard_within(&[], &["0.0.0.0/0", "::/0"], &[&net.to_string()]);
+        let check = |ip: Ipv6Addr| g.check_address("x.test", SocketAddr::new(ip.into(), 443));
+        // A mapped address is IPv4, which no shorter IPv6 network than ::ffff:0:0/96 names.
+        prop_assume!(net.addr().to_ipv4_mapped().is_none() && prefix > 10);
+        prop_assert!(check(net.addr()).is_err() && check(net.broadcast()).is_err());
+        let neighbour = Ipv6Addr::from(u128::from(net.addr()) ^ (1 << (128 - prefix)));
+        prop_assume!(neighbour.to_ipv4_mapped().is_none());
+        prop_assert!(check(neighbour).is_ok());
+    }
+
+    #[test]
     fn no_text_makes_the_guard_panic(host in ".{0,80}", port in any::<u16>()) {
         let _ = Guard::public_only().check_host(&host, port);
-        let _ = host.parse::<AllowTarget>();
+        let _ = host.parse::<Target>();
     }
 }

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 use super::Shared;
-use super::own_address::is_own;
 use super::record::{Entry, Outcome};
 use super::socks::{Reply, Request};
 use super::spare::{self, Turn};
@@ -24,6 +23,11 @@ use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
 /// RFC 8305: how long an address may stay silent before the next is tried beside it.
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
+
+/// A name that does not exist and one whose address is refused fail at the same time, or a page
+/// could tell by its clock which names our network knows: no sooner than this, which is longer than
+/// most lookups take.
+const MIN_FAILED_LOOKUP: Duration = Duration::from_millis(100);
 
 /// IP and UDP headers, DNS header, question, EDNS option and two address records, without the name. The question is as long as
 /// the first packet of a handshake, give or take some bytes, and counts as one.
@@ -79,18 +83,19 @@ impl Wish {
             .map(|ip| vec![ip])
             .or_else(|| shared.guard.loopback_of(host, *port));
         let (addresses, there) = match known {
-            Some(addresses) => (addresses, self.first_packet),
-            None => self.look_up(shared, host).await?,
+            Some(addresses) => {
+                let addresses = with_port(addresses, *port);
+                check_all(shared, host, &addresses, entry)?;
+                (addresses, self.first_packet)
+            }
+            None => {
+                let looked_up = self.look_up_checked(shared, request, entry).await;
+                if let Err(Outcome::NameNotFound | Outcome::Blocked(_)) = looked_up {
+                    sleep_until((wanted + MIN_FAILED_LOOKUP).into()).await;
+                }
+                looked_up?
+            }
         };
-        let addresses: Vec<SocketAddr> = addresses
-            .into_iter()
-            .map(|ip| SocketAddr::new(ip, *port))
-            .collect();
-        // All of them, also those that would not be tried.
-        for address in &addresses {
-            entry.trying(*address);
-            check(shared, host, *address)?;
-        }
         let addresses = by_turns(addresses);
 
         let second_try = spare::second_try(wanted, Instant::now());
@@ -115,8 +120,15 @@ impl Wish {
         Ok(dialed)
     }
 
-    /// The addresses of a name, and the first packet of the handshake.
-    async fn look_up(self, shared: &Shared, host: &str) -> Result<(Vec<IpAddr>, Trip), Outcome> {
+    /// The addresses of a name, all of which may be connected to, and the first packet of the
+    /// handshake.
+    async fn look_up_checked(
+        self,
+        shared: &Shared,
+        request: &Request,
+        entry: &Entry,
+    ) -> Result<(Vec<SocketAddr>, Trip), Outcome> {
+        let Request { host, port } = request;
         let mut first_packet = Some(self.first_packet);
         let ask = async {
             let asked = Instant::now();
@@ -127,6 +139,10 @@ impl Wish {
                 // Known at once, as where no resolver stands behind the line.
                 Ok(_) => return Err(Outcome::NameNotFound),
             };
+            if check_all(shared, host, &with_port(addresses.clone(), *port), entry).is_err() {
+                // Its answer takes no time on the line either: it must look like one that is missing.
+                return Ok(addresses);
+            }
             let took = asked.elapsed();
             if let Some(question) = first_packet.take() {
                 // The answer is looked for when the question is there.
@@ -136,11 +152,18 @@ impl Wish {
             Ok(addresses)
         };
         let known = shared.names.addresses(host, ask).await?;
+        let addresses = with_port(known.addresses, *port);
+        check_all(shared, host, &addresses, entry)?;
         let there = first_packet
             .filter(|_| known.since <= self.since)
             .unwrap_or_else(|| trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
-        Ok((known.addresses, there))
+        Ok((addresses, there))
     }
+}
+
+fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
+    let with_port = |ip| SocketAddr::new(ip, port);
+    addresses.into_iter().map(with_port).collect()
 }
 
 /// From the first packet of a handshake, which is on its way, to the last.
@@ -171,13 +194,22 @@ async fn shake_hands(
     }
 }
 
-fn check(shared: &Shared, host: &str, address: SocketAddr) -> Result<(), Outcome> {
-    let checked = shared.guard.check_address(host, address);
-    checked.map_err(Outcome::Blocked)?;
-    let allowed = shared.guard.allows(host, address);
-    if address == shared.address || (!allowed && is_own(address.ip())) {
-        let message = format!("{} is an address of this machine", address.ip());
-        return Err(Outcome::Blocked(Refusal::new(Reason::OwnAddress, message)));
+/// Checks all addresses of a host, also those that would not be tried.
+fn check_all(
+    shared: &Shared,
+    host: &str,
+    addresses: &[SocketAddr],
+    entry: &Entry,
+) -> Result<(), Outcome> {
+    for address in addresses {
+        entry.trying(*address);
+        let checked = shared.guard.check_address(host, *address);
+        checked.map_err(Outcome::Blocked)?;
+        if *address == shared.address {
+            let kind = "where the link itself listens";
+            let refusal = Refusal::address(Reason::OwnAddress, host, address.ip(), kind);
+            return Err(Outcome::Blocked(refusal));
+        }
     }
     Ok(())
 }
@@ -274,6 +306,8 @@ impl Outcome {
     pub(super) fn reply(&self) -> Reply {
         match self {
             Outcome::Connected => Reply::Succeeded,
+            // Told apart from a name that does not exist by nothing.
+            Outcome::Blocked(refusal) if refusal.follows_a_lookup() => Reply::HostUnreachable,
             Outcome::Blocked(_) | Outcome::BrowserService | Outcome::OverLimit => Reply::NotAllowed,
             Outcome::NameNotFound | Outcome::LookupTimedOut => Reply::HostUnreachable,
             Outcome::ConnectionRefused => Reply::ConnectionRefused,

@@ -8,8 +8,7 @@ use tokio::time::timeout;
 
 use super::Resolver;
 use super::dial::{by_turns, connect_any};
-use super::own_address::is_own;
-use crate::guard::{Reason, Refusal, literal};
+use crate::guard::literal;
 use crate::{Guard, LinkError};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,16 +37,9 @@ pub async fn connect_guarded(
         .into_iter()
         .map(|ip| SocketAddr::new(ip, port))
         .collect();
-    for address in &addresses {
-        guard
-            .check_address(host, *address)
-            .map_err(LinkError::Refused)?;
-        if !guard.allows(host, *address) && is_own(address.ip()) {
-            let message = format!("{} is an address of this machine", address.ip());
-            let refusal = Refusal::new(Reason::OwnAddress, message);
-            return Err(LinkError::Refused(refusal));
-        }
-    }
+    guard
+        .check_addresses(host, &addresses)
+        .map_err(LinkError::Refused)?;
     let connected = timeout(CONNECT_TIMEOUT, connect_any(None, &by_turns(addresses))).await;
     connected
         .map_err(|_| LinkError::Unreachable(std::io::ErrorKind::TimedOut.into()))?
@@ -62,7 +54,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::{AllowTarget, Resolution, SystemResolver};
+    use crate::{Resolution, SystemResolver, Target};
 
     /// Says that every name has these addresses.
     struct Says(Vec<IpAddr>);
@@ -101,7 +93,7 @@ mod tests {
     async fn what_the_operator_allowed_is_reached() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let allow: AllowTarget = "127.0.0.1".parse().unwrap();
+        let allow: Target = "127.0.0.1".parse().unwrap();
         let guard = Guard::new(vec![allow]);
         let there = Says(vec![address.ip()]);
         for host in ["127.0.0.1", "localhost", "hooks.example.com"] {

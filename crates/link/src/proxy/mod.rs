@@ -11,7 +11,6 @@ mod carry;
 mod dial;
 mod direct;
 mod meter;
-mod own_address;
 mod record;
 mod resolve;
 mod service_hosts;
@@ -26,7 +25,7 @@ mod tests;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -44,11 +43,12 @@ use dial::Wish;
 use meter::Meter;
 use record::Ledger;
 use resolve::Names;
+use socks::Request;
 use spare::Spares;
 use wire::Wire;
 
 use crate::model::{Algorithm, Setup};
-use crate::{Guard, LineProfile, LinkError};
+use crate::{Guard, LineProfile, LinkError, Refusal};
 
 /// What a link is opened with.
 #[derive(Clone)]
@@ -116,6 +116,9 @@ struct Shared {
     connect_timeout: Duration,
     upstream_buffer_bytes: Option<u32>,
     lifted: AtomicBool,
+    /// What the link was opened in, so that the lines it logs carry the audit's fields.
+    span: tracing::Span,
+    logged_refusals: AtomicUsize,
 }
 
 impl Shared {
@@ -128,11 +131,25 @@ impl Shared {
     fn wire(&self) -> Option<&Arc<Wire>> {
         self.wire.as_ref().filter(|_| !self.lifted.load(Relaxed))
     }
+
+    /// Tells the operator, and nobody else, which address was refused. A page must not fill the log.
+    fn log_refusal(&self, request: &Request, refusal: &Refusal) {
+        let (host, port, reason) = (&request.host, request.port, refusal.reason.code());
+        self.span.in_scope(|| {
+            if self.logged_refusals.fetch_add(1, Relaxed) < MAX_LOGGED_REFUSALS {
+                tracing::info!(host, port, reason, %refusal, "connection refused by the guard");
+            } else {
+                tracing::debug!(host, port, reason, %refusal, "connection refused by the guard");
+            }
+        });
+    }
 }
 
 /// A client that does not say what it wants is gone or none of ours.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many refusals of one link are logged for every operator to see; the rest are for debugging.
+const MAX_LOGGED_REFUSALS: usize = 20;
 
 impl Link {
     /// Listens on a free port of 127.0.0.1.
@@ -161,6 +178,8 @@ impl Link {
             upstream_buffer_bytes: wire.as_ref().map(|_| upstream_buffer_bytes(profile)),
             wire,
             lifted: AtomicBool::new(false),
+            span: tracing::Span::current(),
+            logged_refusals: AtomicUsize::new(0),
             max_bytes: config.max_bytes,
             over_limit: watch::Sender::new(false),
             refused_hosts: config.refused_hosts,
@@ -332,7 +351,11 @@ async fn serve(shared: Arc<Shared>, mut client: TcpStream, wish: Wish) {
     let dialed = match dialed {
         Ok(dialed) => dialed,
         Err(outcome) => {
-            tracing::debug!(host = %request.host, port = request.port, ?outcome, "not connected");
+            if let Outcome::Blocked(refusal) = &outcome {
+                shared.log_refusal(&request, refusal);
+            } else {
+                tracing::debug!(host = %request.host, port = request.port, ?outcome, "not connected");
+            }
             let reply = outcome.reply();
             entry.decide(outcome);
             // The client may have lost patience; its record is complete without it.

@@ -203,7 +203,8 @@ fn in_short(url: &str) -> String {
 fn advice(code: FailureCode) -> &'static str {
     match code {
         FailureCode::DnsFailure => {
-            "Check the spelling of the host, and that its name can be resolved from the public internet."
+            "Check the spelling of the host, and that its name leads to public addresses when it is \
+             resolved from the public internet."
         }
         FailureCode::ConnectionFailed => {
             "Check that the server is running and reachable from outside, and that no firewall turns \

@@ -66,7 +66,17 @@ async fn no_spelling_of_loopback_gets_through() {
             "10.0.0.1",
             "",
         ] {
-            assert_eq!(connect(&link, host, port).await.err(), Some(2), "{host}");
+            // What had to be looked up looks like a name that does not exist.
+            let reply = if host.ends_with(".test") || host.ends_with(".test.") {
+                4
+            } else {
+                2
+            };
+            assert_eq!(
+                connect(&link, host, port).await.err(),
+                Some(reply),
+                "{host}"
+            );
             let outcome = link.outcome_for(host, port);
             assert!(reason(outcome).is_some(), "{host}");
         }
@@ -104,7 +114,7 @@ async fn a_name_once_refused_stays_refused() {
     let link = Link::open(config).await.unwrap();
     for _ in 0..2 {
         let refused = connect(&link, "rebinds.test", address.port()).await;
-        assert_eq!(refused.err(), Some(2));
+        assert_eq!(refused.err(), Some(4));
     }
     assert!(!anybody_came(&listener).await);
 }
@@ -159,6 +169,32 @@ async fn a_missing_name_is_known_before_any_packet_could_be_back() {
     for missing in ["missing.test", "empty.test"] {
         let told = timeout(ROUND_TRIP / 2, connect(&link, missing, 80)).await;
         assert_eq!(told.unwrap().err(), Some(4));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_name_fails_like_a_missing_one() {
+    const ROUND_TRIP: Duration = Duration::from_secs(60);
+    const LEAST: Duration = Duration::from_millis(100);
+    let mut line = LineProfile::UNLIMITED;
+    line.rtt_ms = ROUND_TRIP.as_secs_f64() * 1000.0;
+    let mut config = config(line, &["127.0.0.1:6379"]);
+    config.resolver = Told::new(&[
+        ("empty.test", &[&[]]),
+        ("private.test", &[&["10.0.0.1"]]),
+        ("mixed.test", &[&["8.8.8.8", "169.254.169.254"]]),
+    ]);
+    let link = Link::open(config).await.unwrap();
+    let names = ["missing.test", "empty.test", "private.test", "mixed.test"];
+    // The port is denied, but for an address that no name is known to have before it is looked up.
+    for (host, port) in names.map(|name| [(name, 80), (name, 6379)]).concat() {
+        // The second time the answer of the first is known.
+        for _ in 0..2 {
+            let started = std::time::Instant::now();
+            let reply = timeout(ROUND_TRIP / 2, connect(&link, host, port)).await;
+            assert_eq!(reply.unwrap().err(), Some(4), "{host}:{port}");
+            assert!(started.elapsed() >= LEAST, "{host}:{port}");
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use super::{address, name};
 use crate::LinkError;
 
-/// One thing the operator allows beyond the public internet: `HOST[:PORT]`, `IP[:PORT]`
-/// (`[IPv6]:PORT`) or a CIDR. A host is allowed whatever it resolves to; an address or a network is
-/// allowed under whatever name.
+/// A host, an address or a network that the operator allows or denies: `HOST[:PORT]`, `IP[:PORT]`
+/// (`[IPv6]:PORT`) or a CIDR. A host matches whatever addresses it has; an address or a network
+/// matches whatever name leads to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowTarget {
+pub struct Target {
     who: Who,
     port: Option<u16>,
 }
@@ -21,7 +21,7 @@ enum Who {
     Net(IpNet),
 }
 
-impl AllowTarget {
+impl Target {
     pub(super) fn port(&self) -> Option<u16> {
         self.port
     }
@@ -30,12 +30,21 @@ impl AllowTarget {
         matches!(self.who, Who::Net(_))
     }
 
-    /// `host` is normalised.
+    /// Returns whether the target is exactly this host, which is normalised.
     pub(super) fn names(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|p| p == port) && matches!(&self.who, Who::Host(h) if h == host)
     }
 
-    /// `ip` is canonical.
+    /// Returns whether the target is this host, which is normalised, or a domain that it is in.
+    pub(super) fn names_or_contains(&self, host: &str, port: u16) -> bool {
+        let is_below = |domain: &str| {
+            let prefix = host.strip_suffix(domain);
+            prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
+        };
+        self.port.is_none_or(|p| p == port) && matches!(&self.who, Who::Host(h) if is_below(h))
+    }
+
+    /// Returns whether the target is this address, which is canonical, or a network it is in.
     pub(super) fn covers(&self, ip: IpAddr, port: u16) -> bool {
         self.port.is_none_or(|p| p == port)
             && matches!(&self.who, Who::Net(net) if net.contains(&ip))
@@ -57,7 +66,7 @@ impl AllowTarget {
             let net: IpNet = text
                 .parse()
                 .map_err(|_| "not a CIDR such as 10.0.0.0/8 or fd00::/8".to_string())?;
-            let who = Who::Net(net.trunc());
+            let who = Who::Net(canonical_net(net.trunc()));
             return Ok(Self { who, port: None });
         }
         let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
@@ -79,6 +88,19 @@ impl AllowTarget {
         let who = Who::Host(read_host(host)?);
         Ok(Self { who, port })
     }
+}
+
+/// A network of v4-mapped IPv6 addresses is the IPv4 network it maps, as addresses are compared in
+/// their canonical form.
+fn canonical_net(net: IpNet) -> IpNet {
+    const MAPPED_BITS: u8 = 96;
+    let mapped = match net {
+        IpNet::V6(v6) if v6.prefix_len() >= MAPPED_BITS => v6.addr().to_ipv4_mapped(),
+        _ => None,
+    };
+    mapped
+        .and_then(|v4| Ipv4Net::new(v4, net.prefix_len() - MAPPED_BITS).ok())
+        .map_or(net, IpNet::V4)
 }
 
 fn read_port(port: u16) -> Result<u16, String> {
@@ -109,12 +131,12 @@ fn read_host(text: &str) -> Result<String, String> {
     Ok(host)
 }
 
-impl FromStr for AllowTarget {
+impl FromStr for Target {
     type Err = LinkError;
 
     fn from_str(text: &str) -> Result<Self, LinkError> {
         let text = text.trim();
-        Self::read(text).map_err(|problem| LinkError::AllowTarget {
+        Self::read(text).map_err(|problem| LinkError::Target {
             text: text.to_owned(),
             problem,
         })
