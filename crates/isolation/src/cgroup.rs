@@ -34,6 +34,11 @@ impl CgroupParent {
         let mut reason = "no memory controller is mounted".to_owned();
         for parent in candidates(&memberships, &mounts) {
             parent.remove_orphans();
+            if parent.version == Version::V2 {
+                // A unit that systemd delegates has the controller, but does not pass it on. A
+                // refusal shows when a cgroup is made.
+                let _ = fs::write(parent.directory.join("cgroup.subtree_control"), "+memory");
+            }
             match parent.create(u64::MAX >> 1) {
                 Ok(_) => return Ok(parent),
                 Err(error) => reason = format!("{}: {error}", parent.directory.display()),
