@@ -44,7 +44,9 @@ pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
 pub use router::router;
 pub use serve::{Patience, serve, serve_with};
-pub use webhooks::{Post, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, deliver_webhooks};
+pub use webhooks::{
+    Post, WEBHOOK_HEAD_TIMEOUT, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, deliver_webhooks,
+};
 
 /// Everything the service answers from.
 #[derive(Clone)]

@@ -27,6 +27,7 @@ mod options;
 mod pages;
 mod paths;
 mod rates;
+mod receivers;
 mod rig;
 mod sessions;
 mod several;
