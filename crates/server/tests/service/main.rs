@@ -14,6 +14,7 @@ mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;
 mod contract;
+mod crowds;
 mod described;
 mod exports;
 mod faults;
@@ -34,6 +35,7 @@ mod several;
 mod shown;
 mod shutdown;
 mod targets;
+mod tls;
 mod unheard;
 mod uploads;
 mod visitor;
