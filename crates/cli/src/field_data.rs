@@ -20,11 +20,13 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::clock::now;
-use crate::https_client::{HttpsClient, place};
+use crate::https_client::{AnswerBounds, HttpsClient, place};
 use crate::settings::FieldSettings;
 
 /// As long as a person waits for a page without wondering.
 const HISTORY_WITHIN: Duration = Duration::from_secs(2);
+/// Who asks waits less; this only ends what nobody waits for any more.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 /// What nobody came back for is dropped: the audit went to another agent.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -159,7 +161,12 @@ impl Transport for Outside {
             ("content-type", "application/json".to_owned()),
             ("accept", "application/json".to_owned()),
         ];
-        let sent = self.0.post(stream, url, headers, body, ANSWER_BYTES).await;
+        let bounds = AnswerBounds {
+            bytes: ANSWER_BYTES,
+            head_by: tokio::time::Instant::now() + ANSWER_WITHIN,
+            body_within: ANSWER_WITHIN,
+        };
+        let sent = self.0.post(stream, url, headers, body, bounds).await;
         let answer = sent.map_err(TransportError::Unreachable)?;
         let retry_after = answer.headers.get("retry-after");
         Ok(HttpAnswer {

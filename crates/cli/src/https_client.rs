@@ -2,6 +2,7 @@
 //! be connected to is the caller's to decide: it brings the connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -10,6 +11,8 @@ use hyper::{HeaderMap, Request, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -20,10 +23,21 @@ pub struct HttpsClient {
     tls: TlsConnector,
 }
 
+/// Bounds on an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerBounds {
+    /// What is longer is not read.
+    pub bytes: usize,
+    /// When the head must be there, a TLS handshake included.
+    pub head_by: Instant,
+    /// How long the body may take after the head.
+    pub body_within: Duration,
+}
+
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
-    /// None when it is longer than it may be, or breaks off.
+    /// None when it is longer or takes longer than it may, or breaks off.
     pub body: Option<Bytes>,
 }
 
@@ -47,25 +61,25 @@ impl HttpsClient {
         }
     }
 
-    /// Sends over a connection to the URL's host. Reads at most `answer_bytes` of the answer. What it says when it
-    /// fails does not name the URL.
+    /// Sends over a connection to the URL's host. What it says when it fails does not name the URL.
     pub async fn post(
         &self,
         stream: TcpStream,
         url: &Url,
         headers: Vec<(&'static str, String)>,
         body: String,
-        answer_bytes: usize,
+        bounds: AnswerBounds,
     ) -> Result<Answer, String> {
         let request = request(url, headers, body)?;
         match url.scheme() {
-            "http" => exchange(stream, request, answer_bytes).await,
+            "http" => exchange(stream, request, bounds).await,
             "https" => {
                 let (host, _) = place(url)?;
                 let name = host.trim_matches(['[', ']']).to_owned();
                 let name = ServerName::try_from(name).map_err(said)?;
-                let stream = self.tls.connect(name, stream).await.map_err(said)?;
-                exchange(stream, request, answer_bytes).await
+                let connected = timeout_at(bounds.head_by, self.tls.connect(name, stream));
+                let stream = connected.await.map_err(late)?.map_err(said)?;
+                exchange(stream, request, bounds).await
             }
             other => Err(format!("cannot post to {other}")),
         }
@@ -106,17 +120,21 @@ fn request(
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-    answer_bytes: usize,
+    bounds: AnswerBounds,
 ) -> Result<Answer, String> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(said)?;
     let exchange = async {
-        let answer = sender.send_request(request).await.map_err(said)?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, answer_bytes).collect().await;
+        let answer = timeout_at(bounds.head_by, sender.send_request(request));
+        let (head, body) = answer.await.map_err(late)?.map_err(said)?.into_parts();
+        let body = timeout(
+            bounds.body_within,
+            Limited::new(body, bounds.bytes).collect(),
+        );
+        let body = body.await.ok().and_then(Result::ok);
         Ok(Answer {
             status: head.status.as_u16(),
             headers: head.headers,
-            body: body.ok().map(http_body_util::Collected::to_bytes),
+            body: body.map(http_body_util::Collected::to_bytes),
         })
     };
     // The connection is driven beside the exchange, and dropped with it.
@@ -128,6 +146,10 @@ async fn exchange(
             exchange.await
         }
     }
+}
+
+fn late(_: Elapsed) -> String {
+    "no answer in time".to_owned()
 }
 
 fn said(error: impl std::fmt::Display) -> String {

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> Exit {
     let result = match command {
-        Command::Serve(args) => command::serve::run(args).await,
+        Command::Serve(args) => command::serve::run(*args).await,
         Command::Agent(args) => command::agent::run(args).await,
         Command::Audit(args) => command::audit::run(args).await,
         Command::Judge(args) => command::judge::run(&args),

@@ -11,7 +11,7 @@ use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::{Guard, Target};
-use plumbline_server::{DEFAULT_LEASE, Limits, Patience};
+use plumbline_server::{DEFAULT_LEASE, Limits};
 use plumbline_store::PostgresOptions;
 use serde::Deserialize;
 use url::Url;
@@ -30,6 +30,8 @@ pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
 /// Long enough for a year's comparison, and no disk fills unnoticed.
 const DEFAULT_KEEP_AUDITS_DAYS: u32 = 365;
+/// The fewest characters of a token that nobody guesses.
+const METRICS_TOKEN_CHARS: usize = 16;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Everything that `serve` runs by.
@@ -47,7 +49,9 @@ pub struct ServeSettings {
     pub simulate_locations: bool,
     pub lease: Duration,
     pub limits: Limits,
-    pub connections: usize,
+    /// The certificate's file and its key's, for HTTPS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub metrics_token: Option<String>,
     pub drain_grace: Duration,
     pub keep: Keep,
     pub log_format: LogFormat,
@@ -108,6 +112,9 @@ struct File {
     unfinished_per_account: Option<u64>,
     running_per_account: Option<u32>,
     connections: Option<usize>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    metrics_token: Option<String>,
     behind_proxy: Option<bool>,
     drain_seconds: Option<u64>,
     keep_bundles_days: Option<u32>,
@@ -214,13 +221,18 @@ impl ServeSettings {
                     .or(file.unfinished_per_account)
                     .unwrap_or(defaults.unfinished_per_account),
                 behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
+                connections: args
+                    .connections
+                    .or(file.connections)
+                    .unwrap_or(defaults.connections)
+                    .max(1),
                 ..defaults
             },
-            connections: args
-                .connections
-                .or(file.connections)
-                .unwrap_or(Patience::default().connections)
-                .max(1),
+            tls: tls_files(
+                args.tls_cert.or(file.tls_cert),
+                args.tls_key.or(file.tls_key),
+            )?,
+            metrics_token: metrics_token(args.metrics_token.or(file.metrics_token))?,
             drain_grace: Duration::from_secs(
                 args.drain_seconds
                     .or(file.drain_seconds)
@@ -301,6 +313,33 @@ impl FieldSettings {
             denied: targets.deny.clone(),
         })
     }
+}
+
+/// Both files, or none.
+fn tls_files(
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<Option<(PathBuf, PathBuf)>, Exit> {
+    match (cert, key) {
+        (None, None) => Ok(None),
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (Some(_), None) => Err(Exit::usage("--tls-cert needs --tls-key")),
+        (None, Some(_)) => Err(Exit::usage("--tls-key needs --tls-cert")),
+    }
+}
+
+/// An empty variable is one that was not set; a short token can be guessed.
+fn metrics_token(token: Option<String>) -> Result<Option<String>, Exit> {
+    let token = token.filter(|token| !token.is_empty());
+    if let Some(token) = &token {
+        let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
+        if token.len() < METRICS_TOKEN_CHARS || !is_plain {
+            return Err(Exit::usage(format!(
+                "--metrics-token: at least {METRICS_TOKEN_CHARS} ASCII characters without spaces"
+            )));
+        }
+    }
+    Ok(token)
 }
 
 fn read_targets(texts: &[String], flag: &str) -> Result<Vec<Target>, Exit> {

@@ -1,25 +1,34 @@
 //! Sends webhooks: only to addresses that the guard lets be reached, following no redirect.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_link::{Guard, SystemResolver, connect_guarded};
-use plumbline_server::{Post, WebhookRequest};
+use plumbline_server::{Post, WEBHOOK_HEAD_TIMEOUT, WebhookRequest};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::https_client::{HttpsClient, place};
+use crate::https_client::{AnswerBounds, HttpsClient, place};
 
-/// An answer is read so that its sender is not cut off, and not beyond this.
+/// An answer is read so that its sender is not cut off, and neither beyond this nor for longer.
 const ANSWER_BYTES: usize = 64 * 1024;
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 pub struct WebhookClient {
     guard: Arc<Guard>,
     https: HttpsClient,
+    /// Until the head of the answer is there, from the lookup of the name on.
+    head_within: Duration,
 }
 
 impl WebhookClient {
     pub fn new(guard: Arc<Guard>, https: HttpsClient) -> Self {
-        Self { guard, https }
+        Self {
+            guard,
+            https,
+            head_within: WEBHOOK_HEAD_TIMEOUT,
+        }
     }
 }
 
@@ -28,11 +37,18 @@ impl Post for WebhookClient {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
         let (host, port) = place(&url)?;
-        let stream = connect_guarded(&self.guard, &SystemResolver, host, port)
+        let bounds = AnswerBounds {
+            bytes: ANSWER_BYTES,
+            head_by: Instant::now() + self.head_within,
+            body_within: ANSWER_WITHIN,
+        };
+        let connected = connect_guarded(&self.guard, &SystemResolver, host, port);
+        let stream = timeout_at(bounds.head_by, connected)
             .await
+            .map_err(|_| "no connection in time")?
             .map_err(|error| error.to_string())?;
         let (headers, body) = (request.headers, request.body);
-        let sent = self.https.post(stream, &url, headers, body, ANSWER_BYTES);
+        let sent = self.https.post(stream, &url, headers, body, bounds);
         // What it says beyond its status is of no interest; that it cannot be read neither.
         Ok(sent.await?.status)
     }
@@ -117,6 +133,32 @@ mod tests {
             .post(request(format!("http://{endless}/")))
             .await;
         assert_eq!(answer, Ok(200));
+    }
+
+    #[tokio::test]
+    async fn a_receiver_that_never_answers_is_given_up_and_one_that_trickles_has_answered() {
+        let mut client = client(&["127.0.0.1"]);
+        client.head_within = Duration::from_millis(100);
+        for scheme in ["http", "https"] {
+            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = silent.local_addr().unwrap();
+            let answer = client.post(request(format!("{scheme}://{address}/"))).await;
+            assert_eq!(answer, Err("no answer in time".to_owned()), "{scheme}");
+        }
+        client.head_within = WEBHOOK_HEAD_TIMEOUT;
+        let trickling = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = trickling.local_addr().unwrap();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        thread::spawn(move || {
+            let (mut stream, _) = trickling.accept().unwrap();
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow";
+            stream.write_all(head).unwrap();
+            // The rest never comes.
+            let _ = released.recv();
+        });
+        let answer = client.post(request(format!("http://{address}/"))).await;
+        assert_eq!(answer, Ok(200));
+        drop(release);
     }
 
     #[tokio::test]

@@ -109,9 +109,10 @@ if (phases && window.EventSource) {
   events.addEventListener("open", () => (failures = 0));
   events.addEventListener("error", () => {
     failures += 1;
-    if (failures > 2) {
+    // A refused stream is not opened again by itself.
+    if (failures > 2 || events.readyState === EventSource.CLOSED) {
       events.close();
-      setTimeout(() => location.reload(), 3000);
+      setTimeout(() => location.reload(), 5000);
     }
   });
 }

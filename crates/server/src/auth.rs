@@ -10,7 +10,10 @@ const KEY_HEADER: &str = "x-svc-key";
 
 /// Who asks, proven by a key, and counted as one request of that key.
 pub(crate) struct Caller {
+    pub(crate) key_id: String,
     pub(crate) account_id: String,
+    /// The client's address.
+    pub(crate) from: IpAddr,
     /// The balance when the key was looked up.
     pub(crate) credits: i64,
     pub(crate) notes: Notes,
@@ -27,7 +30,9 @@ impl FromRequestParts<Shared> for Caller {
             return Err(Failure::RateLimited);
         }
         Ok(Self {
+            key_id: record.id,
             account_id: record.account_id,
+            from: peer::address_of(parts, &service.app.limits),
             credits: record.credits,
             notes,
         })
@@ -86,13 +91,13 @@ pub(crate) async fn prove_key(
         Some(key) => usable(key, service, now).await?,
         None => None,
     };
-    match (key, proven) {
+    match (&key, proven) {
         (Some(key), Some(record)) => {
-            service.wrong_keys.proved(&key);
+            service.wrong_keys.proved(key);
             Ok(record)
         }
         _ => {
-            service.wrong_keys.failed(from, now).await?;
+            service.wrong_keys.failed(from, key.as_ref(), now).await?;
             Err(Failure::Unauthorized)
         }
     }

@@ -24,8 +24,10 @@ use crate::{
     agents,
     api::audit::WAIT_AT_MOST_S,
     errors::{Failure, Fault},
+    held::holding,
     leftover::Leftover,
     notes::Notes,
+    peer,
     router::Shared,
 };
 
@@ -43,16 +45,30 @@ pub(crate) async fn front_door(
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     let notes = Notes::default();
-    let (mut request, leftover) = Leftover::lend(request);
-    request.extensions_mut().insert(notes.clone());
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(notes.clone());
+    let place = service
+        .places
+        .take(route, peer::address_of(&parts, &service.app.limits));
+    let (request, leftover) = Leftover::lend(Request::from_parts(parts, body));
 
-    let answer = without_panic(next.run(request));
-    let within = service.app.limits.answer + held_open(route);
-    let mut response = match tokio::time::timeout(within, answer).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(panic)) => Failure::internal(said(&*panic)).into_response(),
-        Err(late) => Failure::unavailable(late).into_response(),
+    let (mut response, mut place) = match place {
+        Err(no_place) => (no_place.into_response(), None),
+        Ok(place) => {
+            let answer = without_panic(next.run(request));
+            let within = service.app.limits.answer + held_open(route);
+            let response = match tokio::time::timeout(within, answer).await {
+                Ok(Ok(response)) => response,
+                Ok(Err(panic)) => Failure::internal(said(&*panic)).into_response(),
+                Err(late) => Failure::unavailable(late).into_response(),
+            };
+            (response, Some(place))
+        }
     };
+    if response.status().is_client_error() {
+        // Who is refused holds no place while the rest of the body is thrown away.
+        place = None;
+    }
     let close = match leftover {
         Some(leftover) => !leftover.discard().await,
         None => false,
@@ -79,7 +95,7 @@ pub(crate) async fn front_door(
         audit = noted.audit,
         "request"
     );
-    response
+    response.map(|body| holding(body, place))
 }
 
 /// How much longer than others a route may take because it waits on purpose.

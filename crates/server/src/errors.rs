@@ -10,15 +10,16 @@ use axum::{
 use crate::answer;
 
 const TRY_UNFINISHED_AGAIN_S: u32 = 30;
+const TRY_PLACE_AGAIN_S: u32 = 1;
 
 /// A request that is not served. What it displays is the `message` of the failure envelope.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("Unauthorized")]
     Unauthorized,
-    /// Of an agent, whose token is none or no longer.
+    /// Of an agent, or of who reads the metrics: the token is missing, unknown or revoked.
     #[error("Unauthorized")]
-    NoAgent,
+    InvalidToken,
     #[error(
         "This server speaks agent protocol {}; agent and server must be of versions that speak the same",
         plumbline_seam::PROTOCOL
@@ -67,6 +68,15 @@ pub(crate) enum Failure {
     /// An address has tried too many; the wait in seconds.
     #[error("Too Many Failed Keys")]
     TooManyFailedKeys(i64),
+    /// One address has too many requests under way.
+    #[error("Too Many Requests At Once")]
+    TooManyAtOnce,
+    /// One key, or one address, has too many requests that wait on purpose.
+    #[error("Too Many Waiting Requests")]
+    TooManyWaits,
+    /// All places at which requests are served are taken.
+    #[error("Service Unavailable")]
+    Busy,
     #[error("Insufficient Credits")]
     InsufficientCredits,
     #[error("Resource Not Found")]
@@ -99,7 +109,7 @@ impl Failure {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Unauthorized | Self::NoAgent => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized | Self::InvalidToken => StatusCode::UNAUTHORIZED,
             Self::UploadElsewhere => StatusCode::CONFLICT,
             Self::CorruptUpload => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
@@ -116,14 +126,16 @@ impl Failure {
             | Self::InvalidBatch => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
             Self::IdempotencyKeyReused => StatusCode::CONFLICT,
-            Self::RateLimited | Self::TooManyUnfinished | Self::TooManyFailedKeys(_) => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::RateLimited
+            | Self::TooManyUnfinished
+            | Self::TooManyFailedKeys(_)
+            | Self::TooManyAtOnce
+            | Self::TooManyWaits => StatusCode::TOO_MANY_REQUESTS,
             Self::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
             Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -142,7 +154,7 @@ impl IntoResponse for Failure {
                     HeaderValue::from_static("ApiKey header=\"X-SVC-KEY\""),
                 );
             }
-            Self::NoAgent => {
+            Self::InvalidToken => {
                 response
                     .headers_mut()
                     .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -154,6 +166,10 @@ impl IntoResponse for Failure {
             // When one of them ends is not known; most end within a minute.
             Self::TooManyUnfinished => {
                 let wait = HeaderValue::from(TRY_UNFINISHED_AGAIN_S);
+                response.headers_mut().insert(header::RETRY_AFTER, wait);
+            }
+            Self::TooManyAtOnce | Self::TooManyWaits | Self::Busy => {
+                let wait = HeaderValue::from(TRY_PLACE_AGAIN_S);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
             _ => {}

@@ -4,28 +4,33 @@
 //! What there is to ask for is listed in `router.rs`; what can go wrong, and how it is answered, in
 //! `errors.rs`; `api/` has one file per resource. Everything about one request that is not its
 //! subject (id, deadline, panic, log line) is in `door.rs`; everything about one connection (slow,
-//! rude and malformed clients) in `serve.rs` and `wire.rs`. What clients are told about all this is
+//! rude and malformed clients) in `serve.rs`, `connections.rs` and `wire.rs`; how many requests are
+//! served at a time, and how many of one client, in `places.rs`. What clients are told about all this is
 //! in `openapi/`. `webhooks.rs` is a loop of its own beside them.
 
 mod agents;
 mod answer;
 mod api;
 mod auth;
+mod connections;
 mod door;
 mod errors;
 mod field;
+mod held;
 mod leftover;
 mod metrics;
 mod notes;
 mod openapi;
 mod pages;
 mod peer;
+mod places;
 mod query;
 mod rate;
 mod router;
 mod serve;
 mod target;
 mod time;
+mod tls;
 mod webhooks;
 mod wire;
 
@@ -44,7 +49,10 @@ pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
 pub use router::router;
 pub use serve::{Patience, serve, serve_with};
-pub use webhooks::{Post, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, deliver_webhooks};
+pub use tls::{TlsError, TlsFiles};
+pub use webhooks::{
+    Post, WEBHOOK_HEAD_TIMEOUT, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, deliver_webhooks,
+};
 
 /// Everything the service answers from.
 #[derive(Clone)]
@@ -61,6 +69,8 @@ pub struct App {
     /// Without, only an agent in the same process does audits.
     pub agents: Option<Agents>,
     pub metrics: Arc<Metrics>,
+    /// Who reads the metrics must present it as a bearer token; without one anybody may.
+    pub metrics_token: Option<String>,
     pub browsers: Option<CountBrowsers>,
     /// What visitors met, for the history of an address.
     pub field: Option<Arc<dyn FieldSource>>,
@@ -91,6 +101,7 @@ impl App {
             pages: None,
             agents: None,
             metrics: Arc::default(),
+            metrics_token: None,
             browsers: None,
             field: None,
             stopping: watch::channel(false).1,
@@ -119,6 +130,10 @@ pub struct Limits {
     pub body_read: Duration,
     /// How long any answer may take, the body's arrival included.
     pub answer: Duration,
+    /// How many ordinary requests are served at a time; probes and agents have places beside them.
+    /// One address may hold half of the places, and the waits and event streams of one key or one
+    /// address a quarter of them.
+    pub connections: usize,
 }
 
 impl Default for Limits {
@@ -134,6 +149,7 @@ impl Default for Limits {
             url_chars: 2048,
             body_read: Duration::from_secs(10),
             answer: Duration::from_secs(30),
+            connections: 2048,
         }
     }
 }

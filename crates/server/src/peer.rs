@@ -71,8 +71,18 @@ impl WrongKeys {
         }
     }
 
-    /// Counts one; fails when there have been too many, here or at other servers.
-    pub(crate) async fn failed(&self, from: IpAddr, now: Timestamp) -> Result<(), Failure> {
+    /// Counts one; fails when there have been too many, here or at other servers. A key that was right
+    /// before, and is revoked or expired by now, is no better than any other wrong one from then on.
+    pub(crate) async fn failed(
+        &self,
+        from: IpAddr,
+        key: Option<&Key>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        if let Some(key) = key {
+            let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            proven.remove(&key.digest().0);
+        }
         match self.tried.take(&network_of(from), now, 1).await? {
             Some(turn) if turn.is_refused() => Err(too_many(turn, now)),
             _ => Ok(()),
@@ -100,7 +110,7 @@ fn too_many(turn: Turn, now: Timestamp) -> Failure {
 }
 
 /// In IPv6 a single customer commonly has a /64, and all of its addresses.
-fn network_of(address: IpAddr) -> String {
+pub(crate) fn network_of(address: IpAddr) -> String {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
             let network = u128::from(v6) & !u128::from(u64::MAX);
@@ -136,14 +146,17 @@ mod tests {
         let (here, there) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
         let (good, unknown) = (Key::generate().unwrap(), Key::generate().unwrap());
         wrong.proved(&good);
-        wrong.failed(here, now).await.unwrap();
+        wrong.failed(here, None, now).await.unwrap();
         assert!(wrong.check(here, Some(&unknown), now).await.is_ok());
-        wrong.failed(here, now).await.unwrap();
+        wrong.failed(here, Some(&unknown), now).await.unwrap();
         assert!(wrong.check(here, Some(&unknown), now).await.is_err());
         assert!(wrong.check(here, None, now).await.is_err());
         assert!(wrong.check(here, Some(&good), now).await.is_ok());
         assert!(wrong.check(there, Some(&unknown), now).await.is_ok());
         let later = Timestamp(now.0 + 30_000);
         assert!(wrong.check(here, Some(&unknown), later).await.is_ok());
+        // Revoked meanwhile: refused unread like any other.
+        assert!(wrong.failed(there, Some(&good), now).await.is_ok());
+        assert!(wrong.check(here, Some(&good), now).await.is_err());
     }
 }

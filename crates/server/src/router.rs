@@ -5,14 +5,17 @@ use axum::{Router, handler::Handler, middleware, routing};
 use crate::{
     App, agents,
     api::{
-        account, audit, audits, batches, devices, export::Turns, health, locations, networks,
-        operator,
+        account, audit, audits, batches, devices,
+        export::Turns,
+        health, locations, networks,
+        operator::{self, FiguresCache},
     },
     door::front_door,
     errors::Failure,
     openapi::{self, Book},
-    pages,
+    pages::{self, Renders},
     peer::WrongKeys,
+    places::Places,
     rate::Limit,
 };
 
@@ -22,6 +25,11 @@ pub(crate) struct Service {
     pub(crate) starts: Limit,
     pub(crate) exports: Turns,
     pub(crate) requests: Limit,
+    /// Requests for pages that nobody is signed in for, by address.
+    pub(crate) guests: Limit,
+    pub(crate) places: Places,
+    pub(crate) renders: Renders,
+    pub(crate) figures: FiguresCache,
     pub(crate) wrong_keys: WrongKeys,
     pub(crate) book: Book,
 }
@@ -43,6 +51,10 @@ pub fn router(app: App) -> Router {
             limits.failed_keys_per_minute,
             &app.store,
         )),
+        guests: Limit::new("guests", pages::guests_per_minute(&limits), &app.store),
+        places: Places::new(limits.connections),
+        renders: Renders::default(),
+        figures: FiguresCache::default(),
         book: Book::new(&listed, &app),
         exports: Turns::default(),
         app,
@@ -62,9 +74,9 @@ pub fn router(app: App) -> Router {
         .fallback(async || Failure::NotFound)
         .method_not_allowed_fallback(async || Failure::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(shared.clone(), front_door))
-        .with_state(shared);
+        .with_state(shared.clone());
     if has_pages {
-        router = router.layer(middleware::from_fn(pages::page_door));
+        router = router.layer(middleware::from_fn_with_state(shared, pages::page_door));
     }
     router
 }

@@ -4,15 +4,20 @@
 //! What is to be told stands in the store, in the same transaction as the report: a restart loses
 //! none of it. How a request gets out, and to whom one may get, is not known here: see [`Post`].
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use hmac::{Hmac, KeyInit, Mac};
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{Delivery, Settled, StoreError, Timestamp};
+use plumbline_store::{
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, Settled, StoreError, Timestamp,
+};
 use serde::Serialize;
 use sha2::Sha256;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use tracing::{error, info, warn};
 
 use crate::{App, api::audit::Tracking};
@@ -27,12 +32,20 @@ pub const WEBHOOK_RETRIES: [Duration; 6] = [
     Duration::from_secs(6 * 60 * 60),
 ];
 
-/// How long an attempt may take.
+/// How long an attempt may take as a whole, reading the answer included.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a receiver may take to be connected to, to read the request and to send the head of its
+/// answer. Receivers are expected to take a webhook first and to work afterwards.
+pub const WEBHOOK_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// An attempt that was never heard of again is repeated after this.
 const HOLD: Duration = Duration::from_secs(60);
-const AT_A_TIME: usize = 8;
+/// Attempts of this server that are under way, by lane. How many of them one account or one receiver
+/// may have is decided by the store, for all servers together.
+const FIRST_AT_A_TIME: usize = 64;
+const RETRIES_AT_A_TIME: usize = 32;
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
+/// While webhooks are held back by attempts that are under way, possibly at another server.
+const LOOK_WHILE_HELD_BACK: Duration = Duration::from_secs(1);
 const AFTER_ERROR: Duration = Duration::from_secs(5);
 
 /// A request as it is to be sent.
@@ -50,58 +63,102 @@ pub trait Post: Send + Sync + 'static {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String>;
 }
 
-/// Delivers until `stop` turns true and what runs has ended. `retries` are waits between attempts,
-/// usually [`WEBHOOK_RETRIES`].
+/// Delivers until `stop` turns true and the attempts under way have ended. `retries` are the waits
+/// between attempts, usually [`WEBHOOK_RETRIES`].
+///
+/// First attempts and retries run beside each other, so that receivers that fail delay nobody's first
+/// attempt. In each lane accounts take turns.
 pub async fn deliver_webhooks(
     app: App,
     post: Arc<dyn Post>,
     retries: Vec<Duration>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
-    let sender = Arc::new(Sender { app, post, retries });
-    let mut running = JoinSet::new();
-    while !*stop.borrow() {
-        while running.try_join_next().is_some() {}
-        let free = AT_A_TIME - running.len();
-        let now = (sender.app.clock)();
-        let claimed = match free {
-            0 => Ok(Vec::new()),
-            _ => sender.claim(now, free).await,
-        };
-        let next_look = match &claimed {
-            Ok(found) if !found.is_empty() => {
-                for delivery in claimed.unwrap_or_default() {
-                    let sender = Arc::clone(&sender);
-                    running.spawn(async move { sender.attempt(&delivery).await });
-                }
-                continue;
-            }
-            Ok(_) => LOOK_AT_LEAST_EVERY,
-            Err(error) => {
-                error!(%error, "webhooks that are due could not be read");
-                tokio::time::sleep(AFTER_ERROR).await;
-                continue;
-            }
-        };
-        tokio::select! {
-            () = sender.app.store.delivery_arrives(now, next_look), if free > 0 => {}
-            Some(_) = running.join_next() => {}
-            _ = stop.wait_for(|stop| *stop) => break,
-        }
-    }
-    while running.join_next().await.is_some() {}
+    let sender = Arc::new(Sender {
+        app,
+        post,
+        retries,
+        settled: Notify::new(),
+    });
+    let first = Arc::clone(&sender).deliver(DeliveryLane::First, FIRST_AT_A_TIME, stop.clone());
+    let retry = sender.deliver(DeliveryLane::Retry, RETRIES_AT_A_TIME, stop);
+    tokio::join!(first, retry);
 }
 
 struct Sender {
     app: App,
     post: Arc<dyn Post>,
     retries: Vec<Duration>,
+    /// Notified when an attempt has been settled: a place is free, or a retry was scheduled.
+    settled: Notify,
 }
 
 impl Sender {
-    async fn claim(&self, now: Timestamp, at_most: usize) -> Result<Vec<Delivery>, StoreError> {
-        let at_most = u32::try_from(at_most).unwrap_or(u32::MAX);
-        self.app.store.due_deliveries(now, HOLD, at_most).await
+    /// Delivers one lane.
+    async fn deliver(
+        self: Arc<Self>,
+        lane: DeliveryLane,
+        at_a_time: usize,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let mut running = JoinSet::new();
+        let mut after_account = String::new();
+        while !*stop.borrow() {
+            while running.try_join_next().is_some() {}
+            // Listened to before the claim, so that nothing in between is missed.
+            let mut arrival = pin!(self.app.store.deliveries_arrive().notified());
+            let mut settled = pin!(self.settled.notified());
+            arrival.as_mut().enable();
+            settled.as_mut().enable();
+            let now = (self.app.clock)();
+            let free = at_a_time - running.len();
+            let claimed = match self.claim(lane, &after_account, free, now).await {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    error!(%error, "due webhooks could not be read");
+                    tokio::select! {
+                        () = tokio::time::sleep(AFTER_ERROR) => {}
+                        _ = stop.wait_for(|stop| *stop) => {}
+                    }
+                    continue;
+                }
+            };
+            if let Some(last) = claimed.deliveries.last() {
+                after_account.clone_from(&last.account_id);
+                for delivery in claimed.deliveries {
+                    let sender = Arc::clone(&self);
+                    running.spawn(async move { sender.attempt(&delivery).await });
+                }
+                continue;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait_after(&claimed, now)) => {}
+                () = arrival, if lane == DeliveryLane::First => {}
+                () = settled => {}
+                Some(_) = running.join_next() => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    async fn claim(
+        &self,
+        lane: DeliveryLane,
+        after_account: &str,
+        at_most: usize,
+        now: Timestamp,
+    ) -> Result<ClaimedDeliveries, StoreError> {
+        if at_most == 0 {
+            return Ok(ClaimedDeliveries::default());
+        }
+        let claim = DeliveryClaim {
+            lane,
+            after_account: after_account.to_owned(),
+            hold: HOLD,
+            at_most: u32::try_from(at_most).unwrap_or(u32::MAX),
+        };
+        self.app.store.claim_deliveries(claim, now).await
     }
 
     async fn attempt(&self, delivery: &Delivery) {
@@ -125,6 +182,7 @@ impl Sender {
         if let Err(error) = self.app.store.settle(delivery, settled).await {
             error!(audit, attempt, %error, "what became of a webhook could not be kept");
         }
+        self.settled.notify_waiters();
     }
 
     fn after_failure(&self, attempt: u32, reason: String) -> Settled {
@@ -162,6 +220,19 @@ impl Sender {
             status => Err(format!("answered with {status}")),
         }
     }
+}
+
+/// How long to wait for an announcement after a claim that found nothing to do.
+fn wait_after(claimed: &ClaimedDeliveries, now: Timestamp) -> Duration {
+    if claimed.has_more_due {
+        return LOOK_WHILE_HELD_BACK;
+    }
+    let due_in_ms = claimed
+        .look_again_at
+        .map(|at| at.0.saturating_sub(now.0).max(0));
+    due_in_ms.map_or(LOOK_AT_LEAST_EVERY, |ms| {
+        LOOK_AT_LEAST_EVERY.min(Duration::from_millis(ms.unsigned_abs()))
+    })
 }
 
 #[derive(Serialize)]

@@ -20,7 +20,10 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::door::{MANNERS, REQUEST_ID, new_id};
+use crate::{
+    connections::Connection,
+    door::{MANNERS, REQUEST_ID, new_id},
+};
 
 pub(crate) struct Wire<T> {
     stream: T,
@@ -28,15 +31,17 @@ pub(crate) struct Wire<T> {
     instead: Bytes,
     write_within: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    connection: Connection,
 }
 
 impl<T: AsyncWrite + Unpin> Wire<T> {
-    pub(crate) fn new(stream: T, write_within: Duration) -> Self {
+    pub(crate) fn new(stream: T, write_within: Duration, connection: Connection) -> Self {
         Self {
             stream,
             instead: Bytes::new(),
             write_within,
             stalled: None,
+            connection,
         }
     }
 
@@ -71,6 +76,7 @@ impl<T: AsyncWrite + Unpin> Wire<T> {
     ) -> Poll<io::Result<R>> {
         if polled.is_ready() {
             self.stalled = None;
+            self.connection.has_written();
             return polled;
         }
         let end = Instant::now() + self.write_within;
@@ -165,7 +171,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.connection.has_read();
+        }
+        polled
     }
 }
 
@@ -173,7 +184,18 @@ impl<T: AsyncRead + Unpin> AsyncRead for Wire<T> {
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
+    use std::sync::Arc;
+
     use super::*;
+    use crate::connections::{Connections, Waits};
+
+    fn opened() -> Connection {
+        let waits = Waits {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+        };
+        Arc::new(Connections::new(1, waits)).open([192, 0, 2, 1].into())
+    }
 
     #[test]
     fn only_a_lone_head_of_an_error_without_our_id_is_a_bare_refusal() {
@@ -198,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn a_bare_refusal_leaves_as_an_envelope_even_through_a_narrow_pipe() {
         let (ours, mut theirs) = duplex(7);
-        let mut wire = Wire::new(ours, Duration::from_secs(60));
+        let mut wire = Wire::new(ours, Duration::from_secs(60), opened());
         let writing = async move {
             wire.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
                 .await
@@ -219,7 +241,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_stops_reading_is_given_up() {
         let (ours, _theirs) = duplex(7);
-        let mut wire = Wire::new(ours, Duration::from_secs(60));
+        let mut wire = Wire::new(ours, Duration::from_secs(60), opened());
         let error = wire.write_all(b"more than seven bytes").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -6,6 +6,7 @@
 mod agents;
 mod blobs;
 mod delivery;
+mod delivery_turns;
 mod key;
 mod latency;
 mod limit;
@@ -23,7 +24,10 @@ mod types;
 
 pub use agents::{AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing};
 pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
-pub use delivery::{Delivery, DeliveryDepth, Settled};
+pub use delivery::{
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, Settled,
+};
+pub use delivery_turns::{DELIVERIES_AT_A_TIME, RETRIES_AT_A_TIME};
 pub(crate) use key::{ACCOUNT_ID_LENGTH, WEBHOOK_SECRET_LENGTH, random};
 pub use key::{Key, KeyDigest, random_text};
 pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};

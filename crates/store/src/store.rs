@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Notify;
 
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch, Delivery,
-    DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, NewAudit,
-    Place, Progress, QueueDepth, QueuedAudit, Retention, Seat, Settled, SharedLimits, StoreLatency,
-    StoredReport, Submission, Timestamp,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished, Forgotten, HandBack, Hold,
+    KeyDigest, KeyRecord, Lease, NewAudit, Place, Progress, QueueDepth, QueuedAudit, Retention,
+    Seat, Settled, SharedLimits, StoreLatency, StoredReport, Submission, Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -168,23 +169,28 @@ pub trait Store: Send + Sync + 'static {
     /// with `rotate`.
     async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError>;
 
-    /// Claims webhooks that are due, `at_most` of them, the longest due first. Each claim is a new
-    /// attempt; unless it is settled, the webhook is due again when `hold` has passed.
+    /// Claims webhooks that are due. Each claim is a new attempt; unless it is settled, the webhook is
+    /// due again when `hold` has passed.
+    ///
+    /// Accounts take turns; of one account the webhook that is due longest comes first. An account,
+    /// and a receiver (host and port), never has more than
+    /// [`DELIVERIES_AT_A_TIME`](crate::DELIVERIES_AT_A_TIME) attempts under way at all servers on this
+    /// store together, and never more than [`RETRIES_AT_A_TIME`](crate::RETRIES_AT_A_TIME) of these are
+    /// retries.
     ///
     /// A webhook is due from the moment its audit is finished, in the same transaction.
-    async fn due_deliveries(
+    async fn claim_deliveries(
         &self,
+        claim: DeliveryClaim,
         now: Timestamp,
-        hold: Duration,
-        at_most: u32,
-    ) -> Result<Vec<Delivery>, StoreError>;
+    ) -> Result<ClaimedDeliveries, StoreError>;
 
     /// Says what became of an attempt; [`Hold::Lost`] when there has been another since.
     async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError>;
 
-    /// Returns when a webhook may be due, or after `at_most`. One that falls due before this call is
-    /// not missed.
-    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration);
+    /// Notifies its waiters when a webhook falls due because its audit was finished, at this server or
+    /// another, and when that may have gone unnoticed. To miss none, enable the waiter before claiming.
+    fn deliveries_arrive(&self) -> &Notify;
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError>;
 

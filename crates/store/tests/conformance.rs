@@ -219,6 +219,10 @@ macro_rules! every_sentence_of_the_suite {
                 a_webhook_is_tried_until_it_is_delivered_or_given_up
                 an_attempt_that_was_never_heard_of_again_is_repeated
                 who_delivers_wakes_when_something_is_due
+                accounts_take_turns_and_have_two_attempts_under_way
+                a_turn_begins_after_the_account_that_was_served_last
+                a_receiver_has_two_attempts_under_way_whoever_it_is_told_by
+                retries_leave_first_attempts_a_place
                 a_deleted_audit_is_told_to_nobody
                 an_accounts_secret_stays_until_it_is_rotated
             }

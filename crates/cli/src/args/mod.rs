@@ -28,7 +28,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the API, with a store and an agent inside
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Do a server's audits here: take them over HTTPS, visit, and hand in the reports
     Agent(AgentArgs),
     /// Audit one page and print the result; needs no server

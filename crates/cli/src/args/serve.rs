@@ -55,9 +55,25 @@ pub struct ServeArgs {
     /// Connections to PostgreSQL that are open at a time, at least 4 [default: 16]
     #[arg(long, env = "PLUMBLINE_STORE_CONNECTIONS", value_name = "N")]
     pub store_connections: Option<usize>,
-    /// Connections that are open at a time; the next wait [default: 2048]
+    /// Requests that are served at a time; one address may hold half of these places, and the waits and event
+    /// streams of one key or address a quarter. Probes and agents have places of their own [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,
+    /// PEM file with the certificate and its chain, for HTTPS without a proxy in front; read again when it changes
+    #[arg(long, env = "PLUMBLINE_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file with the certificate's private key
+    #[arg(long, env = "PLUMBLINE_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Token that readers of /metrics must present (Authorization: Bearer TOKEN), at least 16 characters. Other
+    /// users see the flag: prefer the environment or the file [default: anybody may read them]
+    #[arg(
+        long,
+        env = "PLUMBLINE_METRICS_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub metrics_token: Option<String>,
     /// A proxy of ours stands in front: believe the last address in X-Forwarded-For
     #[arg(long, env = "PLUMBLINE_BEHIND_PROXY")]
     pub behind_proxy: bool,

@@ -9,7 +9,7 @@ use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
-    Phases, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
+    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
 };
 use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
@@ -37,6 +37,10 @@ const EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
     start_log(&settings.log, settings.log_format)?;
+    let tls = match &settings.tls {
+        Some((cert, key)) => Some(TlsFiles::load(cert, key).map_err(Exit::failed)?),
+        None => None,
+    };
     let data = &settings.place.data;
     create_private_dir(data)?;
     // Held until the process ends: whoever has it may take over what servers on this directory have leased.
@@ -143,9 +147,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
     let address = listener.local_addr().map_err(Exit::failed)?;
     // Whoever started it may not be listening; the service is there all the same.
-    let _ = out::line(format_args!("listening on http://{address}"));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let base = format!("{scheme}://{address}");
+    let _ = out::line(format_args!("listening on {base}"));
     if let Some(credits) = settings.create_key {
-        print_key_to_try(&store, credits, &address.to_string()).await?;
+        print_key_to_try(&store, credits, &base).await?;
     }
     let webhook_client = WebhookClient::new(Arc::clone(&guard), https);
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
@@ -159,6 +165,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             uploads,
         }),
         metrics,
+        metrics_token: settings.metrics_token,
         browsers,
         field: Some(field),
         stopping: stopped.clone(),
@@ -177,13 +184,21 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     });
     let mut stop_serving = stopped.clone();
     let patience = Patience {
-        connections: settings.connections,
+        connections: settings.limits.connections,
         ..Patience::default()
     };
     let stop_serving = async move {
         let _ = stop_serving.wait_for(|stop| *stop).await;
     };
-    serve_with(listener, router(app), patience, stop_serving)
+    let acceptor = match tls {
+        Some(files) => {
+            let acceptor = files.acceptor().map_err(Exit::failed)?;
+            tokio::spawn(files.reload_by_itself());
+            Some(acceptor)
+        }
+        None => None,
+    };
+    serve_with(listener, acceptor, router(app), patience, stop_serving)
         .await
         .map_err(Exit::failed)?;
     if let Some(agent) = agent {
@@ -261,7 +276,7 @@ fn create_private_dir(dir: &Path) -> Result<(), Exit> {
         .map_err(|error| Exit::failed(format!("{}: {error}", dir.display())))
 }
 
-async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -> Result<(), Exit> {
+async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, base: &str) -> Result<(), Exit> {
     let account = store
         .create_account("serve --create-key", credits, now())
         .await
@@ -274,7 +289,7 @@ async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, address: &str) -
     let key = key.reveal();
     out::line(format_args!("key {key}"))?;
     out::line(format_args!(
-        "try:\n  curl -s http://{address}/v1/audit/start -H 'Content-Type: application/json' \
+        "try:\n  curl -s {base}/v1/audit/start -H 'Content-Type: application/json' \
          -H 'X-SVC-KEY: {key}' -d '{{\"url\":\"https://example.com/\",\"device\":\"mobile\",\
          \"network\":\"mobileSlow4g\",\"location\":\"us-tx\"}}'"
     ))?;

@@ -151,3 +151,31 @@ fn keys_are_made_listed_and_revoked_while_a_server_runs() {
         "the secret is shown once only"
     );
 }
+
+#[test]
+fn what_cannot_be_served_with_is_refused_at_the_start() {
+    let data = tempfile::tempdir().unwrap();
+    let nothing = data.path().join("nothing.pem");
+    let nothing = nothing.to_str().unwrap();
+    for (flags, code, expected) in [
+        (vec!["--tls-cert", nothing], 2, "--tls-cert needs --tls-key"),
+        (vec!["--tls-key", nothing], 2, "--tls-key needs --tls-cert"),
+        (
+            vec!["--tls-cert", nothing, "--tls-key", nothing],
+            1,
+            "nothing.pem: No such file",
+        ),
+        (vec!["--metrics-token", "short"], 2, "at least 16"),
+    ] {
+        let output = plumbline()
+            .args(["serve", "--listen", "127.0.0.1:0", "--slots", "0"])
+            .args(&flags)
+            .arg("--data")
+            .arg(data.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}

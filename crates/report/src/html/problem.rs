@@ -65,14 +65,19 @@ fn words(status: u16) -> (&'static str, &'static str, &'static str) {
             "Go back and send less.",
         ),
         429 => (
-            "Too many audits at once",
-            "This key has started more audits within a minute than it may.",
+            "Too many requests",
+            "One key, or one address, has asked for more within a minute than it may.",
             "Wait a minute and try again.",
         ),
         402 => (
             "No credits left",
             "An audit costs one credit, and the account has none.",
             "Ask whoever runs this service to add some.",
+        ),
+        503 => (
+            "The service is busy",
+            "It cannot answer at the moment; your audits are safe.",
+            "Try again in a moment.",
         ),
         500..=599 => (
             "Something went wrong here",

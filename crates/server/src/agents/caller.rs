@@ -36,8 +36,8 @@ impl FromRequestParts<Shared> for AgentCaller {
             None => None,
         };
         let (Some(key), Some(record)) = (key, proven) else {
-            service.wrong_keys.failed(from, now).await?;
-            return Err(Failure::NoAgent);
+            service.wrong_keys.failed(from, key, now).await?;
+            return Err(Failure::InvalidToken);
         };
         service.wrong_keys.proved(key);
         Ok(Self {
@@ -58,7 +58,7 @@ impl AgentCaller {
         let record = super::of(service)?.desk.record(&self.record.id).await?;
         match record {
             Some(record) if record.revoked_at.is_none() => Ok(record.drained_at.is_some()),
-            _ => Err(Failure::NoAgent),
+            _ => Err(Failure::InvalidToken),
         }
     }
 

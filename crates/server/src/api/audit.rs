@@ -99,6 +99,7 @@ pub(crate) async fn status(
         None | Some(0) => app.store.status(&caller.account_id, &id).await?,
         Some(wait_s) => {
             let wait = Duration::from_secs(wait_s.into());
+            let _place = service.places.wait(caller.from, &caller.key_id)?;
             tokio::select! {
                 found = app.store.completion(&caller.account_id, &id, wait) => found?,
                 () = asked_to_stop(app.stopping.clone()) => {

@@ -9,9 +9,10 @@ pub(super) fn webhooks() -> Value {
     json!({ "auditCompleted": { "post": {
         "operationId": "auditCompleted",
         "summary": "An audit is completed",
-        "description": "Sent to the `webhook` of a start. Any 2xx answer within 10 s is a yes; otherwise it is sent \
-            again 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the attempt before, seven times in all. It may \
-            arrive more than once. Redirects are not followed.\n\nVerify it: `X-Plumbline-Signature` is `v1=` and \
+        "description": "Sent to the `webhook` of a start. Any 2xx answer whose head arrives within 5 s is a yes; \
+            otherwise it is sent again 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the attempt before, seven times in all. It may \
+            arrive more than once. Redirects are not followed. At most two are sent at a time by an account, and at \
+            most two to a host and port.\n\nVerify it: `X-Plumbline-Signature` is `v1=` and \
             the hex HMAC-SHA256, with the account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body \
             as received. Refuse time stamps (epoch seconds) older than five minutes.",
         "parameters": [
@@ -33,7 +34,7 @@ pub(super) fn shared_responses() -> Value {
         ),
         (
             401,
-            "The key is missing, unknown, revoked or expired.",
+            "The key, or the token, is missing, unknown, revoked or expired.",
             "Unauthorized",
         ),
         (
@@ -56,7 +57,7 @@ pub(super) fn shared_responses() -> Value {
         (413, "The body is too large.", "Request Body Too Large"),
         (
             429,
-            "Too many requests; `Retry-After` says how many seconds to wait.",
+            "Too many requests within a minute, or at once; `Retry-After` says how many seconds to wait.",
             "Rate Limit Exceeded",
         ),
         (

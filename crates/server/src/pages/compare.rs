@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     extract::State,
     http::request::Parts,
-    response::{Html, IntoResponse, Response},
+    response::{IntoResponse, Response},
 };
 use plumbline_catalog::FormFactor;
 use plumbline_report::html::{self, Compared, FieldPast, Past};
@@ -41,8 +41,9 @@ pub(crate) async fn history(
     }
     let past: Vec<_> = audits.into_iter().map(past).collect();
     let field = field_past(&service, &url, &past).await?;
-    let page = html::history_page(&visitor.chrome(), &url, &past, &field);
-    Ok(Html(page.map_err(Failure::internal)?).into_response())
+    let chrome = visitor.chrome();
+    let make = move || html::history_page(&chrome, &url, &past, &field);
+    Ok(service.renders.page(make).await?.into_response())
 }
 
 /// What visitors met, for every kind of device that the address was audited on; asked for at once.
@@ -93,8 +94,9 @@ pub(crate) async fn compare(
         Ok::<_, Failure>((stored, exhibits))
     };
     let (before, after) = (side("before").await?, side("after").await?);
-    let page = html::compare_page(&visitor.chrome(), &compared(&before), &compared(&after));
-    Ok(Html(page.map_err(Failure::internal)?).into_response())
+    let chrome = visitor.chrome();
+    let make = move || html::compare_page(&chrome, &compared(&before), &compared(&after));
+    Ok(service.renders.page(make).await?.into_response())
 }
 
 fn compared((stored, exhibits): &(StoredReport, Option<Vec<u8>>)) -> Compared<'_> {

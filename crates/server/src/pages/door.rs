@@ -1,10 +1,10 @@
 //! What every answer to a browser passes on its way out.
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -13,14 +13,21 @@ use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt;
 use plumbline_report::html::{self, CONTENT_SECURITY_POLICY, Chrome, Problem};
 
-use crate::door::REQUEST_ID;
+use crate::{door::REQUEST_ID, router::Shared};
 
 /// Below this, compressing gains nothing.
 const WORTH_PACKING_BYTES: usize = 512;
 
+/// Waiting longer for a thread to compress on gains nothing.
+const PACKED_WITHIN: Duration = Duration::from_secs(2);
+
 /// Stands outside the service's own door, so that whatever it answers (also to a panic or a deadline)
 /// becomes a page where a person asked for one.
-pub(crate) async fn page_door(request: Request, next: Next) -> Response {
+pub(crate) async fn page_door(
+    State(service): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
     let wants_page = wants_page(&request);
     let takes_gzip = takes_gzip(request.headers());
     let mut response = next.run(request).await;
@@ -31,7 +38,7 @@ pub(crate) async fn page_door(request: Request, next: Next) -> Response {
         dress(response.headers_mut());
     }
     if takes_gzip {
-        response = packed(response).await;
+        response = packed(response, &service).await;
     }
     response
 }
@@ -102,7 +109,7 @@ fn dress(headers: &mut HeaderMap) {
 }
 
 /// Text that is whole already; a stream stays as it is.
-async fn packed(response: Response) -> Response {
+async fn packed(response: Response, service: &Shared) -> Response {
     let is_text = ["text/html", "text/css", "text/javascript", "image/svg+xml"]
         .iter()
         .any(|media_type| is_of(&response, media_type));
@@ -117,10 +124,14 @@ async fn packed(response: Response) -> Response {
         return crate::errors::Failure::internal("a page broke off").into_response();
     };
     let whole = whole.to_bytes();
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    let packed = gzip.write_all(&whole).and_then(|()| gzip.finish());
-    // Writing to memory cannot fail; if it did, the plain text is as good.
-    let Ok(packed) = packed else {
+    let plain = whole.clone();
+    let packing = service.renders.run(move || {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&plain).and_then(|()| gzip.finish())
+    });
+    // Where it cannot be packed in time, the plain text is as good.
+    let packed = tokio::time::timeout(PACKED_WITHIN, packing).await;
+    let Ok(Ok(Ok(packed))) = packed else {
         return Response::from_parts(parts, Body::from(whole));
     };
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -1,7 +1,8 @@
 //! The service as people see it: pages made by `plumbline_report::html`, served here.
 //!
 //! `door.rs` makes errors of page routes into pages, compresses, and sets the pages' headers; `session.rs`
-//! knows who is signed in. What a page needs beyond the API's store is [`Pages`].
+//! knows who is signed in, `turn.rs` how often they may ask, and `renders.rs` how many pages are made at a
+//! time. What a page needs beyond the API's store is [`Pages`].
 
 mod assets;
 mod compare;
@@ -9,9 +10,11 @@ mod door;
 mod form;
 mod phases;
 mod progress;
+mod renders;
 mod report;
 mod session;
 mod start;
+mod turn;
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +27,8 @@ use plumbline_store::{AttemptBlob, Blobs, PageStore, StoredReport};
 
 pub(crate) use door::page_door;
 pub use phases::Phases;
+pub(crate) use renders::Renders;
+pub(crate) use turn::guests_per_minute;
 
 use crate::{errors::Failure, router::Shared};
 

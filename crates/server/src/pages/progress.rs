@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::State,
-    http::{HeaderValue, header},
+    http::{HeaderValue, header, request::Parts},
     response::{Html, IntoResponse, Response},
 };
 use hyper::body::Frame;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::of;
 use super::session::{Visitor, see_other};
-use crate::{api::PathId, errors::Failure, router::Shared};
+use crate::{api::PathId, errors::Failure, held::holding, peer::address_of, router::Shared};
 
 /// `GET /audits/{id}`, by tracking id; leads to the report once there is one.
 pub(crate) async fn page(
@@ -65,12 +65,15 @@ pub(crate) async fn events(
     State(service): State<Shared>,
     visitor: Visitor,
     PathId(id): PathId,
+    parts: Parts,
 ) -> Result<Response, Failure> {
     let status = service.app.store.status(&visitor.account_id, &id).await?;
     status.ok_or(Failure::NotFound)?;
+    let from = address_of(&parts, &service.app.limits);
+    let place = service.places.wait(from, &visitor.key_id)?;
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(follow(service, visitor.account_id, id, sender));
-    let mut response = Body::new(Events(receiver)).into_response();
+    let mut response = holding(Body::new(Events(receiver)), place).into_response();
     let media_type = HeaderValue::from_static("text/event-stream");
     response
         .headers_mut()

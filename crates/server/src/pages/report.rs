@@ -5,7 +5,7 @@ use std::error::Error;
 use axum::{
     extract::{Path, State},
     http::{HeaderValue, header},
-    response::{Html, IntoResponse, Response},
+    response::{IntoResponse, Response},
 };
 use plumbline_report::html::{self, Chrome, PictureId, ReportPage, Sharing};
 use plumbline_store::{StoreError, StoredReport, random_text};
@@ -13,6 +13,7 @@ use plumbline_store::{StoreError, StoredReport, random_text};
 use super::form::Form;
 use super::of;
 use super::session::{Visitor, see_other};
+use super::turn::Guest;
 use crate::{api::PathId, errors::Failure, router::Shared};
 
 /// Letters and digits, 62 kinds each: 190 bits, which nobody guesses.
@@ -27,38 +28,53 @@ pub(crate) async fn page(
     let found = service.app.store.report(&visitor.account_id, &id).await?;
     let stored = found.ok_or(Failure::NotFound)?;
     let token = of(&service)?.store.share_token(&visitor.account_id, &id);
-    let shared = token.await?.map(|token| format!("/shared/{token}"));
-    let sharing = shared.as_deref().map_or(Sharing::Off, Sharing::On);
-    render(
-        &service,
-        &stored,
-        visitor.chrome(),
-        &format!("/reports/{id}"),
-        sharing,
-    )
-    .await
+    let sharing = match token.await? {
+        Some(token) => OwnedSharing::On(format!("/shared/{token}")),
+        None => OwnedSharing::Off,
+    };
+    let path = format!("/reports/{id}");
+    render(&service, stored, visitor.chrome(), path, sharing).await
 }
 
 /// `GET /shared/{token}`
 pub(crate) async fn shared(
     State(service): State<Shared>,
+    _guest: Guest,
     PathId(token): PathId,
 ) -> Result<Response, Failure> {
     let found = of(&service)?.store.shared_report(&token).await?;
     let stored = found.ok_or(Failure::NotFound)?;
     let path = format!("/shared/{token}");
-    render(&service, &stored, Chrome::shared(), &path, Sharing::NotOurs).await
+    let sharing = OwnedSharing::NotOurs;
+    render(&service, stored, Chrome::shared(), path, sharing).await
+}
+
+/// A [`Sharing`] that can be taken to another thread.
+enum OwnedSharing {
+    Off,
+    On(String),
+    NotOurs,
+}
+
+impl OwnedSharing {
+    fn borrow(&self) -> Sharing<'_> {
+        match self {
+            Self::Off => Sharing::Off,
+            Self::On(path) => Sharing::On(path),
+            Self::NotOurs => Sharing::NotOurs,
+        }
+    }
 }
 
 async fn render(
     service: &Shared,
-    stored: &StoredReport,
+    stored: StoredReport,
     chrome: Chrome,
-    path: &str,
-    sharing: Sharing<'_>,
+    path: String,
+    sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
     // The report is there even while what is kept beside it is not to be had.
-    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(stored).await {
+    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(&stored).await {
         Ok(exhibits) => (exhibits, false),
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
@@ -66,17 +82,19 @@ async fn render(
             (None, true)
         }
     };
-    let page = html::report_page(&ReportPage {
-        is_unreachable,
-        chrome,
-        audit_id: &stored.audit_id,
-        created_at_ms: stored.created_at.0,
-        report: &stored.report,
-        exhibits: exhibits.as_deref(),
-        path,
-        sharing,
+    let page = service.renders.page(move || {
+        html::report_page(&ReportPage {
+            is_unreachable,
+            chrome,
+            audit_id: &stored.audit_id,
+            created_at_ms: stored.created_at.0,
+            report: &stored.report,
+            exhibits: exhibits.as_deref(),
+            path: &path,
+            sharing: sharing.borrow(),
+        })
     });
-    Ok(Html(page.map_err(Failure::internal)?).into_response())
+    Ok(page.await?.into_response())
 }
 
 /// `POST /reports/{id}/share` with `share=on` or `share=off`.
@@ -119,6 +137,7 @@ pub(crate) async fn picture(
 /// `GET /shared/{token}/{picture}`
 pub(crate) async fn shared_picture(
     State(service): State<Shared>,
+    _guest: Guest,
     Path((token, file)): Path<(String, String)>,
 ) -> Result<Response, Failure> {
     let found = of(&service)?.store.shared_report(&token).await?;
@@ -129,7 +148,8 @@ async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Res
     let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
     let exhibits = of(service)?.exhibits_of(stored).await?;
     let exhibits = exhibits.ok_or(Failure::NotFound)?;
-    let picture = html::picture(&exhibits, id).map_err(Failure::internal)?;
+    let picture = service.renders.run(move || html::picture(&exhibits, id));
+    let picture = picture.await?.map_err(Failure::internal)?;
     let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),

@@ -11,6 +11,7 @@ use plumbline_report::html::Chrome;
 use plumbline_store::{Key, random_text, session_digest};
 
 use super::form::{Form, cookie};
+use super::turn::{self, Guest};
 use super::{of, start};
 use crate::{auth::prove_key, errors::Failure, peer::address_of, router::Shared};
 
@@ -53,7 +54,7 @@ impl FromRequestParts<Shared> for Visitor {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Response> {
-        match Self::of(&parts.headers, service).await {
+        match turn::visitor(parts, service).await {
             Ok(Some(visitor)) => Ok(visitor),
             Ok(None) => {
                 let to = parts.uri.path_and_query().map_or("/", |to| to.as_str());
@@ -70,6 +71,7 @@ impl FromRequestParts<Shared> for Visitor {
 /// `POST /sign-in`
 pub(crate) async fn sign_in(
     State(service): State<Shared>,
+    _guest: Guest,
     parts: Parts,
     mut form: Form,
 ) -> Result<Response, Failure> {
@@ -114,6 +116,7 @@ fn refusal(refused: Failure, to: &str) -> Result<Response, Failure> {
 /// `POST /sign-out`
 pub(crate) async fn sign_out(
     State(service): State<Shared>,
+    _guest: Guest,
     headers: HeaderMap,
     _form: Form,
 ) -> Result<Response, Failure> {

@@ -1,12 +1,13 @@
 //! Where audits begin.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
     http::{HeaderMap, request::Parts},
     response::{Html, IntoResponse, Response},
 };
+use plumbline_catalog::Catalog;
 use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::form::{Form, cookie, query};
 use super::of;
 use super::session::{Visitor, see_other, set_cookie};
+use super::turn;
 use crate::{
     api::{audit::submit, new_id, order::Wish},
     errors::Failure,
@@ -31,7 +33,7 @@ pub(crate) async fn page(
     headers: HeaderMap,
     parts: Parts,
 ) -> Result<Response, Failure> {
-    let Some(visitor) = Visitor::of(&headers, &service).await? else {
+    let Some(visitor) = turn::visitor(&parts, &service).await? else {
         let to = query(&parts, "to").unwrap_or_default();
         return Ok(signed_out(&to, None)?.into_response());
     };
@@ -60,12 +62,28 @@ async fn render(
     service: &Shared,
     visitor: &Visitor,
     chosen: Chosen,
-    problem: Option<&str>,
+    problem: Option<&'static str>,
 ) -> Result<Response, Failure> {
-    let catalog = &service.app.catalog;
+    let catalog = Arc::clone(&service.app.catalog);
     let recent = of(service)?.store.recent(&visitor.account_id, None, RECENT);
-    let page = StartPage {
-        chrome: visitor.chrome(),
+    let past = recent.await?.into_iter().map(past).collect();
+    let (chrome, credits) = (visitor.chrome(), visitor.credits);
+    let page = service.renders.page(move || {
+        html::start_page(&signed_in(&catalog, chrome, credits, chosen, past, problem))
+    });
+    Ok(page.await?.into_response())
+}
+
+fn signed_in<'a>(
+    catalog: &'a Catalog,
+    chrome: Chrome,
+    credits: i64,
+    chosen: Chosen,
+    past: Vec<Past>,
+    problem: Option<&'a str>,
+) -> StartPage<'a> {
+    StartPage {
+        chrome,
         devices: catalog
             .devices()
             .iter()
@@ -92,11 +110,10 @@ async fn render(
             .collect(),
         chosen,
         to: "",
-        credits: Some(visitor.credits),
-        past: recent.await?.into_iter().map(past).collect(),
+        credits: Some(credits),
+        past,
         problem,
-    };
-    Ok(Html(html::start_page(&page).map_err(Failure::internal)?).into_response())
+    }
 }
 
 pub(super) fn past(audit: RecentAudit) -> Past {

@@ -1,18 +1,17 @@
 //! What an operator's Prometheus reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
 use plumbline_server::{AuditFigures, BrowserCounts, Metrics};
 
-use crate::rig::{Rig, get, order, start};
+use crate::rig::{Rig, failure, get, order, start};
 
 #[tokio::test]
 async fn the_figures_count_requests_the_queue_and_the_store() {
     let rig = Rig::new().await;
     rig.start().await;
-    rig.clock
-        .fetch_add(2500, std::sync::atomic::Ordering::SeqCst);
+    rig.clock.fetch_add(2500, Ordering::SeqCst);
     rig.ask(&start("x", &order())).await;
     rig.ask(&get("/v1/devices/secret-name")).await;
     let reply = rig.ask_for_text(&get("/metrics")).await;
@@ -82,4 +81,48 @@ async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_brow
         let text = reply.text();
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+}
+
+#[tokio::test]
+async fn the_figures_are_read_once_a_second() {
+    let rig = Rig::new().await;
+    let figures = async || rig.ask_for_text(&get("/metrics")).await.text().to_owned();
+    let first = figures().await;
+    rig.start().await;
+    assert_eq!(figures().await, first);
+    let waiting = "plumbline_queue_audits{state=\"waiting\"} 1\n";
+    assert!(!first.contains(waiting));
+    rig.clock.fetch_add(1000, Ordering::SeqCst);
+    assert!(figures().await.contains(waiting));
+    // A clock that was set back keeps no figures for long.
+    rig.clock.fetch_add(-60_000, Ordering::SeqCst);
+    rig.start().await;
+    assert!(
+        figures()
+            .await
+            .contains("plumbline_queue_audits{state=\"waiting\"} 2\n")
+    );
+}
+
+#[tokio::test]
+async fn figures_with_a_token_are_for_those_who_have_it() {
+    let rig = Rig::with(|app| {
+        app.metrics_token = Some("a-token-of-the-operators".to_owned());
+        app.limits.failed_keys_per_minute = 4;
+    })
+    .await;
+    let with = |said: &str| get("/metrics").header("Authorization", said);
+    for wrong in [
+        get("/metrics"),
+        with("Bearer another-token"),
+        with("Bearer a-token-of-the-operators2"),
+        with("Basic a-token-of-the-operators"),
+    ] {
+        let refused = rig.check(wrong, 401, failure("Unauthorized")).await;
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    }
+    let too_many = failure("Too Many Failed Keys");
+    rig.check(get("/metrics"), 429, too_many).await;
+    let right = with("Bearer a-token-of-the-operators");
+    assert_eq!(rig.ask_for_text(&right).await.status, 200);
 }

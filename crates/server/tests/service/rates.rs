@@ -2,9 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use plumbline_store::Store;
 use serde_json::json;
 
-use crate::rig::{NOW, Reply, Rig, failure, get, order, start};
+use crate::{
+    rig::{NOW, Reply, Rig, failure, get, order, start},
+    visitor::{assert_is_page, completed, sign_in},
+};
 
 fn limits(reply: &Reply) -> [Option<&str>; 4] {
     [
@@ -168,6 +172,64 @@ async fn an_address_that_tries_too_many_keys_waits_and_a_proven_key_does_not() {
     assert_eq!(rig.ask(&credits(&rig.key)).await.status, 200);
     rig.clock.store(NOW.0 + 20_000, Ordering::SeqCst);
     assert_eq!(rig.ask(&credits(&unproven)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_that_was_right_before_it_was_revoked_is_a_wrong_one() {
+    let rig = Rig::with(|app| app.limits.failed_keys_per_minute = 2).await;
+    let credits = get("/v1/credits").key(&rig.key);
+    assert_eq!(rig.ask(&credits).await.status, 200);
+    let key_id = rig.key.split('_').nth(1).unwrap();
+    rig.store.revoke_key(key_id, NOW).await.unwrap();
+    for _ in 0..2 {
+        rig.check(credits.clone(), 401, failure("Unauthorized"))
+            .await;
+    }
+    let asked = || rig.store.latency().reads.count;
+    let before = asked();
+    rig.check(credits, 429, failure("Too Many Failed Keys"))
+        .await;
+    assert_eq!(asked(), before, "refused unread");
+}
+
+#[tokio::test]
+async fn pages_count_like_any_request_of_the_key_and_without_a_session_by_address() {
+    let rig = Rig::with_pages_and(|app| app.limits.requests_per_minute = 3).await;
+    let report = format!("/reports/{}", completed(&rig).await);
+    let cookie = sign_in(&rig, &rig.key).await;
+    let page = |path: &str| get(path).header("Cookie", &cookie);
+    for (path, left) in [("/", "2"), (&*report, "1"), ("/history?audit=none", "0")] {
+        let reply = rig.browse(&page(path)).await;
+        assert_eq!(limits(&reply)[1], Some(left), "{path}");
+    }
+    for path in [
+        "/",
+        &report,
+        "/compare?before=a&after=b",
+        "/audits/x/events",
+    ] {
+        let refused = rig.browse(&page(path)).await;
+        assert_eq!((refused.status, limits(&refused)[3]), (429, Some("20")));
+        assert_is_page(&refused);
+        assert!(refused.text().contains("Too many requests"), "{path}");
+    }
+    let api = get("/v1/credits").key(&rig.key);
+    rig.check(api, 429, failure("Rate Limit Exceeded")).await;
+
+    // The sign-in was the first without a session.
+    for path in ["/shared/none", "/"] {
+        assert_ne!(rig.browse(&get(path)).await.status, 429, "{path}");
+    }
+    for path in ["/shared/none", "/shared/none/final.jpg", "/", &report] {
+        let refused = rig.browse(&get(path)).await;
+        assert_eq!((refused.status, limits(&refused)[3]), (429, Some("20")));
+        assert_is_page(&refused);
+    }
+    let guess = get("/").header("Cookie", "plumbline_session=x");
+    assert_eq!(rig.browse(&guess).await.status, 429);
+    rig.clock.store(NOW.0 + 20_000, Ordering::SeqCst);
+    assert_eq!(rig.browse(&page("/")).await.status, 200);
+    assert_eq!(rig.browse(&get("/")).await.status, 200);
 }
 
 #[tokio::test]

@@ -70,6 +70,11 @@ impl Rig {
         Self::build(Patience::default(), true, change, |_| {}).await
     }
 
+    /// With pages and other waits.
+    pub async fn with_pages_and_patience(patience: Patience) -> Self {
+        Self::build(patience, true, |_| {}, |_| {}).await
+    }
+
     /// With another desk for agents than the usual one.
     pub async fn with_desk(change: impl FnOnce(&mut DeskParts)) -> Self {
         Self::build(Patience::default(), false, |_| {}, change).await
@@ -95,6 +100,7 @@ impl Rig {
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
         let clock = Arc::new(AtomicI64::new(NOW.0));
         let mut app = assembled(&store, dir.path(), &clock, change_desk);
+        app.limits.connections = patience.connections;
         let phases = Phases::on(&*store);
         if !pages {
             app.pages = None;
@@ -250,7 +256,7 @@ pub async fn serving(
 ) -> (Door, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(serve_with(listener, router(app), patience, async {
+    let serving = tokio::spawn(serve_with(listener, None, router(app), patience, async {
         let _ = stopped.await;
     }));
     (Door { address }, serving)

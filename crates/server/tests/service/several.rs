@@ -1,19 +1,26 @@
 //! Two servers on one PostgreSQL, as behind a balancer: what one of them counts or hears, the other knows.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
 };
 
-use plumbline_server::{App, Patience};
-use plumbline_store::{Key, PostgresOptions, PostgresStore, Store};
+use plumbline_server::{App, Patience, WEBHOOK_RETRIES, deliver_webhooks};
+use plumbline_store::{Finished, Hold, Key, PostgresOptions, PostgresStore, Seat, Store};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
 
 use crate::{
     agent::Agent,
     cluster::Database,
+    receivers::{Dialling, Receiving, Tarpit},
     rig::{Ask, Door, NOW, Reply, assembled, failure, get, order, post, serving, start},
     visitor::sign_in,
 };
@@ -197,4 +204,52 @@ async fn how_far_an_audit_is_is_seen_at_a_server_that_its_agent_does_not_talk_to
     assert!(page.text().contains(r#"data-phase="judging" class="now""#));
     assert_eq!(agent.finish(&there, &job).await, "held");
     stream.hears("event: done").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_hold_two_connections_to_a_receiver_that_never_answers_and_tell_others() {
+    let apps = Mutex::new(Vec::new());
+    let servers = Several::with(|app| apps.lock().unwrap().push(app.clone())).await;
+    let (tarpit, mut receiver) = (Tarpit::open().await, Receiving::open().await);
+    let (_stop, stopped) = watch::channel(false);
+    for app in apps.into_inner().unwrap() {
+        let retries = WEBHOOK_RETRIES.to_vec();
+        tokio::spawn(deliver_webhooks(
+            app,
+            Arc::new(Dialling),
+            retries,
+            stopped.clone(),
+        ));
+    }
+    let store = &servers.stores[0];
+    let told = async |webhook: String, key: &str, server: usize| {
+        let mut body = order();
+        body["webhook"] = json!(webhook);
+        let started = servers.doors[server].ask(&start(key, &body)).await;
+        assert_eq!(started.status, 200);
+        let seat = Seat::anywhere("tests");
+        let lease = servers.stores[server].lease(&seat, NOW, Duration::from_secs(60));
+        let lease = lease.await.unwrap().unwrap();
+        let finished = Finished {
+            report: "{}".to_owned(),
+            error: None,
+            finished_at: NOW,
+        };
+        let kept = servers.stores[server].finish(&lease, finished).await;
+        assert_eq!(kept.unwrap(), Hold::Held);
+        lease.audit_id
+    };
+    for n in 0..12 {
+        told(tarpit.url(), &servers.key, n % 2).await;
+    }
+    tarpit.holds(2).await;
+    let other = store.create_account("another", 10, NOW).await.unwrap();
+    let key = Key::generate().unwrap();
+    let added = store.add_key(&other.id, key.id(), key.digest(), None, NOW);
+    added.await.unwrap();
+    for server in [0, 1] {
+        let audit_id = told(receiver.url(), &key.reveal(), server).await;
+        assert!(receiver.told().await.contains(&audit_id));
+    }
+    assert_eq!(tarpit.counts(), (2, 0), "accepted, and given up by us");
 }

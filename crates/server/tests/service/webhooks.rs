@@ -11,7 +11,10 @@ use plumbline_store::{AuditError, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::rig::{NOW, Rig, get, order};
+use crate::{
+    receivers::{Dialling, Receiving, Tarpit},
+    rig::{NOW, Rig, get, order, start},
+};
 
 /// Keeps what it is sent and answers as it was told.
 struct Receiver {
@@ -167,6 +170,38 @@ async fn a_yes_ends_the_retries() {
     completed(&delivering.rig, None).await;
     let other = delivering.got.recv().await.unwrap();
     assert_ne!(other.body, second.body, "the next is another audit's");
+}
+
+#[tokio::test]
+async fn a_receiver_that_never_answers_delays_no_other_accounts_webhook() {
+    let mut app: Option<App> = None;
+    let rig = Rig::with(|made| app = Some(made.clone())).await;
+    rig.clock.store(NOW.0 + 7, Ordering::SeqCst);
+    let (tarpit, mut receiver) = (Tarpit::open().await, Receiving::open().await);
+    let (_stop, stopped) = watch::channel(false);
+    tokio::spawn(deliver_webhooks(
+        app.unwrap(),
+        Arc::new(Dialling),
+        WEBHOOK_RETRIES.to_vec(),
+        stopped,
+    ));
+    for _ in 0..34 {
+        let mut body = order();
+        body["webhook"] = json!(tarpit.url());
+        rig.start_with(&body).await;
+        let lease = rig.lease().await;
+        rig.finish(&lease, json!({}), None).await;
+    }
+    tarpit.holds(2).await;
+    let other = rig.new_key(&rig.new_account(5).await, None).await;
+    let mut body = order();
+    body["webhook"] = json!(receiver.url());
+    assert_eq!(rig.ask(&start(&other, &body)).await.status, 200);
+    let lease = rig.lease().await;
+    rig.finish(&lease, json!({}), None).await;
+    let told = receiver.told().await;
+    assert!(told.contains(&lease.audit_id), "{told}");
+    assert_eq!(tarpit.counts(), (2, 0), "accepted, and given up by us");
 }
 
 #[test]

@@ -1,34 +1,136 @@
 //! Webhooks of finished audits.
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
 use super::{audits, count, hold, small};
+use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
 use crate::{
-    AuditState, AuditStatus, Delivery, DeliveryDepth, Hold, Settled, StoreError, Timestamp,
+    AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryLane, Hold, Settled, StoreError, Timestamp,
 };
 
+/// Any number that no other program on the same database takes its advisory lock with.
+const LOCK: i64 = 0x706c_756d_6865_6f6b;
+
+/// See [`Store::claim_deliveries`](crate::Store::claim_deliveries). One claim at a time on the whole
+/// database, so that servers keep the bounds together.
 pub(super) async fn claim(
-    db: &Object,
+    db: &Transaction<'_>,
+    claim: &DeliveryClaim,
     now: Timestamp,
-    due_again_at: Timestamp,
-    at_most: u32,
+) -> Result<ClaimedDeliveries, StoreError> {
+    change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    // Servers of the version before, and a move from SQLite, leave the account out.
+    change(
+        db,
+        "UPDATE deliveries SET account_id = audits.account_id FROM audits
+         WHERE audits.position = deliveries.position
+           AND deliveries.state = 'pending' AND deliveries.account_id IS NULL",
+        &[],
+    )
+    .await?;
+    let candidates = candidates(db, claim.lane, now).await?;
+    let mut claimed = ClaimedDeliveries {
+        look_again_at: next(db, now).await?,
+        ..ClaimedDeliveries::default()
+    };
+    if candidates.is_empty() {
+        return Ok(claimed);
+    }
+    let chosen = choose(
+        claim.lane,
+        &claim.after_account,
+        usize::try_from(claim.at_most).unwrap_or(usize::MAX),
+        &under_way(db, now).await?,
+        candidates,
+    );
+    claimed.has_more_due = chosen.has_more_due;
+    claimed.deliveries = attempts(db, &chosen.positions, now.plus(claim.hold)).await?;
+    Ok(claimed)
+}
+
+/// The longest due webhooks of every account that has any. The accounts are found one by one through the
+/// index, however many webhooks each of them has.
+async fn candidates(
+    db: &Transaction<'_>,
+    lane: DeliveryLane,
+    now: Timestamp,
+) -> Result<Vec<Candidate>, StoreError> {
+    let attempts = match lane {
+        DeliveryLane::First => "attempts = 0",
+        DeliveryLane::Retry => "attempts > 0",
+    };
+    let sql = format!(
+        "WITH RECURSIVE waiting (account_id) AS (
+             (SELECT account_id FROM deliveries
+              WHERE state = 'pending' AND {attempts} AND account_id IS NOT NULL
+              ORDER BY account_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT d.account_id FROM deliveries AS d
+                     WHERE d.state = 'pending' AND d.{attempts} AND d.account_id > waiting.account_id
+                     ORDER BY d.account_id LIMIT 1)
+             FROM waiting WHERE waiting.account_id IS NOT NULL
+         )
+         SELECT due.position, waiting.account_id, audits.webhook
+         FROM waiting
+         CROSS JOIN LATERAL (
+             SELECT d.position, d.due_at FROM deliveries AS d
+             WHERE d.state = 'pending' AND d.{attempts} AND d.account_id = waiting.account_id
+               AND d.due_at <= $1
+             ORDER BY d.due_at, d.position LIMIT $2
+         ) AS due
+         JOIN audits ON audits.position = due.position
+         ORDER BY waiting.account_id, due.due_at, due.position"
+    );
+    let found = rows(db, &sql, &[&now.0, &i64::from(CANDIDATES_PER_ACCOUNT)]).await?;
+    let candidate = |row: &Row| {
+        Ok(Candidate {
+            position: row.try_get(0)?,
+            account_id: row.try_get(1)?,
+            webhook: row.try_get(2)?,
+        })
+    };
+    found.iter().map(candidate).collect()
+}
+
+async fn under_way(db: &Transaction<'_>, now: Timestamp) -> Result<Vec<UnderWay>, StoreError> {
+    let found = rows(
+        db,
+        "SELECT audits.account_id, audits.webhook, deliveries.attempts > 1
+         FROM deliveries JOIN audits USING (position)
+         WHERE deliveries.claimed_until > $1",
+        &[&now.0],
+    )
+    .await?;
+    let attempt = |row: &Row| {
+        Ok(UnderWay {
+            account_id: row.try_get(0)?,
+            webhook: row.try_get(1)?,
+            is_retry: row.try_get(2)?,
+        })
+    };
+    found.iter().map(attempt).collect()
+}
+
+/// Begins an attempt of each, in this order.
+async fn attempts(
+    db: &Transaction<'_>,
+    positions: &[i64],
+    until: Timestamp,
 ) -> Result<Vec<Delivery>, StoreError> {
     let claimed = rows(
         db,
-        "WITH due AS (
-             SELECT position, due_at FROM deliveries WHERE state = 'pending' AND due_at <= $1
-             ORDER BY due_at, position LIMIT $2 FOR UPDATE SKIP LOCKED
-         ), claimed AS (
-             UPDATE deliveries SET attempts = attempts + 1, due_at = $3 FROM due
-             WHERE deliveries.position = due.position
-             RETURNING deliveries.position, deliveries.attempts, due.due_at AS was_due_at
+        "WITH claimed AS (
+             UPDATE deliveries SET attempts = attempts + 1, due_at = $2, claimed_until = $2
+             WHERE position = ANY($1)
+             RETURNING position, attempts
          )
          SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
                 finished_at, attempts
-         FROM claimed JOIN audits USING (position) ORDER BY was_due_at, position",
-        &[&now.0, &i64::from(at_most), &due_again_at.0],
+         FROM claimed JOIN audits USING (position) ORDER BY array_position($1, position)",
+        &[&positions, &until.0],
     )
     .await?;
     let delivery = |row: &Row| {
@@ -62,7 +164,8 @@ pub(super) async fn settle(
     };
     let changed = change(
         db,
-        "UPDATE deliveries SET state = $1, due_at = coalesce($2, due_at), last_error = $3
+        "UPDATE deliveries
+         SET state = $1, due_at = coalesce($2, due_at), last_error = $3, claimed_until = NULL
          WHERE position = (SELECT position FROM audits WHERE tracking_id = $4)
            AND attempts = $5 AND state = 'pending'",
         &[&state, &due_at, &error, &tracking_id, &i64::from(attempt)],
@@ -71,12 +174,13 @@ pub(super) async fn settle(
     Ok(hold(changed))
 }
 
-/// When the next is due.
-pub(super) async fn next(db: &Object) -> Result<Option<Timestamp>, StoreError> {
+/// When the next falls due that is not due yet.
+async fn next(db: &Transaction<'_>, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     let found = row(
         db,
-        "SELECT due_at FROM deliveries WHERE state = 'pending' ORDER BY due_at LIMIT 1",
-        &[],
+        "SELECT due_at FROM deliveries WHERE state = 'pending' AND due_at > $1
+         ORDER BY due_at LIMIT 1",
+        &[&now.0],
     )
     .await?;
     let due_at = found.map(|row| row.try_get(0)).transpose()?;

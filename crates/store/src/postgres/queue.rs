@@ -45,8 +45,8 @@ pub(super) async fn finish(
          ), kept AS (
              INSERT INTO reports (position, report) SELECT position, $6 FROM done
          ), due AS (
-             INSERT INTO deliveries (position, state, due_at)
-             SELECT position, 'pending', $3 FROM done WHERE webhook IS NOT NULL
+             INSERT INTO deliveries (position, account_id, state, due_at)
+             SELECT position, account_id, 'pending', $3 FROM done WHERE webhook IS NOT NULL
          ), given_back AS (
              UPDATE accounts SET credits = credits + runs FROM done
              WHERE accounts.id = done.account_id AND $4 IS NOT NULL

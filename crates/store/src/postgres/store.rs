@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::bells::Rings;
@@ -14,10 +14,10 @@ use super::queue::Attempt;
 use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, to_its_end};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
-    AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
-    KeyRecord, Lease, Place, Progress, QueueDepth, QueuedAudit, Retention, Seat, Settled,
-    SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
-    WEBHOOK_SECRET_LENGTH, random,
+    AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished,
+    Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, Place, Progress, QueueDepth,
+    QueuedAudit, Retention, Seat, Settled, SharedLimits, Store, StoreError, StoreLatency,
+    StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -280,16 +280,21 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn due_deliveries(
+    async fn claim_deliveries(
         &self,
+        claim: DeliveryClaim,
         now: Timestamp,
-        hold: Duration,
-        at_most: u32,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        self.write_at_once(move |db| {
-            Box::pin(async move { deliveries::claim(db, now, now.plus(hold), at_most).await })
-        })
-        .await
+    ) -> Result<ClaimedDeliveries, StoreError> {
+        let mut claimed = self
+            .write(Rings::Nobody, move |db| {
+                Box::pin(async move { deliveries::claim(db, &claim, now).await })
+            })
+            .await?;
+        // While nothing is heard of other servers, what they finish is looked for more often.
+        let look_by = now.plus(self.bells.look_every());
+        let next = claimed.look_again_at.unwrap_or(look_by);
+        claimed.look_again_at = Some(next.min(look_by));
+        Ok(claimed)
     }
 
     async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
@@ -300,20 +305,8 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration) {
-        let mut finish = pin!(self.bells.deliveries.notified());
-        // First listen, then look, as in `work_arrives`.
-        finish.as_mut().enable();
-        let at_most = at_most.min(self.bells.look_every());
-        let due_in = match self.read(|db| Box::pin(deliveries::next(db))).await {
-            Ok(Some(due_at)) => {
-                let ms = due_at.0.saturating_sub(now.0).max(0);
-                at_most.min(Duration::from_millis(ms.unsigned_abs()))
-            }
-            _ => at_most,
-        };
-        // Past that there is nothing to report: callers claim either way.
-        let _ = timeout(due_in, finish).await;
+    fn deliveries_arrive(&self) -> &Notify {
+        &self.bells.deliveries
     }
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {

@@ -3,52 +3,154 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::audits;
+use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
 use crate::{
-    AuditState, AuditStatus, Delivery, DeliveryDepth, Hold, Settled, StoreError, Timestamp,
+    AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryLane, Hold, Settled, StoreError, Timestamp,
 };
 
 pub(super) fn add(
     connection: &Connection,
     position: i64,
+    account_id: &str,
     due_at: Timestamp,
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "INSERT INTO deliveries (position, state, due_at) VALUES (?, 'pending', ?)",
+            "INSERT INTO deliveries (position, account_id, state, due_at)
+             VALUES (?, ?, 'pending', ?)",
         )?
-        .execute(params![position, due_at.0])?;
+        .execute(params![position, account_id, due_at.0])?;
     Ok(())
 }
 
+/// See [`Store::claim_deliveries`](crate::Store::claim_deliveries).
 pub(super) fn claim(
     connection: &Connection,
+    claim: &DeliveryClaim,
     now: Timestamp,
-    due_again_at: Timestamp,
-    at_most: u32,
-) -> Result<Vec<Delivery>, StoreError> {
-    let due = connection
+) -> Result<ClaimedDeliveries, StoreError> {
+    let lane = Lane::of(claim.lane);
+    let candidates = candidates(connection, &lane, now)?;
+    let mut claimed = ClaimedDeliveries {
+        look_again_at: next(connection, now)?,
+        ..ClaimedDeliveries::default()
+    };
+    if candidates.is_empty() {
+        return Ok(claimed);
+    }
+    let chosen = choose(
+        claim.lane,
+        &claim.after_account,
+        usize::try_from(claim.at_most).unwrap_or(usize::MAX),
+        &under_way(connection, now)?,
+        candidates,
+    );
+    claimed.has_more_due = chosen.has_more_due;
+    let until = now.plus(claim.hold);
+    for position in chosen.positions {
+        claimed
+            .deliveries
+            .push(attempt(connection, position, until)?);
+    }
+    Ok(claimed)
+}
+
+/// The statements that read one lane, each through the lane's own index.
+struct Lane {
+    next_account: &'static str,
+    due_of_account: &'static str,
+}
+
+impl Lane {
+    fn of(lane: DeliveryLane) -> Self {
+        match lane {
+            DeliveryLane::First => Self {
+                next_account: "SELECT account_id FROM deliveries INDEXED BY deliveries_first
+                     WHERE state = 'pending' AND attempts = 0 AND account_id > ?
+                     ORDER BY account_id LIMIT 1",
+                due_of_account: "SELECT d.position, a.webhook
+                     FROM deliveries AS d INDEXED BY deliveries_first
+                     JOIN audits AS a ON a.position = d.position
+                     WHERE d.state = 'pending' AND d.attempts = 0 AND d.account_id = ?
+                       AND d.due_at <= ?
+                     ORDER BY d.due_at, d.position LIMIT ?",
+            },
+            DeliveryLane::Retry => Self {
+                next_account: "SELECT account_id FROM deliveries INDEXED BY deliveries_retry
+                     WHERE state = 'pending' AND attempts > 0 AND account_id > ?
+                     ORDER BY account_id LIMIT 1",
+                due_of_account: "SELECT d.position, a.webhook
+                     FROM deliveries AS d INDEXED BY deliveries_retry
+                     JOIN audits AS a ON a.position = d.position
+                     WHERE d.state = 'pending' AND d.attempts > 0 AND d.account_id = ?
+                       AND d.due_at <= ?
+                     ORDER BY d.due_at, d.position LIMIT ?",
+            },
+        }
+    }
+}
+
+/// The longest due webhooks of every account that has any.
+fn candidates(
+    connection: &Connection,
+    lane: &Lane,
+    now: Timestamp,
+) -> Result<Vec<Candidate>, rusqlite::Error> {
+    let mut next_account = connection.prepare_cached(lane.next_account)?;
+    let mut due = connection.prepare_cached(lane.due_of_account)?;
+    let mut found = Vec::new();
+    let mut after = String::new();
+    while let Some(account_id) = next_account
+        .query_row([&after], |row| row.get::<_, String>(0))
+        .optional()?
+    {
+        let of_account =
+            due.query_map(params![account_id, now.0, CANDIDATES_PER_ACCOUNT], |row| {
+                Ok(Candidate {
+                    position: row.get(0)?,
+                    account_id: account_id.clone(),
+                    webhook: row.get(1)?,
+                })
+            })?;
+        for candidate in of_account {
+            found.push(candidate?);
+        }
+        after = account_id;
+    }
+    Ok(found)
+}
+
+fn under_way(connection: &Connection, now: Timestamp) -> Result<Vec<UnderWay>, rusqlite::Error> {
+    connection
         .prepare_cached(
-            "SELECT position FROM deliveries INDEXED BY deliveries_pending
-             WHERE state = 'pending' AND due_at <= ? ORDER BY due_at, position LIMIT ?",
+            "SELECT a.account_id, a.webhook, d.attempts > 1
+             FROM deliveries AS d INDEXED BY deliveries_claimed
+             JOIN audits AS a ON a.position = d.position
+             WHERE d.claimed_until > ?",
         )?
-        .query_map(params![now.0, at_most], |row| row.get(0))?
-        .collect::<Result<Vec<i64>, _>>()?;
-    due.into_iter()
-        .map(|position| attempt(connection, position, due_again_at))
+        .query_map([now.0], |row| {
+            Ok(UnderWay {
+                account_id: row.get(0)?,
+                webhook: row.get(1)?,
+                is_retry: row.get(2)?,
+            })
+        })?
         .collect()
 }
 
 fn attempt(
     connection: &Connection,
     position: i64,
-    due_again_at: Timestamp,
+    until: Timestamp,
 ) -> Result<Delivery, StoreError> {
     let attempt = connection
         .prepare_cached(
-            "UPDATE deliveries SET attempts = attempts + 1, due_at = ? WHERE position = ?
+            "UPDATE deliveries SET attempts = attempts + 1, due_at = ?1, claimed_until = ?1
+             WHERE position = ?2
              RETURNING attempts",
         )?
-        .query_row(params![due_again_at.0, position], |row| row.get(0))?;
+        .query_row(params![until.0, position], |row| row.get(0))?;
     Ok(connection
         .prepare_cached(
             "SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
@@ -85,7 +187,8 @@ pub(super) fn settle(
     };
     let changed = connection
         .prepare_cached(
-            "UPDATE deliveries SET state = ?, due_at = coalesce(?, due_at), last_error = ?
+            "UPDATE deliveries
+             SET state = ?, due_at = coalesce(?, due_at), last_error = ?, claimed_until = NULL
              WHERE position = (SELECT position FROM audits WHERE tracking_id = ?)
                AND attempts = ? AND state = 'pending'",
         )?
@@ -93,14 +196,14 @@ pub(super) fn settle(
     Ok(if changed == 0 { Hold::Lost } else { Hold::Held })
 }
 
-/// When the next is due.
-pub(super) fn next(connection: &Connection) -> Result<Option<Timestamp>, rusqlite::Error> {
+/// When the next falls due that is not due yet.
+fn next(connection: &Connection, now: Timestamp) -> Result<Option<Timestamp>, rusqlite::Error> {
     connection
         .prepare_cached(
             "SELECT due_at FROM deliveries INDEXED BY deliveries_pending
-             WHERE state = 'pending' ORDER BY due_at LIMIT 1",
+             WHERE state = 'pending' AND due_at > ? ORDER BY due_at LIMIT 1",
         )?
-        .query_row([], |row| row.get(0).map(Timestamp))
+        .query_row([now.0], |row| row.get(0).map(Timestamp))
         .optional()
 }
 

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::queue::Attempt;
@@ -26,10 +27,10 @@ use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
-    AuditStatus, Batch, Delivery, DeliveryDepth, Finished, Forgotten, HandBack, Hold, KeyDigest,
-    KeyRecord, Lease, LedgerEntry, Place, Progress, QueueDepth, QueuedAudit, Retention, Seat,
-    Settled, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
-    WEBHOOK_SECRET_LENGTH, random,
+    AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished,
+    Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, LedgerEntry, Place, Progress,
+    QueueDepth, QueuedAudit, Retention, Seat, Settled, Store, StoreError, StoreLatency,
+    StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// One SQLite file in WAL mode, every commit synced to disk.
@@ -334,15 +335,14 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn due_deliveries(
+    async fn claim_deliveries(
         &self,
+        claim: DeliveryClaim,
         now: Timestamp,
-        hold: Duration,
-        at_most: u32,
-    ) -> Result<Vec<Delivery>, StoreError> {
+    ) -> Result<ClaimedDeliveries, StoreError> {
         self.writer
             .write(Wakes::Nobody, move |connection| {
-                deliveries::claim(connection, now, now.plus(hold), at_most)
+                deliveries::claim(connection, &claim, now)
             })
             .await
     }
@@ -356,19 +356,8 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn delivery_arrives(&self, now: Timestamp, at_most: Duration) {
-        let mut finish = std::pin::pin!(self.writer.bells().finishes.notified());
-        // First listen, then look, as in `work_arrives`.
-        finish.as_mut().enable();
-        let due_in = match self.readers.quick(deliveries::next).await {
-            Ok(Some(due_at)) => {
-                let ms = due_at.0.saturating_sub(now.0).max(0);
-                at_most.min(Duration::from_millis(ms.unsigned_abs()))
-            }
-            _ => at_most,
-        };
-        // Past that there is nothing to report: callers claim either way.
-        let _ = timeout(due_in, finish).await;
+    fn deliveries_arrive(&self) -> &Notify {
+        &self.writer.bells().finishes
     }
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {

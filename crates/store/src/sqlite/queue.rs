@@ -122,7 +122,7 @@ pub(super) fn finish(
         .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
         .execute(params![position, finished.report])?;
     if has_webhook {
-        deliveries::add(connection, position, finished.finished_at)?;
+        deliveries::add(connection, position, &account_id, finished.finished_at)?;
     }
     if error.is_some() {
         connection

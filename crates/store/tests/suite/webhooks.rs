@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditOptions, Delivery, DeliveryDepth, Hold, NewAudit, Settled, Store, Timestamp,
+    Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, Hold, NewAudit,
+    Settled, Store, Timestamp,
 };
 
 use super::{Backend, NEVER, NOW, account, audit, failed, later, lease, measured};
@@ -28,8 +29,34 @@ async fn finished(store: &dyn Store, names: &[&str]) -> Account {
     account
 }
 
+/// What is claimed of a lane, beginning after an account.
+async fn claim(
+    store: &dyn Store,
+    lane: DeliveryLane,
+    after: &str,
+    now: Timestamp,
+) -> Vec<Delivery> {
+    let claim = DeliveryClaim {
+        lane,
+        after_account: after.to_owned(),
+        hold: HOLD,
+        at_most: 10,
+    };
+    store.claim_deliveries(claim, now).await.unwrap().deliveries
+}
+
+/// What is claimed of both lanes.
 async fn due(store: &dyn Store, now: Timestamp) -> Vec<Delivery> {
-    store.due_deliveries(now, HOLD, 10).await.unwrap()
+    let mut claimed = claim(store, DeliveryLane::First, "", now).await;
+    claimed.extend(claim(store, DeliveryLane::Retry, "", now).await);
+    claimed
+}
+
+fn tracking_ids(claimed: &[Delivery]) -> Vec<&str> {
+    claimed
+        .iter()
+        .map(|delivery| delivery.audit.tracking_id.as_str())
+        .collect()
 }
 
 pub async fn a_webhook_is_due_when_its_audit_is_finished(backend: &dyn Backend) {
@@ -96,22 +123,111 @@ pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
         let store = store.clone();
         tokio::spawn(async move {
             loop {
-                store.delivery_arrives(NOW, NEVER).await;
+                let mut arrival = std::pin::pin!(store.deliveries_arrive().notified());
+                arrival.as_mut().enable();
                 if let [delivery] = &due(&*store, NOW).await[..] {
                     return delivery.clone();
                 }
+                arrival.await;
             }
         })
     };
     finished(&*store, &["a"]).await;
     let delivery = waiting.await.unwrap();
-    let soon = Settled::Again(later(Duration::from_millis(20)), "refused".to_owned());
-    store.settle(&delivery, soon).await.unwrap();
-    store.delivery_arrives(NOW, NEVER).await;
+    let soon = later(Duration::from_millis(20));
+    let again = Settled::Again(soon, "refused".to_owned());
+    store.settle(&delivery, again).await.unwrap();
+    let nothing_yet = DeliveryClaim {
+        lane: DeliveryLane::First,
+        after_account: String::new(),
+        hold: HOLD,
+        at_most: 10,
+    };
+    let claimed = store.claim_deliveries(nothing_yet, NOW).await.unwrap();
     assert_eq!(
-        due(&*store, later(Duration::from_millis(20))).await.len(),
-        1
+        (claimed.deliveries.len(), claimed.look_again_at),
+        (0, Some(soon))
     );
+    assert_eq!(due(&*store, soon).await.len(), 1);
+}
+
+pub async fn accounts_take_turns_and_have_two_attempts_under_way(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut accounts = [
+        finished(&*store, &["a", "b", "c", "d"]).await.id,
+        finished(&*store, &["e"]).await.id,
+        finished(&*store, &["f"]).await.id,
+    ];
+    let first_account = accounts[0].clone();
+    accounts.sort();
+    let claimed = claim(&*store, DeliveryLane::First, "", NOW).await;
+    let mut served: Vec<_> = claimed.iter().map(|d| d.account_id.as_str()).collect();
+    assert_eq!(served.pop(), Some(&*first_account), "in the second round");
+    assert_eq!(served, accounts);
+    let mut of_first: Vec<_> = tracking_ids(&claimed);
+    of_first.retain(|id| ["a", "b", "c", "d"].contains(id));
+    assert_eq!(of_first, ["a", "b"], "the longest due first");
+
+    // A place is free again when an attempt is settled, or when it has been silent for too long.
+    assert!(
+        claim(&*store, DeliveryLane::First, "", NOW)
+            .await
+            .is_empty()
+    );
+    let a = claimed.iter().find(|d| d.audit.tracking_id == "a").unwrap();
+    store.settle(a, Settled::Delivered).await.unwrap();
+    let next = claim(&*store, DeliveryLane::First, "", NOW).await;
+    assert_eq!(tracking_ids(&next), ["c"]);
+    let silent = later(HOLD);
+    let next = claim(&*store, DeliveryLane::First, "", silent).await;
+    assert_eq!(tracking_ids(&next), ["d"]);
+}
+
+pub async fn a_turn_begins_after_the_account_that_was_served_last(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut accounts = Vec::new();
+    for name in ["a", "b", "c"] {
+        accounts.push((finished(&*store, &[name]).await.id, name));
+    }
+    accounts.sort();
+    let claimed = claim(&*store, DeliveryLane::First, &accounts[0].0, NOW).await;
+    let expected = [accounts[1].1, accounts[2].1, accounts[0].1];
+    assert_eq!(tracking_ids(&claimed), expected);
+}
+
+pub async fn a_receiver_has_two_attempts_under_way_whoever_it_is_told_by(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut accounts = Vec::new();
+    for name in ["a", "b", "c"] {
+        let account = account(&*store, 10).await;
+        let mut audit = with_webhook(&account, name);
+        audit.options.webhook = Some(format!("https://same.example/{name}"));
+        store.accept(audit).await.unwrap();
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, measured()).await.unwrap();
+        accounts.push(account.id);
+    }
+    assert_eq!(claim(&*store, DeliveryLane::First, "", NOW).await.len(), 2);
+    assert!(
+        claim(&*store, DeliveryLane::First, "", NOW)
+            .await
+            .is_empty()
+    );
+}
+
+pub async fn retries_leave_first_attempts_a_place(backend: &dyn Backend) {
+    let store = backend.open().await;
+    finished(&*store, &["a", "b", "c", "d"]).await;
+    let first = claim(&*store, DeliveryLane::First, "", NOW).await;
+    for delivery in &first {
+        let again = Settled::Again(NOW, "refused".to_owned());
+        store.settle(delivery, again).await.unwrap();
+    }
+    let retries = claim(&*store, DeliveryLane::Retry, "", NOW).await;
+    assert_eq!(tracking_ids(&retries), ["a"]);
+    assert_eq!(retries[0].attempt, 2);
+    let first = claim(&*store, DeliveryLane::First, "", NOW).await;
+    assert_eq!(tracking_ids(&first), ["c"]);
 }
 
 pub async fn a_deleted_audit_is_told_to_nobody(backend: &dyn Backend) {

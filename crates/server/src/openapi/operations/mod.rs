@@ -45,8 +45,9 @@ impl Operation {
                 "X-RateLimit-Reset": { "$ref": "#/components/headers/RateReset" },
             });
         }
-        let keyed: &[u16] = if self.is_keyed { &[401, 429] } else { &[] };
-        for status in self.failures.iter().chain(keyed).chain(&[431, 500, 503]) {
+        let keyed: &[u16] = if self.is_keyed { &[401] } else { &[] };
+        let any = &[429, 431, 500, 503];
+        for status in self.failures.iter().chain(keyed).chain(any) {
             let shared = format!("#/components/responses/{status}");
             responses[status.to_string()] = json!({ "$ref": shared });
         }

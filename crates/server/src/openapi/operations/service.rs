@@ -36,7 +36,8 @@ pub(super) fn all() -> Vec<Operation> {
             id: "metrics",
             tag: "Operation",
             summary: "Figures for Prometheus",
-            description: "",
+            description: "Read anew once a second. Where the operator has set a token, it is needed as \
+                          `Authorization: Bearer TOKEN`.",
             is_keyed: false,
             parameters: vec![],
             body: None,
@@ -44,7 +45,7 @@ pub(super) fn all() -> Vec<Operation> {
                 "description": "Text, exposition format 0.0.4.",
                 "content": { "text/plain": { "schema": text() } },
             }),
-            failures: vec![],
+            failures: vec![401],
         },
     ]
 }
