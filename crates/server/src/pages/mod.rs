@@ -5,6 +5,7 @@
 
 mod assets;
 mod compare;
+mod cookies;
 mod door;
 mod form;
 mod phases;
