@@ -197,7 +197,11 @@ class Server:
                     *self.place()).split()[-1]
 
     def token(self, name):
-        return said(self.program, "admin", "agents", "add", name, *self.place()).split()[-1]
+        add = [self.program, "admin", "agents", "add"]
+        # A version before tokens were bound has no such flags.
+        is_bound = "--slots" in said(*add, "--help")
+        bounds = ["--location", "us-tx", "--slots", "1000"] if is_bound else []
+        return said(*add, name, *bounds, *self.place()).split()[-1]
 
 
 class Agent(Program):

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::conditions::{self, Resolved};
 use crate::cpu::{Calibration, Cpu};
+use crate::logged::Redacted;
 use crate::reason;
 use crate::visits::{Care, Seen, are_enough, chosen};
 
@@ -109,7 +110,8 @@ impl Auditor {
                 Ok(audited) => audited,
                 // What was measured is not lost for want of a confirmation.
                 Err(fault) if seen.iter().any(Seen::can_be_shown) => {
-                    tracing::warn!(%fault, "a visit to confirm a score could not be made");
+                    let reason = Redacted(&fault);
+                    tracing::warn!(%reason, "a visit to confirm a score could not be made");
                     break;
                 }
                 Err(fault) => return Err(fault),

@@ -6,6 +6,7 @@
 mod auditor;
 mod conditions;
 mod cpu;
+mod logged;
 mod reason;
 mod run;
 mod self_check;

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
+use crate::logged::{Redacted, Site};
 use crate::{AuditFault, Audited, Auditor, Hold, Job, Next, Work, WorkError};
 
 /// How long one attempt to get work may take.
@@ -116,12 +117,13 @@ impl Slot {
     async fn attempt(&self, job: &Job) {
         let started = Instant::now();
         let (id, attempt) = (job.tracking_id.as_str(), job.attempt);
-        tracing::info!(audit = id, attempt, url = %job.order.url, "audit begins");
+        tracing::info!(audit = id, attempt, site = %Site(&job.order.url), "audit begins");
         let ended = self.audit_while_held(job).await;
         let handed_in = match ended {
             Ended::Audited(audited) => self.hand_in(job, *audited).await,
             Ended::Fault(fault) => {
-                tracing::error!(audit = id, attempt, %fault, "audit failed by a fault of ours");
+                let reason = Redacted(&fault);
+                tracing::error!(audit = id, attempt, %reason, "audit failed by a fault of ours");
                 self.work.fault(job).await
             }
             Ended::Drained => self.work.drained(job).await,

@@ -110,6 +110,7 @@ struct File {
     requests_per_minute: Option<u32>,
     failed_keys_per_minute: Option<u32>,
     unfinished_per_account: Option<u64>,
+    failed_audits_per_hour: Option<u32>,
     running_per_account: Option<u32>,
     connections: Option<usize>,
     tls_cert: Option<PathBuf>,
@@ -220,6 +221,10 @@ impl ServeSettings {
                     .unfinished_per_account
                     .or(file.unfinished_per_account)
                     .unwrap_or(defaults.unfinished_per_account),
+                failed_audits_per_hour: args
+                    .failed_audits_per_hour
+                    .or(file.failed_audits_per_hour)
+                    .unwrap_or(defaults.failed_audits_per_hour),
                 behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
                 connections: args
                     .connections

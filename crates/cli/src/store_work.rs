@@ -83,6 +83,7 @@ impl StoreWork {
         Asker {
             agent: self.agent.clone(),
             slot,
+            scope: None,
         }
     }
 

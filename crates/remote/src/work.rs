@@ -347,6 +347,8 @@ fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, RemoteError> {
         401 => Err(RemoteError::Refused(
             "its token is unknown or revoked".to_owned(),
         )),
+        // What the token is not for: that does not change.
+        403 => Err(RemoteError::Refused(message)),
         status => Err(RemoteError::Answered { status, message }),
     }
 }

@@ -65,6 +65,18 @@ pub(crate) enum Failure {
     RateLimited,
     #[error("Too Many Unfinished Audits")]
     TooManyUnfinished,
+    /// Too many audits of the account have failed within an hour; the wait in seconds.
+    #[error("Too Many Failed Audits")]
+    TooManyFailedAudits(i64),
+    /// A token is used at a location that it is not for.
+    #[error("This token is for agents at {allowed}, not at {location}")]
+    OtherLocation { allowed: String, location: String },
+    /// An agent announces more slots than its token has.
+    #[error("This token has {allowed} slots, and this agent has {slots}")]
+    TooManySlots { allowed: u32, slots: u32 },
+    /// The agents of a token hold as many audits as it has slots.
+    #[error("All {0} slots of this token are in use")]
+    SlotsInUse(u32),
     /// An address has tried too many; the wait in seconds.
     #[error("Too Many Failed Keys")]
     TooManyFailedKeys(i64),
@@ -126,8 +138,11 @@ impl Failure {
             | Self::InvalidBatch => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
             Self::IdempotencyKeyReused => StatusCode::CONFLICT,
+            Self::OtherLocation { .. } | Self::TooManySlots { .. } => StatusCode::FORBIDDEN,
             Self::RateLimited
             | Self::TooManyUnfinished
+            | Self::TooManyFailedAudits(_)
+            | Self::SlotsInUse(_)
             | Self::TooManyFailedKeys(_)
             | Self::TooManyAtOnce
             | Self::TooManyWaits => StatusCode::TOO_MANY_REQUESTS,
@@ -159,12 +174,12 @@ impl IntoResponse for Failure {
                     .headers_mut()
                     .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
-            Self::TooManyFailedKeys(wait_s) => {
+            Self::TooManyFailedKeys(wait_s) | Self::TooManyFailedAudits(wait_s) => {
                 let wait = HeaderValue::from(wait_s);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
             // When one of them ends is not known; most end within a minute.
-            Self::TooManyUnfinished => {
+            Self::TooManyUnfinished | Self::SlotsInUse(_) => {
                 let wait = HeaderValue::from(TRY_UNFINISHED_AGAIN_S);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
@@ -180,6 +195,9 @@ impl IntoResponse for Failure {
 
 impl From<plumbline_store::StoreError> for Failure {
     fn from(error: plumbline_store::StoreError) -> Self {
-        Self::internal(error)
+        match error {
+            plumbline_store::StoreError::SlotsInUse(slots) => Self::SlotsInUse(slots),
+            error => Self::internal(error),
+        }
     }
 }

@@ -40,10 +40,12 @@ use std::{
 };
 
 use plumbline_catalog::Catalog;
-use plumbline_store::{Blobs, Store, Timestamp};
+use plumbline_store::{Blobs, FailureLimit, Store, Timestamp};
 use tokio::sync::watch;
 
-pub use agents::{Agents, Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, Uploads};
+pub use agents::{
+    Agents, Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, TokenScope, Uploads,
+};
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use pages::{Pages, Phases};
@@ -118,10 +120,14 @@ pub struct Limits {
     pub requests_per_minute: u32,
     /// Wrong keys per address and minute; 0 is no limit.
     pub failed_keys_per_minute: u32,
-    /// Whether `X-Forwarded-For` was written by a proxy of ours.
+    /// Whether a proxy of ours stands in front, which wrote `X-Forwarded-For` and speaks HTTPS with
+    /// browsers.
     pub behind_proxy: bool,
     /// Audits of one account that wait or run; 0 is no limit.
     pub unfinished_per_account: u64,
+    /// Audits of one account that end without measurements, per hour; 0 is no limit. They are
+    /// refunded, so credits do not bound them.
+    pub failed_audits_per_hour: u32,
     /// Audits of one batch.
     pub batch_audits: usize,
     pub body_bytes: usize,
@@ -144,6 +150,7 @@ impl Default for Limits {
             failed_keys_per_minute: 300,
             behind_proxy: false,
             unfinished_per_account: 10_000,
+            failed_audits_per_hour: 500,
             batch_audits: 500,
             body_bytes: 64 * 1024,
             url_chars: 2048,
@@ -157,6 +164,14 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn unfinished_audits(&self) -> Option<u64> {
         Some(self.unfinished_per_account).filter(|at_most| *at_most > 0)
+    }
+
+    pub(crate) fn failed_audits(&self) -> Option<FailureLimit> {
+        let limit = FailureLimit {
+            at_most: self.failed_audits_per_hour,
+            window: Duration::from_secs(60 * 60),
+        };
+        Some(limit).filter(|limit| limit.at_most > 0)
     }
 }
 

@@ -43,6 +43,8 @@ impl Query {
             None => Ok(None),
             Some(given) => given
                 .as_deref()
+                // Nothing has one, and PostgreSQL takes no text with one.
+                .filter(|text| !text.contains('\0'))
                 .and_then(read)
                 .map(Some)
                 .ok_or(Failure::InvalidParameter(called)),

@@ -13,6 +13,7 @@ pub trait AgentStore: Send + Sync + 'static {
         name: &str,
         token_id: &str,
         digest: KeyDigest,
+        bounds: &AgentBounds,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
@@ -61,9 +62,53 @@ pub struct AgentRecord {
     pub id: String,
     pub name: String,
     pub digest: KeyDigest,
+    pub bounds: AgentBounds,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
     pub drained_at: Option<Timestamp>,
+}
+
+/// What a token allows to all agents that use it together.
+///
+/// Tokens made before tokens were bound allow everything, which is the default here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentBounds {
+    /// The locations whose audits may be taken. `None` is any.
+    pub locations: Option<Vec<String>>,
+    /// How many audits may be held at a time. `None` is any number.
+    pub slots: Option<u32>,
+}
+
+const SEPARATOR: &str = ",";
+
+impl AgentBounds {
+    /// Whether a token with these bounds may be used at this location.
+    pub fn allow(&self, location: &str) -> bool {
+        let named = self.locations.as_ref();
+        named.is_none_or(|named| named.iter().any(|name| name == location))
+    }
+
+    /// The locations as one column keeps them.
+    pub(crate) fn locations_column(&self) -> Result<Option<String>, StoreError> {
+        let Some(locations) = &self.locations else {
+            return Ok(None);
+        };
+        let is_id = |name: &String| !name.is_empty() && !name.contains(SEPARATOR);
+        if locations.is_empty() || !locations.iter().all(is_id) {
+            return Err(StoreError::Refused(
+                "a token is for one location or more, each without a comma".to_owned(),
+            ));
+        }
+        Ok(Some(locations.join(SEPARATOR)))
+    }
+
+    pub(crate) fn from_columns(locations: Option<&str>, slots: Option<u32>) -> Self {
+        let split = |text: &str| text.split(SEPARATOR).map(str::to_owned).collect();
+        Self {
+            locations: locations.map(split),
+            slots,
+        }
+    }
 }
 
 /// A running agent, as it was seen last.

@@ -22,7 +22,9 @@ mod store;
 mod submission;
 mod types;
 
-pub use agents::{AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing};
+pub use agents::{
+    AgentBounds, AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing,
+};
 pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
 pub use delivery::{
     ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, Settled,
@@ -35,11 +37,11 @@ pub use limit::{Rate, SharedLimits, Taken, Taking};
 pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
 pub use moving::{Moved, move_to_postgres};
 pub use operator::{AccountSummary, Forgotten, ForgottenAudit, QueuedAudit, Retention};
-pub use pages::{PageStore, RecentAudit, session_digest};
+pub use pages::{PageStore, RecentAudit, Share, session_digest};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::Progress;
-pub use seat::{INTERACTIVE_IN_A_ROW, Seat};
+pub use seat::{INTERACTIVE_IN_A_ROW, Seat, SlotBound};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
-pub use submission::{Acceptance, Replay, Submission};
+pub use submission::{Acceptance, FailureLimit, Replay, Submission};
 pub use types::*;

@@ -8,12 +8,14 @@ use crate::{AuditOrder, KeyDigest, KeyRecord, StoreError, StoredReport, Timestam
 /// The rules of [`crate::Store`] hold here too.
 #[async_trait]
 pub trait PageStore: Send + Sync + 'static {
-    /// Remembers that whoever has this secret signed in with that key. Sessions that have ended are forgotten.
+    /// Remembers that whoever has this secret signed in with that key. Sessions that are over are
+    /// removed, and of the key's sessions all but the newest `at_most`, this one included.
     async fn open_session(
         &self,
         session: KeyDigest,
         key_id: &str,
         expires_at: Timestamp,
+        at_most: u32,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
@@ -28,24 +30,33 @@ pub trait PageStore: Send + Sync + 'static {
     /// Idempotent.
     async fn close_session(&self, session: KeyDigest) -> Result<(), StoreError>;
 
+    /// Ends all sessions of a key, or of all keys. Returns how many there were.
+    async fn close_sessions(&self, key_id: Option<&str>) -> Result<u64, StoreError>;
+
     /// Makes a completed audit's report readable by whoever has the token, or by nobody. Another account's
     /// audit, and one without a report, is a [`StoreError::NotFound`]. A report has one token at a time.
     async fn share(
         &self,
         account_id: &str,
         audit_id: &str,
-        token: Option<&str>,
+        share: Option<Share>,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// The token of a report of this account, while it is shared.
-    async fn share_token(
+    /// How a report of this account is shared, while it is.
+    async fn shared(
         &self,
         account_id: &str,
         audit_id: &str,
-    ) -> Result<Option<String>, StoreError>;
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError>;
 
-    async fn shared_report(&self, token: &str) -> Result<Option<StoredReport>, StoreError>;
+    /// The report that a token opens, until the token is over (`expires_at <= now`).
+    async fn shared_report(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<StoredReport>, StoreError>;
 
     /// The account's newest audits, of one address where one is named.
     async fn recent(
@@ -61,6 +72,15 @@ pub trait PageStore: Send + Sync + 'static {
         account_id: &str,
         tracking_id: &str,
     ) -> Result<Option<AuditOrder>, StoreError>;
+}
+
+/// A link by which whoever has it reads one report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The secret part of the link.
+    pub token: String,
+    /// When the link ends by itself; `None`: never.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// An audit in a list.

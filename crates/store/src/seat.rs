@@ -11,6 +11,16 @@ pub struct Seat {
     pub owner: String,
     /// Which locations' audits it may take; `None`: any.
     pub locations: Option<Vec<String>>,
+    /// How many audits may be held under owners of a common name; `None`: any number.
+    pub slots: Option<SlotBound>,
+}
+
+/// A bound on the audits that owners of a common name hold at a time. Expired leases do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SlotBound {
+    /// What the names of these owners begin with.
+    pub owner_prefix: String,
+    pub at_most: u32,
 }
 
 impl Seat {
@@ -18,6 +28,7 @@ impl Seat {
         Self {
             owner: owner.into(),
             locations: None,
+            slots: None,
         }
     }
 

@@ -16,6 +16,9 @@ pub enum StoreError {
     NotFound(&'static str),
     #[error("this {0} is in use already")]
     InUse(&'static str),
+    /// Nothing was leased: see [`crate::SlotBound`].
+    #[error("all {0} slots are in use")]
+    SlotsInUse(u32),
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     NewerSchema { found: i64, known: i64 },
     /// Nothing was done, or nothing of it counts.
@@ -66,8 +69,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<i64, StoreError>;
 
     /// Takes the credits and queues the audits, all of them, or does nothing. An idempotency key that
-    /// is remembered is answered first, whatever the balance; then the number of unfinished audits
-    /// is looked at, then the credits. An id that is already in use is a [`StoreError::Backend`].
+    /// is remembered is answered first, whatever the balance; then the number of failed and of unfinished
+    /// audits is looked at, then the credits. An id that is already in use is a [`StoreError::Backend`].
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError>;
 
     /// A submission of one audit, without conditions.
@@ -121,7 +124,9 @@ pub trait Store: Send + Sync + 'static {
     /// an account the oldest by order of acceptance. Every lease is a new attempt, and only the
     /// newest attempt can still change the audit.
     ///
-    /// Only audits of the seat's locations are taken. Check [`Lease::exhausted`] before any work.
+    /// Only audits of the seat's locations are taken. Where the seat's slots are all in use, whether or
+    /// not an audit waits, that is a [`StoreError::SlotsInUse`]: of two servers that lease at once,
+    /// neither exceeds the bound. Check [`Lease::exhausted`] before any work.
     async fn lease(
         &self,
         seat: &Seat,
@@ -195,7 +200,8 @@ pub trait Store: Send + Sync + 'static {
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError>;
 
     /// Deletes finished audits that need not be kept, `at_most` of them, with their reports and
-    /// webhooks; also remembered replies that are over. To be repeated while anything is forgotten.
+    /// webhooks; also remembered replies and shared links that are over. To be repeated while anything is
+    /// forgotten.
     async fn forget(
         &self,
         retention: Retention,

@@ -1,5 +1,7 @@
 //! What is handed in to be audited: one audit, or a batch of them, accepted whole or not at all.
 
+use std::time::Duration;
+
 use crate::{NewAudit, Timestamp};
 
 /// Audits of one account, accepted together.
@@ -12,6 +14,8 @@ pub struct Submission {
     pub batch_id: Option<String>,
     /// How many unfinished audits the account may have, these included.
     pub unfinished_at_most: Option<u64>,
+    /// How many of the account's audits may have failed lately.
+    pub failures: Option<FailureLimit>,
     pub replay: Option<Replay>,
     pub accepted_at: Timestamp,
 }
@@ -24,6 +28,7 @@ impl Submission {
             audits: vec![audit],
             batch_id: None,
             unfinished_at_most: None,
+            failures: None,
             replay: None,
         }
     }
@@ -34,6 +39,29 @@ impl Submission {
             .iter()
             .map(|audit| i64::from(audit.options.runs))
             .sum()
+    }
+}
+
+/// A bound on audits that ended without measurements: those are refunded, so credits do not bound them.
+/// Deleted ones count as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailureLimit {
+    /// At least 1.
+    pub at_most: u32,
+    /// How long a failed audit counts.
+    pub window: Duration,
+}
+
+impl FailureLimit {
+    /// Failures at this time or earlier no longer count.
+    pub(crate) fn since(&self, now: Timestamp) -> i64 {
+        let window = i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX);
+        now.0.saturating_sub(window)
+    }
+
+    /// How many newer failures there are when the oldest that counts fills the limit.
+    pub(crate) fn newer(&self) -> i64 {
+        i64::from(self.at_most) - 1
     }
 }
 
@@ -56,6 +84,8 @@ pub enum Acceptance {
     InsufficientCredits,
     /// The account has too many unfinished audits.
     TooManyUnfinished,
+    /// Too many of the account's audits have failed lately; at this time one fewer counts.
+    TooManyFailed(Timestamp),
     /// Accepted earlier, under the same idempotency key: this was the reply.
     Replayed(String),
     /// The idempotency key stands for something else.

@@ -1,14 +1,16 @@
 //! What every keeper of blobs must do, held by both: files, and a real server that speaks S3.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod s3;
+
 use std::fs;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
+
+use crate::s3::S3Server;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -43,6 +45,7 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
 
     attempts_do_not_meet(&*exhibits).await;
+    files_come_back_as_they_were(&*exhibits).await;
 
     // Only what is old goes, all of it.
     for n in 0..25 {
@@ -97,6 +100,24 @@ async fn attempts_do_not_meet(blobs: &dyn Blobs) {
     }
 }
 
+/// A file comes back as it was put, of whatever length.
+async fn files_come_back_as_they_were(blobs: &dyn Blobs) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("upload");
+    let (small, part) = (b"small".to_vec(), vec![7; 8 << 20]);
+    // As long as one part in S3, where the next is empty, and a little longer.
+    let longer = [&part[..], b"and more"].concat();
+    for bytes in [Vec::new(), small, part, longer] {
+        fs::write(&file, &bytes).unwrap();
+        blobs.put_file("aud_file", &file).await.unwrap();
+        assert_eq!(blobs.get("aud_file").await.unwrap(), Some(bytes));
+    }
+    let missing = blobs.put_file("aud_file", &dir.path().join("none")).await;
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(blobs.put_file("a/b", &file).await.is_err());
+    blobs.remove("aud_file").await.unwrap();
+}
+
 #[tokio::test]
 async fn files_conform() {
     let dir = tempfile::tempdir().unwrap();
@@ -136,96 +157,4 @@ async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missi
     };
     let gone = S3Blobs::open(&nowhere, "bundles").unwrap();
     assert!(gone.get("aud_1").await.is_err());
-}
-
-/// s3rver over a temporary directory; ends with the test.
-struct S3Server {
-    port: u16,
-    process: Child,
-    _until: ChildStdin,
-    _dir: tempfile::TempDir,
-}
-
-impl S3Server {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut process = Command::new("node")
-            .arg(Path::new(SCRIPTS).join("serve.mjs"))
-            .args([dir.path().join("kept"), PathBuf::from("audits")])
-            .arg(modules())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node is installed");
-        let mut said = String::new();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        lines.read_line(&mut said).unwrap();
-        Self {
-            port: said.trim().parse().unwrap(),
-            _until: process.stdin.take().unwrap(),
-            process,
-            _dir: dir,
-        }
-    }
-
-    fn place(&self) -> S3Place {
-        S3Place {
-            bucket: "audits".to_owned(),
-            endpoint: Some(format!("http://127.0.0.1:{}", self.port)),
-            region: "us-east-1".to_owned(),
-            access_key_id: Some("S3RVER".to_owned()),
-            secret_access_key: Some("S3RVER".to_owned()),
-            ..S3Place::default()
-        }
-    }
-}
-
-impl Drop for S3Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3");
-const INSTALL_WITHIN: Duration = Duration::from_secs(300);
-
-/// Where the packages are. Installed once per lock file, below the build directory;
-/// `PLUMBLINE_S3_MODULES` names a `node_modules` directory that has them already.
-fn modules() -> &'static Path {
-    static MODULES: OnceLock<PathBuf> = OnceLock::new();
-    MODULES.get_or_init(|| match std::env::var_os("PLUMBLINE_S3_MODULES") {
-        Some(ready_made) => PathBuf::from(ready_made),
-        None => install(),
-    })
-}
-
-fn install() -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("s3-server");
-    let lock = fs::read_to_string(Path::new(SCRIPTS).join("package-lock.json")).unwrap();
-    let stamp = dir.join("installed");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return dir.join("node_modules");
-    }
-    fs::create_dir_all(&dir).unwrap();
-    for file in ["package.json", "package-lock.json"] {
-        fs::copy(Path::new(SCRIPTS).join(file), dir.join(file)).unwrap();
-    }
-    let mut npm = Command::new("npm")
-        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-        .arg("--loglevel=error")
-        .current_dir(&dir)
-        .spawn()
-        .expect("npm is installed");
-    let deadline = Instant::now() + INSTALL_WITHIN;
-    let status = loop {
-        if let Some(status) = npm.try_wait().unwrap() {
-            break status;
-        }
-        assert!(Instant::now() < deadline, "npm ci takes too long");
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    assert!(status.success(), "npm ci in {}", dir.display());
-    fs::write(stamp, lock).unwrap();
-    dir.join("node_modules")
 }

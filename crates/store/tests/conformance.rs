@@ -213,6 +213,7 @@ macro_rules! every_sentence_of_the_suite {
                 an_account_may_have_only_so_many_unfinished_audits
                 a_batch_is_accepted_whole_or_not_at_all
                 of_many_at_once_each_is_decided_by_itself
+                an_account_may_have_only_so_many_failures_within_an_hour
             }
             webhooks {
                 a_webhook_is_due_when_its_audit_is_finished
@@ -243,6 +244,8 @@ macro_rules! every_sentence_of_the_suite {
                 a_session_lasts_until_it_is_closed_or_over
                 a_session_needs_a_key_that_exists
                 a_shared_report_is_read_by_its_token_until_it_is_switched_off
+                a_link_that_is_over_opens_nothing_and_is_forgotten
+                a_key_has_only_so_many_sessions_and_the_oldest_end_first
                 recent_audits_are_the_accounts_own_newest_first
                 an_order_is_told_to_its_account_only
             }
@@ -254,6 +257,9 @@ macro_rules! every_sentence_of_the_suite {
                 a_place_is_stood_at_while_somebody_may_work_there
                 an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over
                 what_runs_is_known_by_its_owner
+                a_token_keeps_what_it_is_bound_to
+                no_more_is_held_than_a_token_has_slots
+                of_many_who_lease_at_once_none_exceeds_the_slots
             }
             model {
                 any_sequence_of_operations_agrees_with_the_model

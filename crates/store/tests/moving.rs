@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditError, AuditFilter, AuditOptions, AuditOrder, Finished, HandBack, Key, NewAudit,
-    PageStore, PostgresOptions, PostgresStore, Replay, Seat, SqliteStore, Store, StoreError,
-    Submission, Timestamp, move_to_postgres, session_digest,
+    AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, AuditOrder,
+    Finished, HandBack, Key, NewAudit, PageStore, PostgresOptions, PostgresStore, Replay, Seat,
+    Share, SqliteStore, Store, StoreError, Submission, Timestamp, move_to_postgres, session_digest,
 };
 use rusqlite::Connection;
 
@@ -44,7 +44,7 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
     add.await.unwrap();
     store.webhook_secret(&accounts[1], false).await.unwrap();
     store.add_credits(&accounts[1], -2, NOW).await.unwrap();
-    let opened = store.open_session(session_digest("s"), key.id(), NOW.plus(LEASE), NOW);
+    let opened = store.open_session(session_digest("s"), key.id(), NOW.plus(LEASE), 9, NOW);
     opened.await.unwrap();
     let audit = |n: u32| NewAudit {
         account_id: accounts[0].clone(),
@@ -111,8 +111,20 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         3,
     );
     let completed = completed.await.unwrap().audits;
-    let share = store.share(&accounts[0], &completed[0].audit_id, Some("token"), NOW);
+    let share = Share {
+        token: "token".to_owned(),
+        expires_at: Some(NOW.plus(LEASE)),
+    };
+    let share = store.share(&accounts[0], &completed[0].audit_id, Some(share), NOW);
     share.await.unwrap();
+    let bounds = AgentBounds {
+        locations: Some(vec!["here".to_owned(), "there".to_owned()]),
+        slots: Some(4),
+    };
+    let token = AgentToken::generate().unwrap();
+    let (id, digest) = (token.key().id(), token.key().digest());
+    let added = store.add_agent("frankfurt", id, digest, &bounds, NOW);
+    added.await.unwrap();
     store
         .delete_audit(&accounts[0], &completed[1].audit_id)
         .await
@@ -165,9 +177,14 @@ async fn a_move_that_is_killed_and_run_again_moves_everything_once() {
         after.session(session_digest("s"), NOW).await.unwrap(),
         before.session(session_digest("s"), NOW).await.unwrap()
     );
-    let shared = before.shared_report("token").await.unwrap();
+    let shared = before.shared_report("token", NOW).await.unwrap();
     assert!(shared.is_some());
-    assert_eq!(after.shared_report("token").await.unwrap(), shared);
+    assert_eq!(after.shared_report("token", NOW).await.unwrap(), shared);
+    let over = after.shared_report("token", NOW.plus(LEASE)).await;
+    assert_eq!(over.unwrap(), None);
+    let agents = before.agents().await.unwrap();
+    assert_eq!(agents[0].bounds.slots, Some(4));
+    assert_eq!(after.agents().await.unwrap(), agents);
     // Both go on alike, and no number is given twice.
     let seat = Seat::anywhere("agent/2");
     for _ in 0..20 {

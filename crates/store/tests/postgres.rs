@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plumbline_store::{
-    Acceptance, Account, AuditOptions, AuditOrder, AuditState, Finished, LedgerReason, NewAudit,
-    PostgresOptions, PostgresStore, Replay, Seat, Store, StoreError, Submission, Timestamp,
+    Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditOrder, AuditState, Finished,
+    LedgerReason, NewAudit, PostgresOptions, PostgresStore, Replay, Seat, Store, StoreError,
+    Submission, Timestamp,
 };
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -84,6 +85,27 @@ async fn a_database_of_a_newer_version_is_refused() {
         refused.err(),
         Some(StoreError::NewerSchema { found: 99, .. })
     ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tokens_of_an_earlier_version_have_no_bounds() {
+    let database = Database::fresh();
+    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for sql in [
+        include_str!("../src/postgres/migrations/0001_everything.sql"),
+        include_str!("../src/postgres/migrations/0002_agents.sql"),
+        include_str!("../src/postgres/migrations/0003_limits_for_many.sql"),
+        "CREATE TABLE plumbline_schema (version BIGINT NOT NULL);
+         INSERT INTO plumbline_schema VALUES (3);
+         INSERT INTO agents (id, name, digest, created_at)
+         VALUES ('t', 'old', decode(repeat('00', 32), 'hex'), 1)",
+    ] {
+        client.batch_execute(sql).await.unwrap();
+    }
+    let store = open(&database).await;
+    let agent = store.agent("t").await.unwrap().unwrap();
+    assert_eq!(agent.bounds, AgentBounds::default());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditFilter, AuditOptions, AuditOrder, AuditState, Key, NewAudit, Seat, SqliteStore,
-    Store, StoreError, Timestamp,
+    Account, AgentBounds, AgentStore, AuditFilter, AuditOptions, AuditOrder, AuditState, Key,
+    NewAudit, PageStore, Seat, SqliteStore, Store, StoreError, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -292,6 +292,66 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
         })
         .unwrap();
     assert_eq!(broken, 0);
+}
+
+/// A file as the version before tokens were bound left it, with a token and a shared link.
+fn file_of_the_fifth_version(path: &Path) {
+    file_of_the_first_version(path);
+    let connection = Connection::open(path).unwrap();
+    for migration in [
+        include_str!("../src/sqlite/migrations/0002_lists_and_options.sql"),
+        include_str!("../src/sqlite/migrations/0003_sessions_and_shares.sql"),
+        include_str!("../src/sqlite/migrations/0004_fair_queue.sql"),
+        include_str!("../src/sqlite/migrations/0005_agents.sql"),
+        "INSERT INTO agents (id, name, digest, created_at) VALUES ('t', 'old', zeroblob(32), 1);
+         INSERT INTO shares (position, token, shared_at) VALUES (1, 'link', 1);
+         PRAGMA user_version = 5;",
+    ] {
+        connection.execute_batch(migration).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn tokens_and_links_of_an_earlier_version_have_no_bounds() {
+    let (_directory, path) = place();
+    file_of_the_fifth_version(&path);
+    let store = SqliteStore::open(&path).unwrap();
+    let agent = store.agent("t").await.unwrap().unwrap();
+    assert_eq!(agent.bounds, AgentBounds::default());
+    let shared = store.shared_report("link", Timestamp(i64::MAX)).await;
+    assert_eq!(shared.unwrap().unwrap().audit_id, "a1");
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_in_no_byte_of_the_file() {
+    let (_directory, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let account = store.create_account("someone", 1, NOW).await.unwrap();
+    let audit = audit(&account, "first".to_owned());
+    store.accept(audit).await.unwrap();
+    let seat = Seat::anywhere("agent/1");
+    let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
+    let lease = lease.unwrap().unwrap();
+    let secret = b"only-in-this-report";
+    let text = String::from_utf8(secret.repeat(1000)).unwrap();
+    let finished = plumbline_store::Finished {
+        report: format!("{{\"text\":\"{text}\"}}"),
+        error: None,
+        finished_at: NOW,
+    };
+    store.finish(&lease, finished).await.unwrap();
+    // Closing the store brings the write-ahead log into the file.
+    drop(store);
+    let contains = |part: &[u8]| {
+        let kept = fs::read(&path).unwrap();
+        kept.windows(part.len()).any(|window| window == part)
+    };
+    assert!(contains(secret));
+    let store = SqliteStore::open(&path).unwrap();
+    let deleted = store.delete_audit(&account.id, &lease.audit_id).await;
+    assert!(deleted.unwrap());
+    drop(store);
+    assert!(!contains(secret));
 }
 
 #[tokio::test]

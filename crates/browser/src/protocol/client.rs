@@ -207,7 +207,13 @@ impl Shared {
         let envelope: Envelope<'_> = match serde_json::from_slice(message) {
             Ok(envelope) => envelope,
             Err(error) => {
-                tracing::debug!(%error, "a message of the browser was not understood");
+                // Without what the error quotes, which may be a page's.
+                let (category, column) = (error.classify(), error.column());
+                tracing::debug!(
+                    ?category,
+                    column,
+                    "a message of the browser was not understood"
+                );
                 return;
             }
         };

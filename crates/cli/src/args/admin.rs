@@ -1,5 +1,7 @@
 //! What is done to an installation: accounts, keys, credits, agents, retention, its move to another store.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use super::{BlobArgs, DataArgs};
@@ -12,6 +14,8 @@ pub enum KeysCommand {
     List(DataArgs),
     /// End a key's validity
     Revoke(KeysRevokeArgs),
+    /// End the sessions in which browsers are signed in with a key, or with any key
+    EndSessions(KeysEndSessionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -36,6 +40,18 @@ pub struct KeysCreateArgs {
 pub struct KeysRevokeArgs {
     /// The key's id, as `keys list` shows it, or the key itself
     pub key: String,
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct KeysEndSessionsArgs {
+    /// The key's id, as `keys list` shows it, or the key itself
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub key: Option<String>,
+    /// End the sessions of all keys
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub data: DataArgs,
 }
@@ -89,13 +105,30 @@ pub struct AdminAgentsArgs {
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {
     /// Let an agent work for this server, and print its token, once, alone on the last line
-    Add(AgentNameArgs),
+    Add(AgentAddArgs),
     /// Give an agent no new work: it finishes what it has, and leaves
     Drain(AgentNameArgs),
     /// Give a drained agent work again
     Resume(AgentNameArgs),
     /// End a token's validity at once: what its agent still runs is given to others
     Revoke(AgentNameArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AgentAddArgs {
+    /// Letters, digits, `-`, `_` and `.`
+    pub name: String,
+    /// A location at which agents with this token may stand and whose audits they may take; repeatable
+    #[arg(long, value_name = "ID", value_delimiter = ',', required = true)]
+    pub location: Vec<String>,
+    /// How many audits all agents with this token may run at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub slots: u32,
+    /// Directory with the catalog's files in place of the built-in ones
+    #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 #[derive(Debug, clap::Args)]

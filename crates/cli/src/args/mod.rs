@@ -9,9 +9,9 @@ mod serve;
 use clap::{Parser, Subcommand};
 
 pub use admin::{
-    AdminAgentsArgs, AdminCommand, AdminRetentionArgs, AdminSecretArgs, AgentNameArgs,
-    AgentsCommand, CreditsAddArgs, CreditsCommand, KeysCommand, KeysCreateArgs, KeysRevokeArgs,
-    MigrateStoreArgs,
+    AdminAgentsArgs, AdminCommand, AdminRetentionArgs, AdminSecretArgs, AgentAddArgs,
+    AgentNameArgs, AgentsCommand, CreditsAddArgs, CreditsCommand, KeysCommand, KeysCreateArgs,
+    KeysEndSessionsArgs, KeysRevokeArgs, MigrateStoreArgs,
 };
 pub use audit::{AuditArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs};
 pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, TargetArgs};

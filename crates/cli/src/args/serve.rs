@@ -49,6 +49,10 @@ pub struct ServeArgs {
     /// Audits that one account may have waiting or running; 0 sets no limit [default: 10000]
     #[arg(long, env = "PLUMBLINE_UNFINISHED_PER_ACCOUNT", value_name = "N")]
     pub unfinished_per_account: Option<u64>,
+    /// Audits of one account that may fail within an hour before its starts are refused; 0 sets no
+    /// limit [default: 500]
+    #[arg(long, env = "PLUMBLINE_FAILED_AUDITS_PER_HOUR", value_name = "N")]
+    pub failed_audits_per_hour: Option<u32>,
     /// Audits that one account may have running at a time; 0 sets no limit [default: 0]
     #[arg(long, env = "PLUMBLINE_RUNNING_PER_ACCOUNT", value_name = "N")]
     pub running_per_account: Option<u32>,
@@ -74,7 +78,8 @@ pub struct ServeArgs {
         hide_env_values = true
     )]
     pub metrics_token: Option<String>,
-    /// A proxy of ours stands in front: believe the last address in X-Forwarded-For
+    /// A proxy of ours stands in front and speaks HTTPS: believe the last address in X-Forwarded-For,
+    /// and set cookies for HTTPS only
     #[arg(long, env = "PLUMBLINE_BEHIND_PROXY")]
     pub behind_proxy: bool,
     /// When stopped, how long running audits may go on before they are handed back [default: 10]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    AgentRecord, AgentStore, AgentToken, Lease, PostgresOptions, SIGHTING_KEPT_MS, Sighting,
-    StoreError, Timestamp,
+    AgentBounds, AgentRecord, AgentStore, AgentToken, Lease, PostgresOptions, SIGHTING_KEPT_MS,
+    Sighting, StoreError, Timestamp,
 };
 
-use crate::args::{AdminAgentsArgs, AgentNameArgs, AgentsCommand, DataArgs};
+use crate::args::{AdminAgentsArgs, AgentAddArgs, AgentNameArgs, AgentsCommand, DataArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::settings::load_catalog;
 use crate::standard_output as out;
 use crate::storage::{self, Place};
 
@@ -30,17 +31,33 @@ pub async fn run(args: AdminAgentsArgs) -> Result<Exit, Exit> {
     }
 }
 
-async fn add(args: AgentNameArgs) -> Result<Exit, Exit> {
+async fn add(args: AgentAddArgs) -> Result<Exit, Exit> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !(1..=NAME_CHARS).contains(&args.name.len()) || !args.name.chars().all(plain) {
         return Err(Exit::usage(format!(
             "a name has 1 to {NAME_CHARS} letters, digits, `-`, `_` and `.`"
         )));
     }
+    let catalog = load_catalog(args.catalog.as_deref())?;
+    let is_known = |id: &&String| catalog.location(id).is_some();
+    if let Some(unknown) = args.location.iter().find(|id| !is_known(id)) {
+        let known: Vec<_> = catalog.locations().iter().map(|l| l.id.as_str()).collect();
+        return Err(Exit::usage(format!(
+            "unknown location `{unknown}`; known locations: {}",
+            known.join(", ")
+        )));
+    }
+    let bounds = AgentBounds {
+        locations: Some(args.location),
+        slots: Some(args.slots),
+    };
     let token = AgentToken::generate().map_err(Exit::failed)?;
     let (id, digest) = (token.key().id(), token.key().digest());
     let store = open(args.data).await?;
-    match store.add_agent(&args.name, id, digest, now()).await {
+    match store
+        .add_agent(&args.name, id, digest, &bounds, now())
+        .await
+    {
         Ok(()) => {}
         Err(StoreError::InUse(_)) => {
             return Err(Exit::failed(format!(
@@ -87,8 +104,8 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
     let seen = store.sightings(since).await.map_err(Exit::failed)?;
     let running = store.running(None).await.map_err(Exit::failed)?;
     out::line(format_args!(
-        "{:<20}{:<10}{:<12}{:<26}{:>8}{:>7}  {:<10}DOES",
-        "AGENT", "STATE", "LOCATION", "CHROMIUM", "INDEX", "SLOTS", "VERSION"
+        "{:<20}{:<10}{:<12}{:<26}{:>8}{:>7}  {:<10}{:<20}DOES",
+        "AGENT", "STATE", "LOCATION", "CHROMIUM", "INDEX", "SLOTS", "VERSION", "TOKEN"
     ))?;
     let names: HashMap<_, _> = agents.iter().map(|agent| (&agent.id, agent)).collect();
     for sighting in &seen {
@@ -103,7 +120,8 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
             } else {
                 "unseen"
             };
-            out::line(format_args!("{:<20}{state}", agent.name))?;
+            let token = bounds(&agent.bounds);
+            out::line(format_args!("{:<20}{state:<10}token: {token}", agent.name))?;
         }
     }
     Ok(Exit::Done)
@@ -135,17 +153,31 @@ fn print(
             false => format!("seen {}", iso8601_ms(seen.seen_at.0)),
         });
     }
+    let token = agent.map_or_else(String::new, |agent| bounds(&agent.bounds));
     let index = seen
         .host_index
         .map_or_else(String::new, |index| format!("{index:.0}"));
     out::line(format_args!(
-        "{name:<20}{state:<10}{:<12}{:<26}{index:>8}{:>7}  {:<10}{}",
+        "{name:<20}{state:<10}{:<12}{:<26}{index:>8}{:>7}  {:<10}{token:<19} {}",
         seen.location,
         seen.chromium,
         seen.slots,
         seen.version,
         does.join(", ")
     ))
+}
+
+/// What a token is bound to, in short: `eu,us-tx x 2`.
+fn bounds(bounds: &AgentBounds) -> String {
+    let locations = bounds
+        .locations
+        .as_ref()
+        .map(|locations| locations.join(","));
+    let locations = locations.unwrap_or_else(|| "anywhere".to_owned());
+    match bounds.slots {
+        Some(slots) => format!("{locations} x {slots}"),
+        None => locations,
+    }
 }
 
 async fn open(args: DataArgs) -> Result<Arc<dyn AgentStore>, Exit> {

@@ -7,7 +7,8 @@ use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{Key, PostgresOptions, Store, StoreError};
 
 use crate::args::{
-    CreditsAddArgs, CreditsCommand, DataArgs, KeysCommand, KeysCreateArgs, KeysRevokeArgs,
+    CreditsAddArgs, CreditsCommand, DataArgs, KeysCommand, KeysCreateArgs, KeysEndSessionsArgs,
+    KeysRevokeArgs,
 };
 use crate::clock::now;
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ pub async fn run(command: KeysCommand) -> Result<Exit, Exit> {
         KeysCommand::Create(args) => create(args).await,
         KeysCommand::List(args) => list(args).await,
         KeysCommand::Revoke(args) => revoke(args).await,
+        KeysCommand::EndSessions(args) => end_sessions(args).await,
     }
 }
 
@@ -87,7 +89,7 @@ async fn list(args: DataArgs) -> Result<Exit, Exit> {
 }
 
 async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
-    let id = Key::parse(&args.key).map_or(args.key, |key| key.id().to_owned());
+    let id = key_id(&args.key);
     open(args.data)
         .await?
         .revoke_key(&id, now())
@@ -95,6 +97,27 @@ async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
         .map_err(Exit::failed)?;
     out::line(format_args!("revoked {id}"))?;
     Ok(Exit::Done)
+}
+
+async fn end_sessions(args: KeysEndSessionsArgs) -> Result<Exit, Exit> {
+    let place = Place::resolve(args.data)?;
+    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    let id = args.key.as_deref().map(key_id);
+    if let Some(id) = &id
+        && opened.store.key(id).await.map_err(Exit::failed)?.is_none()
+    {
+        return Err(Exit::failed(format!("unknown key `{id}`")));
+    }
+    let ended = opened.pages.close_sessions(id.as_deref()).await;
+    let ended = ended.map_err(Exit::failed)?;
+    let noun = if ended == 1 { "session" } else { "sessions" };
+    out::line(format_args!("ended {ended} {noun}"))?;
+    Ok(Exit::Done)
+}
+
+/// The id of a key, given as such or as the key itself.
+fn key_id(text: &str) -> String {
+    Key::parse(text).map_or_else(|| text.to_owned(), |key| key.id().to_owned())
 }
 
 async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {

@@ -84,7 +84,8 @@ fn admin(data: &Path, args: &[&str]) -> String {
 }
 
 fn add_agent(data: &Path, name: &str) -> String {
-    admin(data, &["add", name])
+    let bounds = ["--location", "us-tx", "--slots", "1"];
+    admin(data, &[&["add", name], &bounds[..]].concat())
         .lines()
         .last()
         .unwrap()
@@ -139,10 +140,31 @@ fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
 
     let shown = admin(data.path(), &[]);
     let line = shown.lines().nth(1).unwrap();
-    for word in ["dallas-1", "lives", "us-tx", "Chrome/", "nothing"] {
+    for word in [
+        "dallas-1",
+        "lives",
+        "us-tx",
+        "Chrome/",
+        "us-tx x 1",
+        "nothing",
+    ] {
         assert!(line.contains(word), "{word}: {shown}");
     }
     assert!(!shown.contains(&token));
+    for (location, slots, words) in [
+        ("eu", "1", "for agents at us-tx, not at eu"),
+        ("us-tx", "2", "has 1 slots, and this agent has 2"),
+    ] {
+        let refused = plumbline()
+            .args(["agent", "--location", location, "--slots", slots])
+            .args(["--server", &format!("http://{}", server.address)])
+            .env("PLUMBLINE_AGENT_TOKEN", &token)
+            .output()
+            .unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+    }
     admin(data.path(), &["drain", "dallas-1"]);
     assert_eq!(agent.exit_code(), Some(0), "drained, it leaves");
     let shown = admin(data.path(), &[]);
@@ -209,9 +231,12 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
     let client = client(&server, &key);
     let agents = ["first", "second"].map(|name| add_agent(data.path(), name));
     let mut first = Agent::start(&server, &agents[0]);
-    let started = client.start(&format!("http://{}/", pages::serve()));
+    let url = format!("http://{}/rich", pages::serve());
+    let started = client.start(&url);
     let tracking_id = started.json["trackingId"].as_str().unwrap();
-    first.says("audit begins");
+    let said = first.says("audit begins");
+    assert!(said.contains("http://127.0.0.1"), "{said}");
+    assert!(!said.contains("/rich"), "{said}");
     first.signal(Signal::STOP);
     let second = Agent::start(&server, &agents[1]);
     let status = completed(&client, tracking_id);

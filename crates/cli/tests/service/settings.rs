@@ -142,6 +142,21 @@ fn keys_are_made_listed_and_revoked_while_a_server_runs() {
     };
     assert!(run(&["credits", "add", &id, "41"]).contains("has 42 credits"));
     assert!(run(&["credits", "add", &id, "-100"]).contains("has 0 credits"));
+    // Two browsers are signed in.
+    let file = rusqlite::Connection::open(data.path().join("plumbline.db")).unwrap();
+    for secret in [1_u8, 2] {
+        let sql = "INSERT INTO sessions (digest, key_id, expires_at) VALUES (?, ?, ?)";
+        file.execute(sql, rusqlite::params![[secret; 32], id, i64::MAX])
+            .unwrap();
+    }
+    assert!(run(&["keys", "end-sessions", &key]).contains("ended 2 sessions"));
+    assert!(run(&["keys", "end-sessions", "--all"]).contains("ended 0 sessions"));
+    for wrong in [&["nobody"][..], &[], &["--all", "nobody"]] {
+        let mut command = plumbline();
+        command.args(["keys", "end-sessions"]).args(wrong);
+        let refused = command.arg("--data").arg(data.path()).output().unwrap();
+        assert!(!refused.status.success(), "{refused:?}");
+    }
     run(&["keys", "revoke", &id]);
     assert_eq!(client.get("/v1/audit/status/none").status, 401);
     let listed = run(&["keys", "list"]);

@@ -11,8 +11,8 @@ use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
 use plumbline_server::{Agents, App, Desk, DeskParts, Metrics, Phases, Uploads, router, serve};
 use plumbline_store::{
-    Account, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder, AuditState, FileBlobs,
-    HandBack, NewAudit, Seat, SqliteStore, Store, Timestamp,
+    Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder,
+    AuditState, FileBlobs, HandBack, NewAudit, Seat, SqliteStore, Store, Timestamp,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -59,7 +59,11 @@ impl Rig {
         tokio::spawn(serve(listener, router(app), std::future::pending()));
         let token = AgentToken::generate().unwrap();
         let key = token.key();
-        let added = store.add_agent("tests", key.id(), key.digest(), NOW);
+        let bounds = AgentBounds {
+            locations: Some(vec!["eu".to_owned()]),
+            slots: Some(2),
+        };
+        let added = store.add_agent("tests", key.id(), key.digest(), &bounds, NOW);
         added.await.unwrap();
         Self {
             account: store.create_account("tests", 10, NOW).await.unwrap(),

@@ -39,8 +39,20 @@ pub enum Sharing<'a> {
     /// Nothing: the reader is not the owner.
     NotOurs,
     Off,
-    /// At this path.
-    On(&'a str),
+    /// At this path, until a time or without an end.
+    On {
+        path: &'a str,
+        until_ms: Option<i64>,
+    },
+}
+
+impl Sharing<'_> {
+    fn until_ms(&self) -> Option<i64> {
+        match self {
+            Self::On { until_ms, .. } => *until_ms,
+            Self::NotOurs | Self::Off => None,
+        }
+    }
 }
 
 #[derive(Template)]
@@ -51,6 +63,7 @@ struct ReportTemplate<'a> {
     description: String,
     audit_id: Option<&'a str>,
     sharing: Sharing<'a>,
+    shared_until: Option<String>,
     url: String,
     requested_url: Option<String>,
     when: Option<String>,
@@ -80,6 +93,15 @@ struct ReportTemplate<'a> {
     is_unreachable: bool,
 }
 
+/// How long a link may be valid, as the form offers it: days, none for no end, and words.
+const SHARE_FOR: [(&str, &str); 5] = [
+    ("", "no end"),
+    ("1", "1 day"),
+    ("7", "7 days"),
+    ("30", "30 days"),
+    ("90", "90 days"),
+];
+
 struct FailureView {
     code: &'static str,
     message: String,
@@ -94,6 +116,7 @@ pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
     let template = ReportTemplate {
         audit_id: Some(page.audit_id),
         sharing: page.sharing,
+        shared_until: page.sharing.until_ms().map(date),
         is_unreachable: page.is_unreachable,
         when: Some(date(page.created_at_ms)),
         ..template(&page.chrome, &report, exhibits.as_ref(), &source)
@@ -139,6 +162,7 @@ fn template<'a>(
         ),
         audit_id: None,
         sharing: Sharing::NotOurs,
+        shared_until: None,
         requested_url: (url != report.requested_url).then(|| report.requested_url.clone()),
         url,
         when: None,

@@ -5,6 +5,7 @@ use axum::{
 use plumbline_seam::{Announcement, Attempt, PROTOCOL_HEADER};
 use plumbline_store::{AgentRecord, AgentToken, KeyDigest, Lease, Sighting, Standing, Timestamp};
 
+use super::TokenScope;
 use crate::{errors::Failure, notes::Notes, peer, router::Shared};
 
 /// An agent, proven by its token, that speaks our protocol.
@@ -67,7 +68,16 @@ impl AgentCaller {
         format!("agent/{}/", self.record.id)
     }
 
-    /// What it says about itself, under a name that only it can have.
+    /// What its token allows to all its processes together.
+    pub(crate) fn scope(&self) -> TokenScope {
+        TokenScope {
+            processes: self.processes(),
+            bounds: self.record.bounds.clone(),
+        }
+    }
+
+    /// What it says about itself, under a name that only it can have. Refused where its token does
+    /// not allow that.
     pub(crate) fn sighting(&self, said: Announcement) -> Result<Sighting, Failure> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_name = (1..=NAME_CHARS).contains(&said.process.len());
@@ -80,6 +90,19 @@ impl AgentCaller {
             .any(|text| text.chars().count() > NAME_CHARS || text.chars().any(char::is_control))
         {
             return Err(Failure::InvalidBody);
+        }
+        let bounds = &self.record.bounds;
+        if !bounds.allow(&said.location) {
+            return Err(Failure::OtherLocation {
+                allowed: bounds.locations.clone().unwrap_or_default().join(", "),
+                location: said.location,
+            });
+        }
+        if let Some(allowed) = bounds.slots.filter(|allowed| said.slots > *allowed) {
+            return Err(Failure::TooManySlots {
+                allowed,
+                slots: said.slots,
+            });
         }
         Ok(Sighting {
             process: format!("{}{}", self.processes(), said.process),
@@ -100,6 +123,10 @@ impl AgentCaller {
         tracking_id: &str,
         attempt: u32,
     ) -> Result<Standing, Failure> {
+        // No audit has such a name, and PostgreSQL takes no text with a NUL.
+        if tracking_id.contains(char::is_control) {
+            return Ok(Standing::Lost);
+        }
         let desk = &super::of(service)?.desk;
         let processes = self.processes();
         let standing = desk.standing(&processes, tracking_id, attempt).await?;

@@ -146,6 +146,7 @@ mod tests {
                 seen_at: NOW,
             },
             slot,
+            scope: None,
         }
     }
 

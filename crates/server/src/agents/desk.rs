@@ -5,6 +5,7 @@
 //! server can take the next step.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,8 +14,8 @@ use plumbline_engine::report::Report;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold, Lease, Seat,
-    Sighting, Standing, Store, StoreError, Timestamp,
+    AgentBounds, AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold,
+    Lease, Seat, Sighting, SlotBound, Standing, Store, StoreError, Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -22,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use super::confirmation::Unconfirmed;
 use super::places::may_take;
 use super::polls::{Poll, Polls};
+use super::report_room::ReportRoom;
 use super::roll::Roll;
 use crate::{AuditFigures, Clock, Metrics, Phases};
 
@@ -76,6 +78,7 @@ pub struct Desk {
     turns: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
     polls: Arc<Polls>,
     pub(super) unconfirmed: Unconfirmed,
+    pub(super) reports: ReportRoom,
 }
 
 /// A slot that asks for work.
@@ -83,6 +86,16 @@ pub struct Desk {
 pub struct Asker {
     pub agent: Sighting,
     pub slot: u32,
+    /// What it may take; everything where it has no token, inside a server.
+    pub scope: Option<TokenScope>,
+}
+
+/// A token's bounds, and to which processes together they apply.
+#[derive(Debug, Clone)]
+pub struct TokenScope {
+    /// What the names of the token's processes begin with.
+    pub processes: String,
+    pub bounds: AgentBounds,
 }
 
 impl Asker {
@@ -100,6 +113,7 @@ impl Desk {
             turns: Mutex::default(),
             polls: Arc::default(),
             unconfirmed: Unconfirmed::default(),
+            reports: ReportRoom::default(),
         }
     }
 
@@ -146,10 +160,8 @@ impl Desk {
         let owner = asker.owner();
         loop {
             self.see(&asker.agent).await?;
-            let seat = Seat {
-                owner: owner.clone(),
-                locations: self.may_take(&asker.agent.location).await?,
-            };
+            let locations = self.may_take(&asker.agent.location).await?;
+            let seat = seat(owner.clone(), locations, asker.scope.as_ref());
             let turns = self.turn(&seat);
             let turn = tokio::select! {
                 turn = timeout_at(deadline, turns.acquire()) => turn,
@@ -250,16 +262,35 @@ impl Desk {
         kind: Evidence,
         bytes: Vec<u8>,
     ) -> std::io::Result<Hold> {
-        let blobs = match kind {
-            Evidence::Bundle => &self.parts.bundles,
-            Evidence::Exhibits => &self.parts.exhibits,
-        };
-        let blob = AttemptBlob::from(lease);
-        blob.put(&**blobs, bytes).await?;
+        let blobs = self.blobs(kind);
+        AttemptBlob::from(lease).put(blobs, bytes).await?;
+        self.hold_after_keeping(lease, blobs).await
+    }
+
+    /// As [`Desk::keep`], from a file, which may be gone afterwards.
+    pub(super) async fn keep_file(
+        &self,
+        lease: &Lease,
+        kind: Evidence,
+        file: &Path,
+    ) -> std::io::Result<Hold> {
+        let blobs = self.blobs(kind);
+        AttemptBlob::from(lease).put_file(blobs, file).await?;
+        self.hold_after_keeping(lease, blobs).await
+    }
+
+    fn blobs(&self, kind: Evidence) -> &dyn Blobs {
+        match kind {
+            Evidence::Bundle => &*self.parts.bundles,
+            Evidence::Exhibits => &*self.parts.exhibits,
+        }
+    }
+
+    async fn hold_after_keeping(&self, lease: &Lease, blobs: &dyn Blobs) -> std::io::Result<Hold> {
         if !self.is_lost(lease).await {
             return Ok(Hold::Held);
         }
-        blob.remove(&**blobs).await?;
+        AttemptBlob::from(lease).remove(blobs).await?;
         Ok(Hold::Lost)
     }
 
@@ -311,7 +342,8 @@ impl Desk {
                 .map_err(|error| StoreError::Backend(format!("no report: {error}")))?,
             error: report.error.map(|failure| AuditError {
                 code: failure.code.to_string(),
-                message: failure.message,
+                // It may quote a page, and PostgreSQL keeps no text with a NUL.
+                message: failure.message.replace('\0', "\u{fffd}"),
             }),
             finished_at: self.now(),
         };
@@ -378,6 +410,29 @@ impl Desk {
 
     pub(super) fn now(&self) -> Timestamp {
         (self.parts.clock)()
+    }
+}
+
+/// From where a slot leases: what it may take by its location, within what its token allows.
+fn seat(owner: String, locations: Option<Vec<String>>, scope: Option<&TokenScope>) -> Seat {
+    let Some(TokenScope { processes, bounds }) = scope else {
+        return Seat {
+            owner,
+            locations,
+            slots: None,
+        };
+    };
+    let allowed = |free: Vec<String>| free.into_iter().filter(|place| bounds.allow(place));
+    Seat {
+        owner,
+        locations: match locations {
+            Some(free) => Some(allowed(free).collect()),
+            None => bounds.locations.clone(),
+        },
+        slots: bounds.slots.map(|at_most| SlotBound {
+            owner_prefix: processes.clone(),
+            at_most,
+        }),
     }
 }
 

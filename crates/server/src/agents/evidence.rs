@@ -1,6 +1,7 @@
 //! Uploads of evidence: in one request where nothing goes wrong, and gone on with where it did.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{
@@ -18,6 +19,9 @@ use crate::{answer, errors::Failure, query::Query, router::Shared};
 
 /// For one request; a line that needs longer goes on in the next.
 pub(crate) const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
+
+/// Unpacked they may not have more: a page view holds them in memory.
+const EXHIBITS_BYTES: u64 = 64 * 1024 * 1024;
 
 type Named = Path<(String, u32, String)>;
 
@@ -63,7 +67,7 @@ pub(crate) async fn upload(
         .ok_or(Failure::InvalidParameter("Sha256"))?;
     let agents = super::of(&service)?;
     let uploads = &agents.uploads;
-    if total > uploads.most_bytes {
+    if total > most_bytes(uploads, kind) {
         return Err(Failure::BodyTooLarge);
     }
     if caller
@@ -82,13 +86,16 @@ pub(crate) async fn upload(
     if received < total {
         return Ok(answered(received, false));
     }
-    let bytes = uploads.whole(&name, sha256).await.map_err(refused)?;
+    let whole = uploads.whole(&name, sha256).await.map_err(refused)?;
     // Much may have happened while it came.
     let Some(lease) = caller.held(&service, &tracking_id, attempt).await? else {
         remove(uploads, &name).await;
         return Ok(lost());
     };
-    let hold = match agents.desk.keep(&lease, kind, bytes).await {
+    // To its end, even when the agent no longer waits: nothing half kept stays in a bucket.
+    let desk = Arc::clone(&agents.desk);
+    let kept = tokio::spawn(async move { desk.keep_file(&lease, kind, whole.path()).await });
+    let hold = match kept.await.map_err(Failure::internal)? {
         Ok(hold) => hold,
         Err(error) => return Err(without_room(uploads, &name, unkept(error)).await),
     };
@@ -110,6 +117,14 @@ async fn without_room(uploads: &Uploads, name: &str, failure: Failure) -> Failur
 async fn remove(uploads: &Uploads, name: &str) {
     if let Err(error) = uploads.remove(name).await {
         tracing::warn!(%error, "an upload could not be removed, and goes when it is old");
+    }
+}
+
+/// How large an upload of this kind may be.
+fn most_bytes(uploads: &Uploads, kind: Evidence) -> u64 {
+    match kind {
+        Evidence::Bundle => uploads.most_bytes,
+        Evidence::Exhibits => uploads.most_bytes.min(EXHIBITS_BYTES),
     }
 }
 

@@ -11,6 +11,7 @@ mod desk;
 mod evidence;
 mod places;
 mod polls;
+mod report_room;
 mod roll;
 mod steps;
 mod uploads;
@@ -28,7 +29,7 @@ use axum::{
 use plumbline_seam as seam;
 use plumbline_store::AgentStore;
 
-pub use desk::{Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED};
+pub use desk::{Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, TokenScope};
 pub(crate) use evidence::UPLOAD_WITHIN;
 pub(crate) use steps::{REPORT_WITHIN, WAIT_AT_MOST};
 pub use uploads::Uploads;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{
+    body::HttpBody,
     extract::{FromRequest, Request, State},
     response::Response,
 };
@@ -13,9 +14,10 @@ use plumbline_seam::{
 };
 use plumbline_store::{HandBack, Hold as Kept, Lease, Standing as Stands};
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::{Asker, Desk, caller::AgentCaller};
+use super::{Asker, Desk, caller::AgentCaller, report_room::REPORT_BYTES};
 use crate::{
     answer,
     api::{audit::asked_to_stop, order},
@@ -27,8 +29,6 @@ use crate::{
 pub(crate) const WAIT_AT_MOST: Duration = Duration::from_millis(LEASE_WAIT_AT_MOST_MS);
 /// Give or take a second; also how soon a revoked token gets nothing more.
 const DRAIN_NOTICED_WITHIN: Duration = Duration::from_secs(5);
-/// A report of a page with much in it has 200 kB.
-const REPORT_BYTES: usize = 32 * 1024 * 1024;
 /// For a report to arrive.
 pub(crate) const REPORT_WITHIN: Duration = Duration::from_secs(60);
 
@@ -50,6 +50,7 @@ pub(crate) async fn lease(
     let asker = Asker {
         agent: caller.sighting(asked.agent)?,
         slot: asked.slot,
+        scope: Some(caller.scope()),
     };
     let wait = Duration::from_millis(asked.wait_ms).min(WAIT_AT_MOST);
     let until = Instant::now() + wait;
@@ -150,8 +151,9 @@ pub(crate) async fn progress(
 pub(crate) async fn finish(
     State(service): State<Shared>,
     caller: AgentCaller,
-    Whole(said): Whole<Finish<Report>>,
+    whole: Whole<Finish<Report>>,
 ) -> Result<Response, Failure> {
+    let said = whole.message;
     let Attempt {
         tracking_id,
         attempt,
@@ -218,14 +220,24 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Message<T> {
 }
 
 /// A message with a report in it.
-pub(crate) struct Whole<T>(pub(crate) T);
+pub(crate) struct Whole<T> {
+    message: T,
+    /// Held until the report is kept.
+    _room: OwnedSemaphorePermit,
+}
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Whole<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, service: &Shared) -> Result<Self, Failure> {
+        let length = request.body().size_hint().exact();
+        let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let room = super::of(service)?.desk.reports.enter(length).await?;
         let text = order::read(request.into_body(), REPORT_BYTES, REPORT_WITHIN).await?;
-        read(&text).map(Self)
+        Ok(Self {
+            message: read(&text)?,
+            _room: room,
+        })
     }
 }
 

@@ -1,14 +1,16 @@
 //! Evidence on its way: what has arrived of it, in files, until all of it has.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -16,8 +18,11 @@ use tokio::time::timeout;
 const SILENT_AT_MOST: Duration = Duration::from_secs(20);
 /// What nobody has added to for so long belongs to nobody any more.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-/// Written at a time.
+/// Written and read at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// How many finished uploads are checked and kept at a time: on its way to S3 each has a part of
+/// 8 MB in memory.
+const KEPT_AT_ONCE: usize = 8;
 
 /// A directory of unfinished uploads.
 #[derive(Debug, Clone)]
@@ -25,6 +30,7 @@ pub struct Uploads {
     dir: PathBuf,
     /// The largest that one may become.
     pub(crate) most_bytes: u64,
+    keeping: Arc<Semaphore>,
 }
 
 /// Why nothing, or not all, was added to an upload.
@@ -52,6 +58,7 @@ impl Uploads {
         Ok(Self {
             dir: dir.to_owned(),
             most_bytes,
+            keeping: Arc::new(Semaphore::new(KEPT_AT_ONCE)),
         })
     }
 
@@ -97,18 +104,32 @@ impl Uploads {
         part.flush().await
     }
 
-    /// The whole of a finished upload, if it has this digest; one that has another is removed.
-    pub(crate) async fn whole(&self, name: &str, sha256: [u8; 32]) -> Result<Vec<u8>, UploadError> {
+    /// The whole of a finished upload, if it has this digest; one that has another is removed. Waits
+    /// while too many others are being kept.
+    pub(crate) async fn whole(&self, name: &str, sha256: [u8; 32]) -> Result<Whole, UploadError> {
+        let turn = Arc::clone(&self.keeping).acquire_owned().await;
+        let turn = turn.map_err(io::Error::other)?;
         let path = self.path(name)?;
-        let read = move || {
-            let bytes = std::fs::read(&path)?;
-            if <[u8; 32]>::from(Sha256::digest(&bytes)) == sha256 {
-                return Ok(bytes);
+        blocking(move || {
+            let mut file = match File::open(&path) {
+                // Another request has kept it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(UploadError::Elsewhere);
+                }
+                opened => opened?,
+            };
+            lock(&file)?;
+            if digest(&mut file)? == sha256 {
+                return Ok(Whole {
+                    path,
+                    _file: file,
+                    _turn: turn,
+                });
             }
             std::fs::remove_file(&path)?;
             Err(UploadError::Corrupt)
-        };
-        spawn_blocking(read).await.map_err(io::Error::other)?
+        })
+        .await
     }
 
     pub(crate) async fn remove(&self, name: &str) -> io::Result<()> {
@@ -159,6 +180,43 @@ impl Uploads {
     }
 }
 
+/// An upload that has arrived as it was sent. While this lives, nobody adds to it.
+pub(crate) struct Whole {
+    path: PathBuf,
+    /// Locked.
+    _file: File,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Whole {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn lock(file: &File) -> Result<(), UploadError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(UploadError::Elsewhere),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// The SHA-256 of all that is left to read, which is read in pieces.
+fn digest(file: &mut File) -> io::Result<[u8; 32]> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; CHUNK_BYTES]);
+    loop {
+        let length = match file.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if length == 0 {
+            return Ok(hash.finalize().into());
+        }
+        hash.update(&piece[..length]);
+    }
+}
+
 /// A file that one sender at a time adds to.
 struct Part {
     file: Option<File>,
@@ -174,11 +232,7 @@ impl Part {
             .read(true)
             .write(true)
             .open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(UploadError::Elsewhere),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-        }
+        lock(&file)?;
         if file.seek(SeekFrom::End(0))? != offset {
             return Err(UploadError::Elsewhere);
         }
@@ -246,7 +300,7 @@ mod tests {
         (dir, uploads)
     }
 
-    fn digest(bytes: &[u8]) -> [u8; 32] {
+    fn sha256(bytes: &[u8]) -> [u8; 32] {
         Sha256::digest(bytes).into()
     }
 
@@ -263,8 +317,11 @@ mod tests {
         assert_eq!(uploads.received("a").await.unwrap(), 5);
         let rest = uploads.append("a", 5, 10, Body::from("56789")).await;
         assert_eq!(rest.unwrap(), 10);
-        let whole = uploads.whole("a", digest(b"0123456789")).await;
-        assert_eq!(whole.unwrap(), b"0123456789");
+        let whole = uploads.whole("a", sha256(b"0123456789")).await.unwrap();
+        assert_eq!(std::fs::read(whole.path()).unwrap(), b"0123456789");
+        let more = uploads.append("a", 10, 10, Body::empty()).await;
+        assert!(matches!(more, Err(UploadError::Elsewhere)), "being kept");
+        drop(whole);
         uploads.remove("a").await.unwrap();
         uploads.remove("a").await.unwrap();
     }
@@ -280,7 +337,7 @@ mod tests {
     async fn what_arrived_wrong_is_thrown_away() {
         let (_dir, uploads) = uploads();
         uploads.append("a", 0, 3, Body::from("abc")).await.unwrap();
-        let corrupt = uploads.whole("a", digest(b"abd")).await;
+        let corrupt = uploads.whole("a", sha256(b"abd")).await;
         assert!(matches!(corrupt, Err(UploadError::Corrupt)));
         assert_eq!(uploads.received("a").await.unwrap(), 0);
     }

@@ -53,6 +53,7 @@ pub(crate) async fn start(
     };
     let submission = Submission {
         unfinished_at_most: service.app.limits.unfinished_audits(),
+        failures: service.app.limits.failed_audits(),
         replay: idempotency_key
             .map(|key| idempotency::replay(key, &asked, tracking_id.clone(), now)),
         ..Submission::of(audit)
@@ -67,11 +68,17 @@ pub(crate) async fn submit(
     service: &Shared,
     submission: Submission,
 ) -> Result<Option<String>, Failure> {
+    let now = submission.accepted_at;
     match service.app.store.submit(submission).await? {
         Acceptance::Accepted => Ok(None),
         Acceptance::Replayed(reply) => Ok(Some(reply)),
         Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
         Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
+        Acceptance::TooManyFailed(until) => {
+            let wait_ms = until.0.saturating_sub(now.0).max(1);
+            // Rounded up: whoever waits as told is served.
+            Err(Failure::TooManyFailedAudits((wait_ms - 1) / 1000 + 1))
+        }
         Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
     }
 }

@@ -51,6 +51,7 @@ pub(crate) async fn start(
         audits: audits.collect::<Result<_, Failure>>()?,
         batch_id: Some(batch_id.clone()),
         unfinished_at_most: service.app.limits.unfinished_audits(),
+        failures: service.app.limits.failed_audits(),
         replay: idempotency_key.map(|key| idempotency::replay(key, &asked, batch_id.clone(), now)),
         accepted_at: now,
     };

@@ -15,9 +15,9 @@ use url::form_urlencoded;
 
 use crate::{errors::Failure, router::Shared};
 
-/// How many files are made at a time: each may hold a whole unpacked bundle in memory. Who waits longer than an
-/// answer may take is told so.
-const AT_A_TIME: usize = 2;
+/// How many files are made of evidence at a time: each may hold a whole bundle in memory, packed and
+/// unpacked. Who waits longer than an answer may take is told so.
+const AT_A_TIME: usize = 1;
 
 pub(crate) struct Turns(Arc<Semaphore>);
 
@@ -54,16 +54,14 @@ pub(crate) async fn file(
     stored: StoredReport,
     format: Format,
 ) -> Result<Response, Failure> {
-    let turn = Arc::clone(&service.exports.0)
-        .acquire_owned()
-        .await
-        .map_err(Failure::unavailable)?;
-    let bundle = match &service.app.bundles {
-        Some(bundles) if format.uses_evidence() => AttemptBlob::from(&stored)
-            .get(&**bundles)
-            .await
-            .map_err(Failure::unavailable)?,
-        _ => None,
+    let (turn, bundle) = match &service.app.bundles {
+        Some(bundles) if format.uses_evidence() => {
+            let turn = Arc::clone(&service.exports.0).acquire_owned().await;
+            let turn = turn.map_err(Failure::unavailable)?;
+            let bundle = AttemptBlob::from(&stored).get(&**bundles).await;
+            (Some(turn), bundle.map_err(Failure::unavailable)?)
+        }
+        _ => (None, None),
     };
     let name = format!("{}.{}", stored.audit_id, format.extension());
     let made = spawn_blocking(move || {

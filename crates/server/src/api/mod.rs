@@ -18,4 +18,4 @@ mod cursor;
 mod path_id;
 
 pub(crate) use audit::new_id;
-pub(crate) use path_id::PathId;
+pub(crate) use path_id::{PathId, PathIds};

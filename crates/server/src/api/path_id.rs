@@ -19,9 +19,30 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         let Path(id) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Failure::NotFound)?;
-        if id.chars().count() > LONGEST || id.chars().any(char::is_control) {
-            return Err(Failure::NotFound);
-        }
+        checked(&id)?;
         Ok(Self(id))
     }
+}
+
+/// Two ids in a path, as [`PathId`].
+pub(crate) struct PathIds(pub(crate) (String, String));
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let Path(ids) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Failure::NotFound)?;
+        checked(&ids.0)?;
+        checked(&ids.1)?;
+        Ok(Self(ids))
+    }
+}
+
+fn checked(id: &str) -> Result<(), Failure> {
+    if id.chars().count() > LONGEST || id.chars().any(char::is_control) {
+        return Err(Failure::NotFound);
+    }
+    Ok(())
 }

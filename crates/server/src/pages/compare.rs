@@ -26,7 +26,7 @@ pub(crate) async fn history(
     visitor: Visitor,
     parts: Parts,
 ) -> Result<Response, Failure> {
-    let url = match (query(&parts, "url"), query(&parts, "audit")) {
+    let url = match (query(&parts, "url")?, query(&parts, "audit")?) {
         (Some(url), _) => url,
         (None, Some(id)) => {
             let found = service.app.store.report(&visitor.account_id, &id).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn compare(
 ) -> Result<Response, Failure> {
     let pages = of(&service)?;
     let side = async |name: &str| {
-        let id = query(&parts, name).ok_or(Failure::NotFound)?;
+        let id = query(&parts, name)?.ok_or(Failure::NotFound)?;
         let found = service.app.store.report(&visitor.account_id, &id).await?;
         let stored = found.ok_or(Failure::NotFound)?;
         let exhibits = pages.exhibits_of(&stored).await?;

@@ -6,6 +6,7 @@
 
 mod assets;
 mod compare;
+mod cookies;
 mod door;
 mod form;
 mod phases;

@@ -1,23 +1,30 @@
 //! Reports, for their owners and for whoever has a link.
 
 use std::error::Error;
+use std::time::Duration;
 
 use axum::{
-    extract::{Path, State},
+    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use plumbline_report::html::{self, Chrome, PictureId, ReportPage, Sharing};
-use plumbline_store::{StoreError, StoredReport, random_text};
+use plumbline_store::{Share, StoreError, StoredReport, random_text};
 
 use super::form::Form;
 use super::of;
 use super::session::{Visitor, see_other};
 use super::turn::Guest;
-use crate::{api::PathId, errors::Failure, router::Shared};
+use crate::{
+    api::{PathId, PathIds},
+    errors::Failure,
+    router::Shared,
+};
 
 /// Letters and digits, 62 kinds each: 190 bits, which nobody guesses.
 const TOKEN_CHARS: usize = 32;
+/// A link that is to be valid for longer has no end.
+const SHARED_DAYS_AT_MOST: u32 = 366;
 
 /// `GET /reports/{id}`
 pub(crate) async fn page(
@@ -27,9 +34,13 @@ pub(crate) async fn page(
 ) -> Result<Response, Failure> {
     let found = service.app.store.report(&visitor.account_id, &id).await?;
     let stored = found.ok_or(Failure::NotFound)?;
-    let token = of(&service)?.store.share_token(&visitor.account_id, &id);
-    let sharing = match token.await? {
-        Some(token) => OwnedSharing::On(format!("/shared/{token}")),
+    let now = (service.app.clock)();
+    let shared = of(&service)?.store.shared(&visitor.account_id, &id, now);
+    let sharing = match shared.await? {
+        Some(share) => OwnedSharing::On {
+            path: format!("/shared/{}", share.token),
+            until_ms: share.expires_at.map(|until| until.0),
+        },
         None => OwnedSharing::Off,
     };
     let path = format!("/reports/{id}");
@@ -42,8 +53,7 @@ pub(crate) async fn shared(
     _guest: Guest,
     PathId(token): PathId,
 ) -> Result<Response, Failure> {
-    let found = of(&service)?.store.shared_report(&token).await?;
-    let stored = found.ok_or(Failure::NotFound)?;
+    let stored = opened_by(&service, &token).await?;
     let path = format!("/shared/{token}");
     let sharing = OwnedSharing::NotOurs;
     render(&service, stored, Chrome::shared(), path, sharing).await
@@ -52,7 +62,7 @@ pub(crate) async fn shared(
 /// A [`Sharing`] that can be taken to another thread.
 enum OwnedSharing {
     Off,
-    On(String),
+    On { path: String, until_ms: Option<i64> },
     NotOurs,
 }
 
@@ -60,7 +70,10 @@ impl OwnedSharing {
     fn borrow(&self) -> Sharing<'_> {
         match self {
             Self::Off => Sharing::Off,
-            Self::On(path) => Sharing::On(path),
+            Self::On { path, until_ms } => Sharing::On {
+                path,
+                until_ms: *until_ms,
+            },
             Self::NotOurs => Sharing::NotOurs,
         }
     }
@@ -97,38 +110,54 @@ async fn render(
     Ok(page.await?.into_response())
 }
 
-/// `POST /reports/{id}/share` with `share=on` or `share=off`.
+/// The report that a link opens, while it does.
+async fn opened_by(service: &Shared, token: &str) -> Result<StoredReport, Failure> {
+    let now = (service.app.clock)();
+    let found = of(service)?.store.shared_report(token, now).await?;
+    found.ok_or(Failure::NotFound)
+}
+
+/// `POST /reports/{id}/share` with `share=on` or `share=off`; with `days=N` the link ends by itself.
 pub(crate) async fn share(
     State(service): State<Shared>,
     visitor: Visitor,
     PathId(id): PathId,
     mut form: Form,
 ) -> Result<Response, Failure> {
-    let token = match form.take("share").as_str() {
-        "on" => Some(
-            random_text(TOKEN_CHARS)
+    let now = (service.app.clock)();
+    let share = match form.take("share").as_str() {
+        "on" => Some(Share {
+            token: random_text(TOKEN_CHARS)
                 .map_err(|error| Failure::internal(format!("no random source: {error}")))?,
-        ),
+            expires_at: lasting(&form.take("days"))?.map(|lasts| now.plus(lasts)),
+        }),
         "off" => None,
         _ => return Err(Failure::InvalidBody),
     };
-    let now = (service.app.clock)();
     let store = &of(&service)?.store;
-    match store
-        .share(&visitor.account_id, &id, token.as_deref(), now)
-        .await
-    {
+    match store.share(&visitor.account_id, &id, share, now).await {
         Ok(()) => Ok(see_other(&format!("/reports/{id}"))),
         Err(StoreError::NotFound(_)) => Err(Failure::NotFound),
         Err(error) => Err(error.into()),
     }
 }
 
+/// How long a link is to be valid; `None` is without an end.
+fn lasting(days: &str) -> Result<Option<Duration>, Failure> {
+    if days.is_empty() {
+        return Ok(None);
+    }
+    let days: Option<u32> = days.parse().ok();
+    let days = days.filter(|days| (1..=SHARED_DAYS_AT_MOST).contains(days));
+    let days = days.ok_or(Failure::InvalidBody)?;
+    Ok(Some(Duration::from_secs(24 * 60 * 60) * days))
+}
+
 /// `GET /reports/{id}/{picture}`
 pub(crate) async fn picture(
     State(service): State<Shared>,
     visitor: Visitor,
-    Path((id, file)): Path<(String, String)>,
+    PathIds((id, file)): PathIds,
 ) -> Result<Response, Failure> {
     let found = service.app.store.report(&visitor.account_id, &id).await?;
     show(&service, &found.ok_or(Failure::NotFound)?, &file).await
@@ -138,10 +167,9 @@ pub(crate) async fn picture(
 pub(crate) async fn shared_picture(
     State(service): State<Shared>,
     _guest: Guest,
-    Path((token, file)): Path<(String, String)>,
+    PathIds((token, file)): PathIds,
 ) -> Result<Response, Failure> {
-    let found = of(&service)?.store.shared_report(&token).await?;
-    show(&service, &found.ok_or(Failure::NotFound)?, &file).await
+    show(&service, &opened_by(&service, &token).await?, &file).await
 }
 
 async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Response, Failure> {

@@ -10,7 +10,8 @@ use axum::{
 use plumbline_report::html::Chrome;
 use plumbline_store::{Key, random_text, session_digest};
 
-use super::form::{Form, cookie};
+use super::cookies::Cookies;
+use super::form::Form;
 use super::turn::{self, Guest};
 use super::{of, start};
 use crate::{auth::prove_key, errors::Failure, peer::address_of, router::Shared};
@@ -18,6 +19,8 @@ use crate::{auth::prove_key, errors::Failure, peer::address_of, router::Shared};
 const COOKIE: &str = "plumbline_session";
 const SECRET_CHARS: usize = 43;
 const LASTS: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+/// Whoever signs in beyond this ends the oldest session of the key.
+const SESSIONS_PER_KEY: u32 = 20;
 
 /// Whoever is signed in.
 pub(crate) struct Visitor {
@@ -34,7 +37,7 @@ impl Visitor {
 
     /// Nobody where there is no session, it is over, or its key is revoked.
     pub(crate) async fn of(headers: &HeaderMap, service: &Shared) -> Result<Option<Self>, Failure> {
-        let Some(secret) = cookie(headers, COOKIE) else {
+        let Some(secret) = Cookies::of(service, headers).get(COOKIE) else {
             return Ok(None);
         };
         let now = (service.app.clock)();
@@ -84,13 +87,15 @@ pub(crate) async fn sign_in(
     let secret = random_text(SECRET_CHARS)
         .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
     let now = (service.app.clock)();
-    let opened =
-        of(&service)?
-            .store
-            .open_session(session_digest(&secret), &key.id, now.plus(LASTS), now);
+    let cookies = Cookies::of(&service, &parts.headers);
+    close_sessions_of(&service, &cookies).await?;
+    let (digest, until) = (session_digest(&secret), now.plus(LASTS));
+    let store = &of(&service)?.store;
+    let opened = store.open_session(digest, &key.id, until, SESSIONS_PER_KEY, now);
     opened.await?;
     let mut response = see_other(&to);
-    set_cookie(&mut response, &parts.headers, COOKIE, &secret, LASTS);
+    cookies.remove_others(&mut response, COOKIE);
+    cookies.set(&mut response, COOKIE, &secret, LASTS);
     Ok(response)
 }
 
@@ -103,30 +108,51 @@ fn refusal(refused: Failure, to: &str) -> Result<Response, Failure> {
         }
         _ => return Err(refused),
     };
-    let mut response = start::signed_out(to, Some(&problem))?.into_response();
-    let answer = refused.into_response();
-    *response.status_mut() = answer.status();
-    if let Some(wait) = answer.headers().get(header::RETRY_AFTER) {
-        let wait = wait.clone();
-        response.headers_mut().insert(header::RETRY_AFTER, wait);
-    }
-    Ok(response)
+    let page = start::signed_out(to, Some(&problem))?.into_response();
+    Ok(with_status_of(refused, page))
 }
 
-/// `POST /sign-out`
+/// A page in the place of a refusal, which keeps its status and says as well when to try again.
+pub(super) fn with_status_of(refused: Failure, mut page: Response) -> Response {
+    let answer = refused.into_response();
+    *page.status_mut() = answer.status();
+    if let Some(wait) = answer.headers().get(header::RETRY_AFTER) {
+        let wait = wait.clone();
+        page.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    page
+}
+
+/// `POST /sign-out`, with `sessions=all` of every session of the same key.
 pub(crate) async fn sign_out(
     State(service): State<Shared>,
     _guest: Guest,
     headers: HeaderMap,
-    _form: Form,
+    mut form: Form,
 ) -> Result<Response, Failure> {
-    if let Some(secret) = cookie(&headers, COOKIE) {
-        let closed = of(&service)?.store.close_session(session_digest(secret));
+    let is_of_all = match form.take("sessions").as_str() {
+        "" => false,
+        "all" => true,
+        _ => return Err(Failure::InvalidBody),
+    };
+    if is_of_all && let Some(visitor) = Visitor::of(&headers, &service).await? {
+        let closed = of(&service)?.store.close_sessions(Some(&visitor.key_id));
         closed.await?;
     }
+    let cookies = Cookies::of(&service, &headers);
+    close_sessions_of(&service, &cookies).await?;
     let mut response = see_other("/");
-    set_cookie(&mut response, &headers, COOKIE, "", Duration::ZERO);
+    cookies.remove(&mut response, COOKIE);
     Ok(response)
+}
+
+/// Ends the sessions that a browser has, also one whose cookie has the name of an earlier version.
+async fn close_sessions_of(service: &Shared, cookies: &Cookies<'_>) -> Result<(), Failure> {
+    let store = &of(service)?.store;
+    for secret in cookies.get_any(COOKIE) {
+        store.close_session(session_digest(secret)).await?;
+    }
+    Ok(())
 }
 
 /// A place of ours to go on to, or the start: never another site.
@@ -142,30 +168,6 @@ pub(super) fn see_other(to: &str) -> Response {
     match HeaderValue::try_from(to) {
         Ok(to) => (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response(),
         Err(error) => Failure::internal(error).into_response(),
-    }
-}
-
-/// Not for scripts, not for other sites; not in the clear where the client came over TLS.
-pub(super) fn set_cookie(
-    response: &mut Response,
-    headers: &HeaderMap,
-    name: &str,
-    value: &str,
-    lasts: Duration,
-) {
-    let forwarded = headers.get("x-forwarded-proto");
-    let secure = if forwarded.is_some_and(|proto| proto == "https") {
-        "; Secure"
-    } else {
-        ""
-    };
-    let text = format!(
-        "{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}",
-        lasts.as_secs()
-    );
-    // Names and values are letters and digits of ours.
-    if let Ok(value) = HeaderValue::try_from(text) {
-        response.headers_mut().append(header::SET_COOKIE, value);
     }
 }
 

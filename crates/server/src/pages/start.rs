@@ -12,9 +12,10 @@ use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
 
-use super::form::{Form, cookie, query};
+use super::cookies::Cookies;
+use super::form::{Form, query};
 use super::of;
-use super::session::{Visitor, see_other, set_cookie};
+use super::session::{Visitor, see_other, with_status_of};
 use super::turn;
 use crate::{
     api::{audit::submit, new_id, order::Wish},
@@ -34,11 +35,11 @@ pub(crate) async fn page(
     parts: Parts,
 ) -> Result<Response, Failure> {
     let Some(visitor) = turn::visitor(&parts, &service).await? else {
-        let to = query(&parts, "to").unwrap_or_default();
+        let to = query(&parts, "to")?.unwrap_or_default();
         return Ok(signed_out(&to, None)?.into_response());
     };
     let mut chosen = remembered(&service, &headers);
-    chosen.url = query(&parts, "url").unwrap_or_default();
+    chosen.url = query(&parts, "url")?.unwrap_or_default();
     render(&service, &visitor, chosen, None).await
 }
 
@@ -129,7 +130,8 @@ pub(super) fn past(audit: RecentAudit) -> Past {
 /// What was chosen last, where it still exists, or else the catalog's usual.
 fn remembered(service: &Shared, headers: &HeaderMap) -> Chosen {
     let catalog = &service.app.catalog;
-    let mut ids = cookie(headers, REMEMBERED).unwrap_or_default().split('.');
+    let choice = Cookies::of(service, headers).get(REMEMBERED);
+    let mut ids = choice.unwrap_or_default().split('.');
     let mut pick = |known: &dyn Fn(&str) -> bool, usual: &str| {
         let id = ids.next().filter(|id| known(id)).unwrap_or(usual);
         id.to_owned()
@@ -159,14 +161,15 @@ pub(crate) async fn start(
         Ok(tracking_id) => {
             let mut response = see_other(&format!("/audits/{tracking_id}"));
             let choice = format!("{}.{}.{}", chosen.device, chosen.network, chosen.location);
-            set_cookie(&mut response, &headers, REMEMBERED, &choice, REMEMBERED_FOR);
+            let cookies = Cookies::of(&service, &headers);
+            cookies.set(&mut response, REMEMBERED, &choice, REMEMBERED_FOR);
             Ok(response)
         }
         Err(fault @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(fault),
         Err(refused) => {
             let problem = words(&refused);
             let page = render(&service, &visitor, chosen, Some(problem)).await?;
-            Ok((refused.into_response().status(), page).into_response())
+            Ok(with_status_of(refused, page))
         }
     }
 }
@@ -199,6 +202,7 @@ async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<
     };
     let submission = Submission {
         unfinished_at_most: service.app.limits.unfinished_audits(),
+        failures: service.app.limits.failed_audits(),
         ..Submission::of(audit)
     };
     submit(service, submission).await?;
@@ -221,6 +225,9 @@ fn words(failure: &Failure) -> &'static str {
         }
         Failure::TooManyUnfinished => {
             "Too many audits of yours are waiting. Let some of them end first."
+        }
+        Failure::TooManyFailedAudits(_) => {
+            "Too many of your audits failed within the last hour. Try again later."
         }
         Failure::RateLimited => "That was too many audits within a minute. Wait a little.",
         Failure::InsufficientCredits => {

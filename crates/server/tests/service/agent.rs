@@ -1,6 +1,6 @@
 //! An agent elsewhere, as the wire has it.
 
-use plumbline_store::{AgentStore, AgentToken};
+use plumbline_store::{AgentBounds, AgentStore, AgentToken};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -20,9 +20,19 @@ impl Agent {
 
     /// One that the store knows from now on.
     pub async fn of(store: &dyn AgentStore, name: &str, location: &'static str) -> Self {
+        Self::bound(store, name, location, &AgentBounds::default()).await
+    }
+
+    /// One whose token is bound to something else than its location.
+    pub async fn bound(
+        store: &dyn AgentStore,
+        name: &str,
+        location: &'static str,
+        bounds: &AgentBounds,
+    ) -> Self {
         let token = AgentToken::generate().unwrap();
         let key = token.key();
-        let added = store.add_agent(name, key.id(), key.digest(), NOW);
+        let added = store.add_agent(name, key.id(), key.digest(), bounds, NOW);
         added.await.unwrap();
         Self {
             token: token.reveal(),

@@ -252,6 +252,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The values of a header that may be there more than once.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.headers.iter().filter(move |(found, _)| found == name);
+        values.map(|(_, value)| value.as_str())
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(found, _)| found == name);
         let value = values.next()?.1.as_str();

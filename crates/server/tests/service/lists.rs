@@ -137,16 +137,11 @@ async fn a_bad_parameter_is_named() {
         ("from=yesterday", "Invalid From"),
         ("to=2027-01-15", "Invalid To"),
         ("device=", "Invalid Device"),
-        ("network=%00%ff", "Invalid Network"),
+        ("network=%00", "Invalid Network"),
         (&format!("url={long}"), "Invalid Url"),
     ] {
         let request = get(&format!("/v1/audits?{query}")).key(&rig.key);
         let reply = rig.ask(&request).await;
-        // Odd bytes are no mistake in a filter: there is just nothing like it.
-        if query.starts_with("network") {
-            assert_eq!(reply.status, 200);
-            continue;
-        }
         assert_eq!(
             (reply.status, reply.json()),
             (400, failure(message)),

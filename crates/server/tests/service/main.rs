@@ -10,6 +10,7 @@ mod agents;
 mod attempts;
 mod batches;
 mod bodies;
+mod bounds;
 mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;

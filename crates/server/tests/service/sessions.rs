@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use plumbline_store::Store;
+use plumbline_store::{PageStore, Store, Timestamp, session_digest};
 
 use crate::{
     rig::{NOW, Rig, failure, get, post},
@@ -127,4 +127,86 @@ async fn what_another_site_sends_is_not_obeyed() {
         }
     }
     assert_eq!(rig.credits().await, 99, "only our own audit was paid for");
+}
+
+#[tokio::test]
+async fn behind_a_proxy_cookies_are_for_https_and_this_host_alone() {
+    let rig = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+    let signed_in = rig
+        .browse(&form("/sign-in", &format!("key={}", rig.key)))
+        .await;
+    let set = signed_in.header("set-cookie").unwrap();
+    assert!(set.starts_with("__Host-plumbline_session="), "{set}");
+    for attribute in ["; Secure", "; Path=/;", "; HttpOnly", "; SameSite=Lax"] {
+        assert!(set.contains(attribute), "{set}");
+    }
+    assert!(!set.contains("Domain"), "{set}");
+    let cookie = set.split(';').next().unwrap();
+    let start = rig.browse(&get("/").header("Cookie", cookie)).await;
+    assert!(start.text().contains("Start the audit"));
+
+    // A name without the prefix may have been planted by another host.
+    let planted = cookie.strip_prefix("__Host-").unwrap();
+    let start = rig.browse(&get("/").header("Cookie", planted)).await;
+    assert!(start.text().contains("Access key"));
+    let chosen = "url=https://example.com/&device=mobile&network=cable&location=eu";
+    let audit = form("/audits", chosen).header("Cookie", cookie);
+    let set = rig.browse(&audit).await;
+    let set = set.header("set-cookie").unwrap();
+    assert!(set.starts_with("__Host-plumbline_choice=") && set.contains("; Secure"));
+}
+
+#[tokio::test]
+async fn a_session_of_an_earlier_cookie_name_is_ended_by_signing_out_and_by_signing_in() {
+    let rig = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+    let is_open = async |secret: &str| {
+        let session = rig.store.session(session_digest(secret), NOW).await;
+        session.unwrap().is_some()
+    };
+    let sign_in = format!("key={}", rig.key);
+    for (path, body) in [("/sign-out", ""), ("/sign-in", sign_in.as_str())] {
+        let key_id = rig.key.split('_').nth(1).unwrap();
+        let until = Timestamp(NOW.0 + 1000);
+        let opened = rig
+            .store
+            .open_session(session_digest("old"), key_id, until, 9, NOW);
+        opened.await.unwrap();
+        let ask = form(path, body).header("Cookie", "plumbline_session=old");
+        let reply = rig.browse(&ask).await;
+        assert_eq!(reply.status, 303, "{path}");
+        assert!(!is_open("old").await, "{path}");
+        let removed = "plumbline_session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure";
+        assert!(reply.headers("set-cookie").any(|set| set == removed));
+    }
+}
+
+#[tokio::test]
+async fn a_key_has_twenty_sessions_and_can_end_all_of_them() {
+    let rig = Rig::with_pages().await;
+    let other = rig.new_key(&rig.account_id, None).await;
+    let others = sign_in(&rig, &other).await;
+    let mut cookies = Vec::new();
+    for _ in 0..21 {
+        cookies.push(sign_in(&rig, &rig.key).await);
+        rig.clock.fetch_add(1, Ordering::SeqCst);
+    }
+    let is_signed_in = async |cookie: &str| {
+        let page = rig.browse(&get("/").header("Cookie", cookie)).await;
+        page.text().contains("Start the audit")
+    };
+    assert!(!is_signed_in(&cookies[0]).await, "the oldest has ended");
+    assert!(is_signed_in(&cookies[1]).await && is_signed_in(&cookies[20]).await);
+    let page = rig.browse(&get("/").header("Cookie", &cookies[7])).await;
+    assert!(page.text().contains("Sign out everywhere"));
+
+    let wrong = form("/sign-out", "sessions=some").header("Cookie", &cookies[7]);
+    assert_eq!(rig.browse(&wrong).await.status, 400);
+    let end = form("/sign-out", "sessions=all").header("Cookie", &cookies[7]);
+    let ended = rig.browse(&end).await;
+    assert_eq!(ended.status, 303);
+    assert!(ended.header("set-cookie").unwrap().contains("Max-Age=0"));
+    for cookie in &cookies {
+        assert!(!is_signed_in(cookie).await);
+    }
+    assert!(is_signed_in(&others).await, "another key's go on");
 }

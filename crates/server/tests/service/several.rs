@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, report},
     cluster::Database,
     receivers::{Dialling, Receiving, Tarpit},
     rig::{Ask, Door, NOW, Reply, assembled, failure, get, order, post, serving, start},
@@ -252,4 +252,57 @@ async fn two_servers_hold_two_connections_to_a_receiver_that_never_answers_and_t
         assert!(receiver.told().await.contains(&audit_id));
     }
     assert_eq!(tarpit.counts(), (2, 0), "accepted, and given up by us");
+}
+
+/// PostgreSQL takes no text with a NUL: such a request must not get as far.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nul_in_a_path_or_query_is_the_clients_mistake() {
+    let servers = Several::with(|_| {}).await;
+    let door = servers.doors[0];
+    let cookie = sign_in(&door, &servers.key).await;
+    for (path, status) in [
+        ("/v1/audit/status/a%00b", 404),
+        ("/v1/audit/status/a%00b?wait=1", 404),
+        ("/v1/audit/data/%00", 404),
+        ("/v1/audit/report/%00", 404),
+        ("/v1/batches/%00", 404),
+        ("/v1/devices/%00", 404),
+        ("/v1/audits?url=%00", 400),
+        ("/v1/audits?device=a%00", 400),
+        ("/v1/audits?network=%00a", 400),
+        ("/v1/audits?location=%00", 400),
+        ("/v1/audits?cursor=%00", 400),
+    ] {
+        let reply = door.ask(&get(path).key(&servers.key)).await;
+        assert_eq!(reply.status, status, "{path}: {}", reply.text());
+    }
+    for (path, status) in [
+        ("/audits/%00", 404),
+        ("/audits/%00/events", 404),
+        ("/reports/%00", 404),
+        ("/reports/%00/final", 404),
+        ("/reports/a/%00", 404),
+        ("/shared/%00", 404),
+        ("/shared/%00/final", 404),
+        ("/history?url=%00", 400),
+        ("/history?audit=%00", 400),
+        ("/compare?before=%00&after=%00", 400),
+        ("/?url=%00", 400),
+    ] {
+        let reply = door.browse(&get(path).header("Cookie", &cookie)).await;
+        assert_eq!(reply.status, status, "{path}");
+    }
+    let agent = Agent::of(&*servers.stores[0], "frankfurt", "eu").await;
+    let evidence = agent.dress(get("/agent/v1/evidence/a%00/1/bundle"));
+    assert_eq!(door.ask(&evidence).await.json()["data"]["hold"], "lost");
+    let nul = json!({ "trackingId": "a\0", "attempt": 1 });
+    assert_eq!(agent.heartbeat(&door, &nul).await, "lost");
+    assert_eq!(agent.finish(&door, &nul).await, "lost");
+    // What a page made an error say is kept all the same.
+    door.ask(&start(&servers.key, &order())).await;
+    let job = agent.lease(&door, 0).await;
+    let mut failed = report();
+    failed["error"] = json!({ "code": "DNS_FAILURE", "message": "no\0name" });
+    let finish = agent.hold(&door, "finish", &job, json!({ "report": failed }));
+    assert_eq!(finish.await, "held");
 }

@@ -2,7 +2,8 @@
 
 use std::{
     io,
-    sync::Arc,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -54,6 +55,46 @@ async fn a_report_is_its_owners_until_it_is_shared() {
 }
 
 #[tokio::test]
+async fn a_link_that_has_an_end_is_not_found_after_it() {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    let owner = sign_in(&rig, &rig.key).await;
+    let path = format!("/reports/{id}");
+    let share = |days: &str| {
+        let share = form(&format!("{path}/share"), &format!("share=on&days={days}"));
+        share.header("Cookie", &owner)
+    };
+    for wrong in ["0", "-1", "367", "1.5", "never"] {
+        assert_eq!(rig.browse(&share(wrong)).await.status, 400, "{wrong}");
+    }
+    let link = async || {
+        let page = rig.browse(&get(&path).header("Cookie", &owner)).await;
+        let text = page.text().to_owned();
+        let token = text.split("href=\"/shared/").nth(1)?.split('"').next()?;
+        Some((format!("/shared/{token}"), text))
+    };
+    assert_eq!(rig.browse(&share("7")).await.status, 303);
+    let (seven_days, page) = link().await.unwrap();
+    assert!(page.contains("until "), "{page}");
+    let opens = async |link: &str| rig.browse(&get(link)).await.status;
+    let picture = format!("{seven_days}/final");
+    rig.clock.fetch_add(7 * DAY_MS - 1, Ordering::SeqCst);
+    assert_eq!(opens(&seven_days).await, 200);
+    rig.clock.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(opens(&seven_days).await, 404);
+    assert_eq!(opens(&picture).await, 404);
+    assert_eq!(link().await, None, "the owner is told the same");
+
+    assert_eq!(rig.browse(&share("")).await.status, 303);
+    let (endless, page) = link().await.unwrap();
+    assert!(!page.contains("until "), "{page}");
+    // The owner's session is over then, the link is not.
+    rig.clock.fetch_add(3000 * DAY_MS, Ordering::SeqCst);
+    assert_eq!(opens(&endless).await, 200);
+}
+
+#[tokio::test]
 async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
     let picture = |data: &str| Picture {
         mime_type: "image/webp".to_owned(),
@@ -94,6 +135,10 @@ struct Unreachable;
 #[async_trait::async_trait]
 impl Blobs for Unreachable {
     async fn put(&self, _: &str, _: Vec<u8>) -> io::Result<()> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+
+    async fn put_file(&self, _: &str, _: &Path) -> io::Result<()> {
         Err(io::Error::other("hidden.internal:9000 refused"))
     }
 

@@ -1,4 +1,5 @@
 use std::io;
+use std::path::Path;
 
 use super::Blobs;
 use crate::{Lease, StoredReport};
@@ -18,6 +19,10 @@ impl<'a> AttemptBlob<'a> {
 
     pub async fn put(self, blobs: &dyn Blobs, bytes: Vec<u8>) -> io::Result<()> {
         blobs.put(&self.name(), bytes).await
+    }
+
+    pub async fn put_file(self, blobs: &dyn Blobs, file: &Path) -> io::Result<()> {
+        blobs.put_file(&self.name(), file).await
     }
 
     /// Under the audit's name alone where there is none of the attempt: so they were kept before.

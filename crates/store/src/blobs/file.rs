@@ -33,12 +33,20 @@ impl FileBlobs {
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(name)?;
         let unfinished = path.with_extension(UNFINISHED);
-        write_whole(&unfinished, bytes)
-            .and_then(|()| fs::rename(&unfinished, path))
-            .inspect_err(|_| {
-                // Half a blob would keep a full disk full; what cannot be removed goes when it is old.
-                let _ = fs::remove_file(&unfinished);
-            })
+        replace(&path, &unfinished, write_whole(&unfinished, bytes))
+    }
+
+    /// Moves the file where it can be moved, and copies it in parts from another file system.
+    pub fn put_file(&self, name: &str, file: &Path) -> io::Result<()> {
+        let path = self.path(name)?;
+        File::open(file)?.sync_all()?;
+        match fs::rename(file, &path) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let unfinished = path.with_extension(UNFINISHED);
+                replace(&path, &unfinished, copy_whole(file, &unfinished))
+            }
+            moved => moved,
+        }
     }
 
     pub fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -88,6 +96,11 @@ impl Blobs for FileBlobs {
         spawn_blocking(move || Self::put(&blobs, &name, &bytes)).await?
     }
 
+    async fn put_file(&self, name: &str, file: &Path) -> io::Result<()> {
+        let (blobs, name, file) = (self.clone(), name.to_owned(), file.to_owned());
+        spawn_blocking(move || Self::put_file(&blobs, &name, &file)).await?
+    }
+
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let (blobs, name) = (self.clone(), name.to_owned());
         spawn_blocking(move || Self::get(&blobs, &name)).await?
@@ -105,6 +118,21 @@ impl Blobs for FileBlobs {
 }
 
 const UNFINISHED: &str = "unfinished";
+
+/// Puts a file that was written in the place of a blob, or removes it where it could not be.
+fn replace(path: &Path, unfinished: &Path, written: io::Result<()>) -> io::Result<()> {
+    written
+        .and_then(|()| fs::rename(unfinished, path))
+        .inspect_err(|_| {
+            // Half a blob would keep a full disk full; what cannot be removed goes when it is old.
+            let _ = fs::remove_file(unfinished);
+        })
+}
+
+fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::open(to)?.sync_all()
+}
 
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
@@ -141,6 +169,22 @@ mod tests {
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(fs::symlink_metadata(&unfinished).is_err());
         assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"old"[..]));
+    }
+
+    #[test]
+    fn a_file_of_another_file_system_is_copied() {
+        let (_dir, blobs) = blobs();
+        // A file system of its own on Linux, whatever the temporary directory is on.
+        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+        let file = elsewhere.path().join("some");
+        fs::write(&file, b"evidence").unwrap();
+        let target = blobs.path("aud_1").unwrap().with_extension("moved");
+        let moved = fs::rename(&file, target).unwrap_err();
+        assert_eq!(moved.kind(), io::ErrorKind::CrossesDevices);
+        blobs.put("aud_1", b"old").unwrap();
+        blobs.put_file("aud_1", &file).unwrap();
+        let kept = blobs.get("aud_1").unwrap();
+        assert_eq!(kept.as_deref(), Some(&b"evidence"[..]));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod transport;
 
 use std::fmt::Debug;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -22,6 +23,10 @@ pub use s3::{S3Blobs, S3Place};
 pub trait Blobs: Debug + Send + Sync + 'static {
     /// Replaces what was there. Whoever reads meanwhile gets the old one or the new one.
     async fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()>;
+
+    /// As [`Blobs::put`], from a file that is read in parts: memory does not grow with its size. The
+    /// file may be gone afterwards. Awaited to its end, this leaves no part of a blob behind.
+    async fn put_file(&self, name: &str, file: &Path) -> io::Result<()>;
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 

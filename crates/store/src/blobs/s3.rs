@@ -1,7 +1,9 @@
 //! Blobs in any store that speaks S3.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +11,8 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{Error, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
+use tokio::task::spawn_blocking;
 
 use super::transport::Transport;
 use super::{Blobs, check_name};
@@ -37,6 +40,8 @@ impl fmt::Debug for S3Place {
 /// What is tried again within this is not told to anybody.
 const RETRIES: usize = 3;
 const RETRY_WITHIN: Duration = Duration::from_secs(20);
+/// What is larger is sent in parts of this size. S3 wants 5 MiB or more.
+const PART_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct S3Blobs {
     store: Arc<AmazonS3>,
@@ -95,12 +100,57 @@ fn failed(error: Error) -> io::Error {
     io::Error::other(error)
 }
 
+/// One part after the other: no more than one is in memory.
+async fn send_parts(
+    upload: &mut dyn MultipartUpload,
+    first: Vec<u8>,
+    mut rest: File,
+) -> io::Result<()> {
+    let mut part = first;
+    while !part.is_empty() {
+        upload.put_part(part.into()).await.map_err(failed)?;
+        (part, rest) = next_part(rest).await?;
+    }
+    upload.complete().await.map_err(failed)?;
+    Ok(())
+}
+
+/// The next bytes of a file, as many as a part has unless it ends, and the rest of it.
+async fn next_part(mut file: File) -> io::Result<(Vec<u8>, File)> {
+    let read = move || {
+        let mut part = Vec::with_capacity(PART_BYTES);
+        let limit = PART_BYTES as u64;
+        Read::by_ref(&mut file).take(limit).read_to_end(&mut part)?;
+        Ok((part, file))
+    };
+    spawn_blocking(read).await?
+}
+
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
         let path = self.path(name)?;
         self.store.put(&path, bytes.into()).await.map_err(failed)?;
         Ok(())
+    }
+
+    async fn put_file(&self, name: &str, file: &FilePath) -> io::Result<()> {
+        let path = self.path(name)?;
+        let file = file.to_owned();
+        let file = spawn_blocking(move || File::open(file)).await??;
+        let (first, rest) = next_part(file).await?;
+        if first.len() < PART_BYTES {
+            self.store.put(&path, first.into()).await.map_err(failed)?;
+            return Ok(());
+        }
+        let mut upload = self.store.put_multipart(&path).await.map_err(failed)?;
+        let sent = send_parts(&mut *upload, first, rest).await;
+        if sent.is_err()
+            && let Err(error) = upload.abort().await
+        {
+            tracing::warn!(%error, "parts of a blob stay in the bucket");
+        }
+        sent
     }
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {

@@ -131,8 +131,13 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "shares",
-        columns: &["position", "token", "shared_at"],
-        sums: &["position", "length(token)", "shared_at % 1000003"],
+        columns: &["position", "token", "shared_at", "expires_at"],
+        sums: &[
+            "position",
+            "length(token)",
+            "shared_at % 1000003",
+            "expires_at % 1000003",
+        ],
         rows_at_once: 500,
     },
     Table {
@@ -150,12 +155,16 @@ pub(super) const TABLES: &[Table] = &[
             "created_at",
             "revoked_at",
             "drained_at",
+            "locations",
+            "slots",
         ],
         sums: &[
             "length(name)",
             "created_at % 1000003",
             "revoked_at % 1000003",
             "drained_at % 1000003",
+            "length(locations)",
+            "slots",
         ],
         rows_at_once: 500,
     },

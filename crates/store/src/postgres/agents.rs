@@ -7,14 +7,15 @@ use super::bells::Rings;
 use super::connect::{change, row, rows};
 use super::{PostgresStore, audits, digest, small};
 use crate::{
-    AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing, StoreError,
-    Timestamp,
+    AgentBounds, AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing,
+    StoreError, Timestamp,
 };
 
 macro_rules! select_agents {
     ($tail:literal) => {
         concat!(
-            "SELECT id, name, digest, created_at, revoked_at, drained_at FROM agents ",
+            "SELECT id, name, digest, created_at, revoked_at, drained_at, locations, slots
+             FROM agents ",
             $tail
         )
     };
@@ -38,16 +39,26 @@ impl AgentStore for PostgresStore {
         name: &str,
         token_id: &str,
         digest: KeyDigest,
+        bounds: &AgentBounds,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (name, token_id) = (name.to_owned(), token_id.to_owned());
+        let (locations, slots) = (bounds.locations_column()?, bounds.slots.map(i64::from));
         self.write(Rings::Nobody, move |db| {
             Box::pin(async move {
                 let added = change(
                     db,
-                    "INSERT INTO agents (id, name, digest, created_at) VALUES ($1, $2, $3, $4)
+                    "INSERT INTO agents (id, name, digest, created_at, locations, slots)
+                     VALUES ($1, $2, $3, $4, $5, $6)
                      ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING",
-                    &[&token_id, &name, &digest.0.as_slice(), &now.0],
+                    &[
+                        &token_id,
+                        &name,
+                        &digest.0.as_slice(),
+                        &now.0,
+                        &locations,
+                        &slots,
+                    ],
                 )
                 .await?;
                 match added {
@@ -252,10 +263,13 @@ fn there_was(changed: u64) -> Result<(), StoreError> {
 }
 
 fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
+    let is_bound = row.try_get::<_, Option<i64>>(7)?.is_some();
+    let slots = is_bound.then(|| small(row, 7)).transpose()?;
     Ok(AgentRecord {
         id: row.try_get(0)?,
         name: row.try_get(1)?,
         digest: KeyDigest(digest(row, 2)?),
+        bounds: AgentBounds::from_columns(row.try_get(6)?, slots),
         created_at: Timestamp(row.try_get(3)?),
         revoked_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
         drained_at: row.try_get::<_, Option<i64>>(5)?.map(Timestamp),

@@ -36,6 +36,11 @@ pub(super) async fn submit(
         true => unfinished(db, account_id).await?,
         false => 0,
     };
+    // Once for all of them: they came within one transaction, to servers with the same limit.
+    let failed = match submissions.iter().find(|one| one.failures.is_some()) {
+        Some(submission) => too_many_failed(db, submission).await?,
+        None => None,
+    };
     let earlier = earlier_replies(db, account_id, submissions).await?;
     let mut acceptances = Vec::with_capacity(submissions.len());
     let mut accepted = Vec::new();
@@ -44,6 +49,8 @@ pub(super) async fn submit(
         let at_most = submission.unfinished_at_most;
         acceptances.push(if let Some(earlier) = earlier_reply(submission, &earlier) {
             earlier
+        } else if let Some(until) = failed.filter(|_| submission.failures.is_some()) {
+            Acceptance::TooManyFailed(until)
         } else if at_most.is_some_and(|at_most| (unfinished + audits).unsigned_abs() > at_most) {
             Acceptance::TooManyUnfinished
         } else if balance < submission.cost() {
@@ -59,6 +66,29 @@ pub(super) async fn submit(
         keep(db, account_id, &accepted, numbers_before).await?;
     }
     Ok(acceptances)
+}
+
+/// When the account may start again, where too many of its audits have failed lately.
+async fn too_many_failed(
+    db: &Transaction<'_>,
+    submission: &Submission,
+) -> Result<Option<Timestamp>, StoreError> {
+    let Some(limit) = submission.failures else {
+        return Ok(None);
+    };
+    let last_that_counts = row(
+        db,
+        "SELECT at FROM ledger WHERE account_id = $1 AND reason = 'refund' AND at > $2
+         ORDER BY at DESC LIMIT 1 OFFSET $3",
+        &[
+            &submission.account_id,
+            &limit.since(submission.accepted_at),
+            &limit.newer(),
+        ],
+    )
+    .await?;
+    let at: Option<i64> = last_that_counts.map(|row| row.try_get(0)).transpose()?;
+    Ok(at.map(|at| Timestamp(at).plus(limit.window)))
 }
 
 async fn keep(

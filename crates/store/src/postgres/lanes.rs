@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{Value, change, rows};
@@ -34,7 +34,7 @@ impl Look {
 
 /// Everything that `wanted` leases are decided from, in one question.
 pub(super) async fn look(
-    db: &Object,
+    db: &impl GenericClient,
     locations: Option<&Vec<String>>,
     running_per_account: Option<u32>,
     now: Timestamp,

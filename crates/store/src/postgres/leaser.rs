@@ -1,7 +1,7 @@
 //! Leases, handed out by one task per server: who asks while it works goes into its next round together
 //! with all others. A round is one look at what waits and one statement that takes of it, for as many as asked.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -80,10 +80,10 @@ impl Leaser {
             Err(StoreError::Backend(reason))
         });
         match leased {
-            Ok(leases) => {
-                for (request, lease) in asked.into_iter().zip(leases) {
+            Ok(answers) => {
+                for (request, answer) in asked.into_iter().zip(answers) {
                     // Who no longer listens leaves a lease that expires.
-                    let _ = request.reply.send(Ok(lease));
+                    let _ = request.reply.send(answer);
                 }
             }
             Err(error) => {
@@ -100,66 +100,130 @@ impl Leaser {
         &self,
         places: Option<&Vec<String>>,
         asked: &[Request],
-    ) -> Result<Vec<Option<Lease>>, StoreError> {
-        let mut leases: Vec<Option<Lease>> = asked.iter().map(|_| None).collect();
+    ) -> Result<Vec<Answer>, StoreError> {
+        let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
         let now = asked.iter().map(|request| request.now).max();
         let now = now.unwrap_or(Timestamp(i64::MIN));
         let mut client = self.connections.get().await?;
         let mut tries = 0;
         loop {
             let open: Vec<usize> = (0..asked.len())
-                .filter(|at| leases[*at].is_none())
+                .filter(|at| answers[*at].is_none())
                 .collect();
             if open.is_empty() || tries == TRIES {
-                return Ok(leases);
+                break;
             }
             let arrived = self.bells.arrived.load(Ordering::SeqCst);
-            let found = lanes::look(&client, places, self.running_per_account, now, open.len());
-            let found = found.await?;
-            if found.is_empty() {
-                self.looks.found_nothing(places.cloned(), arrived);
-                return Ok(leases);
-            }
             let round = Round {
                 places,
                 now,
                 asked,
-                open: &open,
+                open,
             };
-            let taken = self.take(&mut client, &round, found).await?;
+            let outcome = match round.is_bounded() {
+                true => self.bounded_round(&mut client, round).await?,
+                false => self.round(&mut client, &round).await?,
+            };
+            for (at, at_most) in outcome.refused {
+                answers[at] = Some(Err(StoreError::SlotsInUse(at_most)));
+            }
+            let Some(taken) = outcome.taken else {
+                self.looks.found_nothing(places.cloned(), arrived);
+                break;
+            };
             if taken.is_empty() {
                 tries += 1;
             }
             for (at, lease) in taken {
-                leases[at] = Some(lease);
+                answers[at] = Some(Ok(Some(lease)));
             }
         }
+        let or_nothing = |answer: Option<Answer>| answer.unwrap_or(Ok(None));
+        Ok(answers.into_iter().map(or_nothing).collect())
     }
 
-    async fn take(
-        &self,
-        client: &mut Object,
-        round: &Round<'_>,
-        found: Look,
-    ) -> Result<Vec<(usize, Lease)>, StoreError> {
-        if !found.expired.is_empty() {
-            let (taken, picks) = round.take_expired(client, &found.expired).await?;
-            self.note_turns(&picks).await;
-            return Ok(taken);
+    async fn round(&self, client: &mut Object, round: &Round<'_>) -> Result<Outcome, StoreError> {
+        let found = self.look(&*client, round).await?;
+        if found.is_empty() {
+            return Ok(Outcome::default());
         }
-        let picks = found.turns.pick(round.open.len());
-        let Some(at_most) = self.running_per_account else {
+        if self.running_per_account.is_none() && found.expired.is_empty() {
+            let picks = found.turns.pick(round.open.len());
             // At once: should another server be faster, a turn is noted for nothing.
             let noted = self.note_turns(&picks);
-            let (taken, ()) = tokio::join!(round.take_waiting(client, &picks), noted);
-            return taken;
-        };
+            let (taken, ()) = tokio::join!(round.take_waiting(&*client, &picks), noted);
+            return Ok(Outcome::of(taken?));
+        }
         let transaction = client.transaction().await?;
-        let picks = within_bounds(&transaction, picks, at_most).await?;
-        let taken = round.take_waiting(&transaction, &picks).await?;
+        let (taken, picks) = self.take(&transaction, round, found).await?;
         transaction.commit().await?;
         self.note_turns(&picks).await;
-        Ok(taken)
+        Ok(Outcome::of(taken))
+    }
+
+    /// As [`Self::round`], for requests of which some may hold only so many leases. The bounds are
+    /// looked at under locks that are held until the leases are committed.
+    async fn bounded_round(
+        &self,
+        client: &mut Object,
+        mut round: Round<'_>,
+    ) -> Result<Outcome, StoreError> {
+        let transaction = client.transaction().await?;
+        let rooms = rooms(&transaction, &round).await?;
+        let (mut refused, mut left) = (Vec::new(), rooms.clone());
+        round.open.retain(|at| {
+            let Some(bound) = &round.asked[*at].seat.slots else {
+                return true;
+            };
+            let prefix = bound.owner_prefix.as_str();
+            if rooms.get(prefix).is_none_or(|room| *room == 0) {
+                refused.push((*at, bound.at_most));
+                return false;
+            }
+            // What is over waits for the next round, which counts again.
+            let left = left.get_mut(prefix).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_some()
+        });
+        let mut outcome = Outcome {
+            taken: Some(Vec::new()),
+            refused,
+        };
+        if round.open.is_empty() {
+            return Ok(outcome);
+        }
+        let found = self.look(&transaction, &round).await?;
+        if found.is_empty() {
+            outcome.taken = None;
+            return Ok(outcome);
+        }
+        let (taken, picks) = self.take(&transaction, &round, found).await?;
+        transaction.commit().await?;
+        self.note_turns(&picks).await;
+        outcome.taken = Some(taken);
+        Ok(outcome)
+    }
+
+    async fn look(&self, db: &impl GenericClient, round: &Round<'_>) -> Result<Look, StoreError> {
+        let (at_most, wanted) = (self.running_per_account, round.open.len());
+        lanes::look(db, round.places, at_most, round.now, wanted).await
+    }
+
+    /// Also whose they were, as turns to be noted.
+    async fn take(
+        &self,
+        transaction: &Transaction<'_>,
+        round: &Round<'_>,
+        found: Look,
+    ) -> Result<(Vec<(usize, Lease)>, Vec<Pick>), StoreError> {
+        if !found.expired.is_empty() {
+            return round.take_expired(transaction, &found.expired).await;
+        }
+        let mut picks = found.turns.pick(round.open.len());
+        if let Some(at_most) = self.running_per_account {
+            picks = within_bounds(transaction, picks, at_most).await?;
+        }
+        let taken = round.take_waiting(transaction, &picks).await?;
+        Ok((taken, picks))
     }
 
     /// Apart from the leases, so that no server waits for another's. What is leased is leased whether or not
@@ -188,19 +252,42 @@ impl Leaser {
     }
 }
 
+/// What became of a round.
+#[derive(Default)]
+struct Outcome {
+    /// Which request got which lease; `None` where nothing waits.
+    taken: Option<Vec<(usize, Lease)>>,
+    /// Requests whose slots are all in use, and how many those are.
+    refused: Vec<(usize, u32)>,
+}
+
+impl Outcome {
+    fn of(taken: Vec<(usize, Lease)>) -> Self {
+        Self {
+            taken: Some(taken),
+            refused: Vec::new(),
+        }
+    }
+}
+
 /// Those of a kind who are still without a lease.
 struct Round<'a> {
     places: Option<&'a Vec<String>>,
     now: Timestamp,
     asked: &'a [Request],
     /// Indices of `asked`.
-    open: &'a [usize],
+    open: Vec<usize>,
 }
 
 const TAKEN: &str = "tracking_id, audit_id, attempt, faults, url, device, network, location, runs,
                      seat.asked";
 
 impl Round<'_> {
+    fn is_bounded(&self) -> bool {
+        let mut open = self.open.iter().map(|at| &self.asked[*at]);
+        open.any(|request| request.seat.slots.is_some())
+    }
+
     /// As columns: which request, whose, and until when.
     fn seats(&self) -> (Vec<i64>, Vec<&str>, Vec<i64>) {
         let requests = self.open.iter().map(|at| &self.asked[*at]);
@@ -336,6 +423,40 @@ impl Round<'_> {
         };
         found.iter().map(lease).collect()
     }
+}
+
+/// How many leases each name that is bounded may still get, counted under locks that the transaction
+/// holds to its end. Locked in the order of names, so that two servers do not wait for each other.
+async fn rooms(
+    transaction: &Transaction<'_>,
+    round: &Round<'_>,
+) -> Result<HashMap<String, u64>, StoreError> {
+    let requests = round.open.iter().map(|at| &round.asked[*at]);
+    let bounds = requests.filter_map(|request| request.seat.slots.as_ref());
+    let bounds: BTreeMap<&str, u32> = bounds
+        .map(|bound| (bound.owner_prefix.as_str(), bound.at_most))
+        .collect();
+    let names: Vec<&str> = bounds.keys().copied().collect();
+    // By themselves: what is counted is what was committed before all locks were there.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended(name, 1))
+                FROM (SELECT name FROM unnest($1::text[]) AS bound (name)
+                      ORDER BY name COLLATE \"C\") AS bound";
+    rows(transaction, lock, &[&names]).await?;
+    let counted = rows(
+        transaction,
+        "SELECT name, (SELECT count(*) FROM audits
+                       WHERE state = 'running' AND lease_expires_at > $2
+                         AND starts_with(lease_owner, name))
+         FROM unnest($1::text[]) AS bound (name)",
+        &[&names, &round.now.0],
+    )
+    .await?;
+    let room = |row: &Row| {
+        let name: &str = row.try_get(0)?;
+        let at_most = bounds.get(name).copied().map_or(0, u64::from);
+        Ok((name.to_owned(), at_most.saturating_sub(count(row, 1)?)))
+    };
+    counted.iter().map(room).collect()
 }
 
 /// Counted under locks that are held until the leases are committed: two servers never take the last place

@@ -7,7 +7,8 @@ use super::bells::Rings;
 use super::connect::{change, row, rows};
 use super::{PostgresStore, accounts, audits};
 use crate::{
-    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, StoreError, StoredReport, Timestamp,
+    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
+    Timestamp,
 };
 
 #[async_trait]
@@ -17,12 +18,24 @@ impl PageStore for PostgresStore {
         session: KeyDigest,
         key_id: &str,
         expires_at: Timestamp,
+        at_most: u32,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let key_id = key_id.to_owned();
+        let (key_id, others) = (key_id.to_owned(), i64::from(at_most.saturating_sub(1)));
         self.write(Rings::Nobody, move |db| {
             Box::pin(async move {
+                // Of two who sign in at once, the second counts the first.
+                let lock = "SELECT 1 FROM keys WHERE id = $1 FOR NO KEY UPDATE";
+                row(db, lock, &[&key_id]).await?;
                 change(db, "DELETE FROM sessions WHERE expires_at <= $1", &[&now.0]).await?;
+                change(
+                    db,
+                    "DELETE FROM sessions WHERE digest IN (
+                         SELECT digest FROM sessions WHERE key_id = $1
+                         ORDER BY expires_at DESC, digest OFFSET $2)",
+                    &[&key_id, &others],
+                )
+                .await?;
                 change(
                     db,
                     "INSERT INTO sessions (digest, key_id, expires_at) VALUES ($1, $2, $3)",
@@ -72,15 +85,29 @@ impl PageStore for PostgresStore {
         .await
     }
 
+    async fn close_sessions(&self, key_id: Option<&str>) -> Result<u64, StoreError> {
+        let key_id = key_id.map(str::to_owned);
+        self.write(Rings::Nobody, move |db| {
+            Box::pin(async move {
+                change(
+                    db,
+                    "DELETE FROM sessions WHERE $1::text IS NULL OR key_id = $1",
+                    &[&key_id],
+                )
+                .await
+            })
+        })
+        .await
+    }
+
     async fn share(
         &self,
         account_id: &str,
         audit_id: &str,
-        token: Option<&str>,
+        share: Option<Share>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
-        let token = token.map(str::to_owned);
         self.write(Rings::Nobody, move |db| {
             Box::pin(async move {
                 // Locked, so that of two at once the second finds what the first has left.
@@ -97,11 +124,13 @@ impl PageStore for PostgresStore {
                 };
                 let position: i64 = reported.try_get(0)?;
                 change(db, "DELETE FROM shares WHERE position = $1", &[&position]).await?;
-                if let Some(token) = &token {
+                if let Some(share) = &share {
+                    let expires_at = share.expires_at.map(|at| at.0);
                     change(
                         db,
-                        "INSERT INTO shares (position, token, shared_at) VALUES ($1, $2, $3)",
-                        &[&position, token, &now.0],
+                        "INSERT INTO shares (position, token, shared_at, expires_at)
+                         VALUES ($1, $2, $3, $4)",
+                        &[&position, &share.token, &now.0, &expires_at],
                     )
                     .await?;
                 }
@@ -111,29 +140,41 @@ impl PageStore for PostgresStore {
         .await
     }
 
-    async fn share_token(
+    async fn shared(
         &self,
         account_id: &str,
         audit_id: &str,
-    ) -> Result<Option<String>, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.read(move |db| {
             Box::pin(async move {
                 let found = row(
                     db,
-                    "SELECT shares.token FROM audits
+                    "SELECT shares.token, shares.expires_at FROM audits
                      JOIN shares ON shares.position = audits.position
-                     WHERE audits.audit_id = $1 AND audits.account_id = $2",
-                    &[&audit_id, &account_id],
+                     WHERE audits.audit_id = $1 AND audits.account_id = $2
+                           AND (shares.expires_at IS NULL OR shares.expires_at > $3)",
+                    &[&audit_id, &account_id, &now.0],
                 )
                 .await?;
-                Ok(found.map(|row| row.try_get(0)).transpose()?)
+                let share = |row: Row| {
+                    Ok(Share {
+                        token: row.try_get(0)?,
+                        expires_at: row.try_get::<_, Option<i64>>(1)?.map(Timestamp),
+                    })
+                };
+                found.map(share).transpose()
             })
         })
         .await
     }
 
-    async fn shared_report(&self, token: &str) -> Result<Option<StoredReport>, StoreError> {
+    async fn shared_report(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<StoredReport>, StoreError> {
         let token = token.to_owned();
         self.read(move |db| {
             Box::pin(async move {
@@ -145,8 +186,9 @@ impl PageStore for PostgresStore {
                             audits.attempt
                      FROM shares JOIN audits ON audits.position = shares.position
                      JOIN reports ON reports.position = shares.position
-                     WHERE shares.token = $1",
-                    &[&token],
+                     WHERE shares.token = $1
+                           AND (shares.expires_at IS NULL OR shares.expires_at > $2)",
+                    &[&token, &now.0],
                 )
                 .await?;
                 found.as_ref().map(audits::stored_report).transpose()

@@ -44,6 +44,7 @@ pub(super) async fn forget(
     at_most: u32,
 ) -> Result<Forgotten, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
+    change(db, "DELETE FROM shares WHERE expires_at <= $1", &[&now.0]).await?;
     let mut forgotten = Forgotten::default();
     let mut left = i64::from(at_most);
     if let Some(before) = retention.accepted_before {

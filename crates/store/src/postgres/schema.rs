@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_everything.sql"),
     include_str!("migrations/0002_agents.sql"),
     include_str!("migrations/0003_limits_for_many.sql"),
+    include_str!("migrations/0004_bounds.sql"),
     include_str!("migrations/0005_deliveries_in_turn.sql"),
 ];
 

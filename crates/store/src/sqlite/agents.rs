@@ -6,11 +6,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakes;
 use super::{SqliteStore, audits};
 use crate::{
-    AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing, StoreError,
-    Timestamp,
+    AgentBounds, AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing,
+    StoreError, Timestamp,
 };
 
-const AGENT: &str = "SELECT id, name, digest, created_at, revoked_at, drained_at FROM agents";
+const AGENT: &str =
+    "SELECT id, name, digest, created_at, revoked_at, drained_at, locations, slots FROM agents";
 const LEASE: &str = "SELECT tracking_id, audit_id, attempt, lease_owner, lease_expires_at,
                             url, device, network, location, runs, faults, state
                      FROM audits";
@@ -22,9 +23,11 @@ impl AgentStore for SqliteStore {
         name: &str,
         token_id: &str,
         digest: KeyDigest,
+        bounds: &AgentBounds,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (name, token_id) = (name.to_owned(), token_id.to_owned());
+        let (locations, slots) = (bounds.locations_column()?, bounds.slots);
         self.writer
             .write(Wakes::Nobody, move |connection| {
                 if named(connection, &name)?.is_some() {
@@ -32,9 +35,10 @@ impl AgentStore for SqliteStore {
                 }
                 connection
                     .prepare_cached(
-                        "INSERT INTO agents (id, name, digest, created_at) VALUES (?, ?, ?, ?)",
+                        "INSERT INTO agents (id, name, digest, created_at, locations, slots)
+                         VALUES (?, ?, ?, ?, ?, ?)",
                     )?
-                    .execute(params![token_id, name, digest.0, now.0])?;
+                    .execute(params![token_id, name, digest.0, now.0, locations, slots])?;
                 Ok(())
             })
             .await
@@ -252,6 +256,7 @@ fn agent(row: &Row<'_>) -> Result<AgentRecord, rusqlite::Error> {
         id: row.get(0)?,
         name: row.get(1)?,
         digest: KeyDigest(row.get(2)?),
+        bounds: AgentBounds::from_columns(row.get::<_, Option<String>>(6)?.as_deref(), row.get(7)?),
         created_at: Timestamp(row.get(3)?),
         revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
         drained_at: row.get::<_, Option<i64>>(5)?.map(Timestamp),

@@ -20,6 +20,9 @@ pub(super) fn submit(
     {
         return Ok(earlier);
     }
+    if let Some(until) = too_many_failed(connection, submission)? {
+        return Ok(Acceptance::TooManyFailed(until));
+    }
     let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
     if let Some(at_most) = submission.unfinished_at_most {
         let unfinished = unfinished(connection, &submission.account_id)?;
@@ -148,6 +151,32 @@ fn remember(connection: &Connection, account_id: &str, replay: &Replay) -> Resul
             replay.until.0
         ])?;
     Ok(())
+}
+
+/// When the account may start again, where too many of its audits have failed lately.
+fn too_many_failed(
+    connection: &Connection,
+    submission: &Submission,
+) -> Result<Option<Timestamp>, StoreError> {
+    let Some(limit) = submission.failures else {
+        return Ok(None);
+    };
+    let last_that_counts: Option<i64> = connection
+        .prepare_cached(
+            "SELECT at FROM ledger INDEXED BY ledger_refunds
+             WHERE account_id = ? AND reason = 'refund' AND at > ?
+             ORDER BY at DESC LIMIT 1 OFFSET ?",
+        )?
+        .query_row(
+            params![
+                submission.account_id,
+                limit.since(submission.accepted_at),
+                limit.newer()
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(last_that_counts.map(|at| Timestamp(at).plus(limit.window)))
 }
 
 fn unfinished(connection: &Connection, account_id: &str) -> Result<i64, StoreError> {

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_sessions_and_shares.sql"),
     include_str!("migrations/0004_fair_queue.sql"),
     include_str!("migrations/0005_agents.sql"),
+    include_str!("migrations/0006_bounds.sql"),
     include_str!("migrations/0007_deliveries_in_turn.sql"),
 ];
 
@@ -51,6 +52,8 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", JOURNAL_LIMIT_BYTES)?;
+    // What is deleted is overwritten with zeros, and not only marked as free.
+    connection.pragma_update(None, "secure_delete", true)?;
     migrate(&mut connection)?;
     Ok(connection)
 }

@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakes;
 use super::{SqliteStore, accounts, audits};
 use crate::{
-    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, StoreError, StoredReport, Timestamp,
+    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
+    Timestamp,
 };
 
 #[async_trait]
@@ -16,6 +17,7 @@ impl PageStore for SqliteStore {
         session: KeyDigest,
         key_id: &str,
         expires_at: Timestamp,
+        at_most: u32,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let key_id = key_id.to_owned();
@@ -24,6 +26,13 @@ impl PageStore for SqliteStore {
                 connection
                     .prepare_cached("DELETE FROM sessions WHERE expires_at <= ?")?
                     .execute([now.0])?;
+                connection
+                    .prepare_cached(
+                        "DELETE FROM sessions WHERE digest IN (
+                             SELECT digest FROM sessions WHERE key_id = ?
+                             ORDER BY expires_at DESC, digest LIMIT -1 OFFSET ?)",
+                    )?
+                    .execute(params![key_id, at_most.saturating_sub(1)])?;
                 connection
                     .prepare_cached(
                         "INSERT INTO sessions (digest, key_id, expires_at) VALUES (?, ?, ?)",
@@ -66,15 +75,26 @@ impl PageStore for SqliteStore {
             .await
     }
 
+    async fn close_sessions(&self, key_id: Option<&str>) -> Result<u64, StoreError> {
+        let key_id = key_id.map(str::to_owned);
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                let closed = connection
+                    .prepare_cached("DELETE FROM sessions WHERE ?1 IS NULL OR key_id = ?1")?
+                    .execute([key_id])?;
+                Ok(closed as u64)
+            })
+            .await
+    }
+
     async fn share(
         &self,
         account_id: &str,
         audit_id: &str,
-        token: Option<&str>,
+        share: Option<Share>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
-        let token = token.map(str::to_owned);
         self.writer
             .write(Wakes::Nobody, move |connection| {
                 let position = reported(connection, &account_id, &audit_id)?
@@ -82,39 +102,52 @@ impl PageStore for SqliteStore {
                 connection
                     .prepare_cached("DELETE FROM shares WHERE position = ?")?
                     .execute([position])?;
-                if let Some(token) = token {
+                if let Some(share) = share {
+                    let expires_at = share.expires_at.map(|at| at.0);
                     connection
                         .prepare_cached(
-                            "INSERT INTO shares (position, token, shared_at) VALUES (?, ?, ?)",
+                            "INSERT INTO shares (position, token, shared_at, expires_at)
+                             VALUES (?, ?, ?, ?)",
                         )?
-                        .execute(params![position, token, now.0])?;
+                        .execute(params![position, share.token, now.0, expires_at])?;
                 }
                 Ok(())
             })
             .await
     }
 
-    async fn share_token(
+    async fn shared(
         &self,
         account_id: &str,
         audit_id: &str,
-    ) -> Result<Option<String>, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.readers
             .quick(move |connection| {
                 connection
                     .prepare_cached(
-                        "SELECT shares.token FROM audits
+                        "SELECT shares.token, shares.expires_at FROM audits
                          JOIN shares ON shares.position = audits.position
-                         WHERE audits.audit_id = ? AND audits.account_id = ?",
+                         WHERE audits.audit_id = ? AND audits.account_id = ?
+                               AND (shares.expires_at IS NULL OR shares.expires_at > ?)",
                     )?
-                    .query_row([&audit_id, &account_id], |row| row.get(0))
+                    .query_row(params![audit_id, account_id, now.0], |row| {
+                        Ok(Share {
+                            token: row.get(0)?,
+                            expires_at: row.get::<_, Option<i64>>(1)?.map(Timestamp),
+                        })
+                    })
                     .optional()
             })
             .await
     }
 
-    async fn shared_report(&self, token: &str) -> Result<Option<StoredReport>, StoreError> {
+    async fn shared_report(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<StoredReport>, StoreError> {
         let token = token.to_owned();
         self.readers
             .patient(move |connection| {
@@ -122,9 +155,10 @@ impl PageStore for SqliteStore {
                     .prepare_cached(
                         "SELECT audits.account_id, audits.audit_id FROM shares
                          JOIN audits ON audits.position = shares.position
-                         WHERE shares.token = ?",
+                         WHERE shares.token = ?
+                               AND (shares.expires_at IS NULL OR shares.expires_at > ?)",
                     )?
-                    .query_row([&token], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .query_row(params![token, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
                     .optional()?;
                 match found {
                     Some((account_id, audit_id)) => {

@@ -19,6 +19,12 @@ pub(super) fn lease(
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
+    if let Some(bound) = &seat.slots {
+        let held = held(connection, &bound.owner_prefix, now)?;
+        if held >= i64::from(bound.at_most) {
+            return Err(StoreError::SlotsInUse(bound.at_most));
+        }
+    }
     let position = match first_expired(connection, seat, now)? {
         Some(position) => position,
         None => match lanes::next(connection, seat, running_per_account)? {
@@ -54,6 +60,18 @@ pub(super) fn lease(
     }
     .served(connection)?;
     Ok(Some(lease))
+}
+
+/// How many audits owners of this name hold whose leases have not expired.
+fn held(connection: &Connection, owner_prefix: &str, now: Timestamp) -> Result<i64, StoreError> {
+    let length = i64::try_from(owner_prefix.chars().count()).unwrap_or(i64::MAX);
+    Ok(connection
+        .prepare_cached(
+            "SELECT count(*) FROM audits INDEXED BY audits_by_owner
+             WHERE state = 'running' AND lease_owner >= ?1 AND lease_expires_at > ?2
+                   AND substr(lease_owner, 1, ?3) = ?1",
+        )?
+        .query_row(params![owner_prefix, now.0, length], |row| row.get(0))?)
 }
 
 fn first_expired(

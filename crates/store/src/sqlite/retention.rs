@@ -43,6 +43,9 @@ pub(super) fn forget(
     connection
         .prepare_cached("DELETE FROM replies WHERE expires_at <= ?")?
         .execute([now.0])?;
+    connection
+        .prepare_cached("DELETE FROM shares WHERE expires_at <= ?")?
+        .execute([now.0])?;
     let mut over = Vec::new();
     if let Some(before) = retention.accepted_before {
         too_old(connection, before, at_most, &mut over)?;

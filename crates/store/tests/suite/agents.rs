@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    AgentStore, AgentToken, HandBack, SIGHTING_KEPT_MS, Sighting, Standing, StoreError, Timestamp,
+    AgentBounds, AgentStore, AgentToken, HandBack, SIGHTING_KEPT_MS, Seat, Sighting, SlotBound,
+    Standing, StoreError, Timestamp,
 };
 
 use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
@@ -9,8 +10,9 @@ use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
 async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
     let token = AgentToken::generate().unwrap();
     let key = token.key();
-    let added = agents.add_agent(name, key.id(), key.digest(), NOW).await;
-    added.unwrap();
+    let bounds = AgentBounds::default();
+    let added = agents.add_agent(name, key.id(), key.digest(), &bounds, NOW);
+    added.await.unwrap();
     token
 }
 
@@ -51,7 +53,8 @@ pub async fn a_name_is_one_agents_until_it_is_revoked(backend: &dyn Backend) {
     let first = add(&*agents, "frankfurt").await;
     let other = AgentToken::generate().unwrap();
     let key = other.key();
-    let twice = agents.add_agent("frankfurt", key.id(), key.digest(), NOW);
+    let bounds = AgentBounds::default();
+    let twice = agents.add_agent("frankfurt", key.id(), key.digest(), &bounds, NOW);
     let twice = twice.await;
     assert!(matches!(twice, Err(StoreError::InUse(_))), "{twice:?}");
     agents.revoke_agent("frankfurt", NOW).await.unwrap();
@@ -179,4 +182,93 @@ pub async fn what_runs_is_known_by_its_owner(backend: &dyn Backend) {
     assert_eq!(agents.running(Some("agent/2")).await.unwrap(), []);
     store.finish(&first, measured()).await.unwrap();
     assert_eq!(agents.running(None).await.unwrap(), [second]);
+}
+
+pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
+    let (_, agents) = backend.open_agents().await;
+    let unbound = add(&*agents, "unbound").await;
+    let bounds = AgentBounds {
+        locations: Some(vec!["eu".to_owned(), "us-tx".to_owned()]),
+        slots: Some(3),
+    };
+    let token = AgentToken::generate().unwrap();
+    let key = token.key();
+    let added = agents.add_agent("bound", key.id(), key.digest(), &bounds, NOW);
+    added.await.unwrap();
+    let found = agents.agent(key.id()).await.unwrap().unwrap();
+    assert_eq!(found.bounds, bounds);
+    assert!(found.bounds.allow("eu") && !found.bounds.allow("fr"));
+    let other = agents.agent(unbound.key().id()).await.unwrap().unwrap();
+    assert_eq!(other.bounds, AgentBounds::default());
+    assert!(other.bounds.allow("anywhere"));
+
+    for locations in [vec![], vec![String::new()], vec!["a,b".to_owned()]] {
+        let bounds = AgentBounds {
+            locations: Some(locations),
+            slots: None,
+        };
+        let refused = agents.add_agent("odd", "odd", key.digest(), &bounds, NOW);
+        assert!(matches!(refused.await, Err(StoreError::Refused(_))));
+    }
+}
+
+fn bounded(owner: &str, at_most: u32) -> Seat {
+    Seat {
+        slots: Some(SlotBound {
+            owner_prefix: "agent/t/".to_owned(),
+            at_most,
+        }),
+        ..Seat::anywhere(owner)
+    }
+}
+
+pub async fn no_more_is_held_than_a_token_has_slots(backend: &dyn Backend) {
+    let store = backend.open().await;
+    accepted(&*store, &["a", "b", "c", "d"]).await;
+    let take = async |owner: &str, now| store.lease(&bounded(owner, 2), now, LEASE).await;
+    let first = take("agent/t/p/0", NOW).await.unwrap().unwrap();
+    take("agent/t/q/0", NOW).await.unwrap().unwrap();
+    let refused = take("agent/t/p/1", NOW).await;
+    assert!(
+        matches!(refused, Err(StoreError::SlotsInUse(2))),
+        "{refused:?}"
+    );
+    // Another's name that begins alike has slots of its own.
+    let seat = Seat::anywhere("agent/tt/p/0");
+    let other = store.lease(&seat, NOW, LEASE).await.unwrap().unwrap();
+    store.finish(&other, measured()).await.unwrap();
+
+    store.finish(&first, measured()).await.unwrap();
+    let next = take("agent/t/p/1", NOW).await.unwrap().unwrap();
+    let refused = take("agent/t/p/1", NOW).await;
+    assert!(
+        matches!(refused, Err(StoreError::SlotsInUse(2))),
+        "empty queue"
+    );
+    // Leases that have expired are nobody's any more.
+    let after = take("agent/t/r/0", later(LEASE)).await.unwrap().unwrap();
+    assert_eq!(after.faults, 1, "{next:?} or the one beside it");
+}
+
+pub async fn of_many_who_lease_at_once_none_exceeds_the_slots(backend: &dyn Backend) {
+    let names: Vec<String> = (0..24).map(|n| format!("audit-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stores = [backend.open().await, backend.open().await];
+    accepted(&*stores[0], &names).await;
+    let leases = (0..24).map(|n| {
+        let store = std::sync::Arc::clone(&stores[n % 2]);
+        tokio::spawn(async move {
+            let seat = bounded(&format!("agent/t/p{n}/0"), 3);
+            match store.lease(&seat, NOW, LEASE).await {
+                Ok(lease) => lease.is_some(),
+                Err(StoreError::SlotsInUse(3)) => false,
+                Err(error) => panic!("{error}"),
+            }
+        })
+    });
+    let mut held = 0;
+    for lease in leases.collect::<Vec<_>>() {
+        held += u32::from(lease.await.unwrap());
+    }
+    assert_eq!(held, 3);
 }

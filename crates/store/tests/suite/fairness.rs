@@ -162,7 +162,11 @@ pub async fn many_who_ask_at_once_are_served_in_turn(backend: &dyn Backend) {
         let store = store.clone();
         tokio::spawn(async move {
             let owner = "agent/1".to_owned();
-            let seat = plumbline_store::Seat { owner, locations };
+            let seat = plumbline_store::Seat {
+                owner,
+                locations,
+                slots: None,
+            };
             store.lease(&seat, NOW, LEASE).await.unwrap()
         })
     };

@@ -115,6 +115,7 @@ pub fn seat_at(locations: &[&str]) -> Seat {
     Seat {
         owner: "agent/there".to_owned(),
         locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
+        slots: None,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{AuditState, Key, StoreError, session_digest};
+use plumbline_store::{AuditState, Key, Retention, Share, StoreError, session_digest};
 
 use super::{Backend, NOW, accepted, account, audit, later, lease, measured};
 
@@ -13,7 +13,7 @@ pub async fn a_session_lasts_until_it_is_closed_or_over(backend: &dyn Backend) {
     add.await.unwrap();
     let hour = Duration::from_secs(3600);
     for secret in ["one", "other"] {
-        let open = pages.open_session(session_digest(secret), key.id(), later(hour), NOW);
+        let open = pages.open_session(session_digest(secret), key.id(), later(hour), 9, NOW);
         open.await.unwrap();
     }
     let whose = |secret: &'static str, now| {
@@ -35,7 +35,7 @@ pub async fn a_session_lasts_until_it_is_closed_or_over(backend: &dyn Backend) {
 
 pub async fn a_session_needs_a_key_that_exists(backend: &dyn Backend) {
     let (_store, pages) = backend.open_pages().await;
-    let open = pages.open_session(session_digest("s"), "nobody", later(super::LEASE), NOW);
+    let open = pages.open_session(session_digest("s"), "nobody", later(super::LEASE), 9, NOW);
     assert!(open.await.is_err());
 }
 
@@ -47,38 +47,112 @@ pub async fn a_shared_report_is_read_by_its_token_until_it_is_switched_off(backe
     store.finish(&held, measured()).await.unwrap();
     let id = held.audit_id.as_str();
 
-    assert_eq!(pages.shared_report("token").await.unwrap(), None);
+    assert_eq!(pages.shared_report("token", NOW).await.unwrap(), None);
     for (who, what) in [
         (theirs.id.as_str(), id),
         (&mine.id, "report-of-waiting"),
         (&mine.id, "unknown"),
     ] {
-        let refused = pages.share(who, what, Some("token"), NOW).await;
+        let refused = pages.share(who, what, link("token"), NOW).await;
         assert!(matches!(refused, Err(StoreError::NotFound(_))), "{what}");
     }
-    pages.share(&mine.id, id, Some("first"), NOW).await.unwrap();
-    pages.share(&mine.id, id, Some("token"), NOW).await.unwrap();
+    pages.share(&mine.id, id, link("first"), NOW).await.unwrap();
+    pages.share(&mine.id, id, link("token"), NOW).await.unwrap();
     assert_eq!(
-        pages.shared_report("first").await.unwrap(),
+        pages.shared_report("first", NOW).await.unwrap(),
         None,
         "replaced"
     );
-    let shared = pages.shared_report("token").await.unwrap().unwrap();
+    let shared = pages.shared_report("token", NOW).await.unwrap().unwrap();
     assert_eq!(
         (shared.audit_id.as_str(), shared.report),
         (id, measured().report)
     );
-    let token = pages.share_token(&mine.id, id).await.unwrap();
-    assert_eq!(token.as_deref(), Some("token"));
-    assert_eq!(pages.share_token(&theirs.id, id).await.unwrap(), None);
+    let share = pages.shared(&mine.id, id, NOW).await.unwrap();
+    assert_eq!(share, link("token"));
+    assert_eq!(pages.shared(&theirs.id, id, NOW).await.unwrap(), None);
 
     pages.share(&mine.id, id, None, NOW).await.unwrap();
     assert_eq!(
-        pages.shared_report("token").await.unwrap(),
+        pages.shared_report("token", NOW).await.unwrap(),
         None,
         "switched off"
     );
-    assert_eq!(pages.share_token(&mine.id, id).await.unwrap(), None);
+    assert_eq!(pages.shared(&mine.id, id, NOW).await.unwrap(), None);
+}
+
+fn link(token: &str) -> Option<Share> {
+    Some(Share {
+        token: token.to_owned(),
+        expires_at: None,
+    })
+}
+
+pub async fn a_link_that_is_over_opens_nothing_and_is_forgotten(backend: &dyn Backend) {
+    let (store, pages) = backend.open_pages().await;
+    let mine = accepted(&*store, &["mine"]).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    store.finish(&held, measured()).await.unwrap();
+    let id = held.audit_id.as_str();
+    let day = Duration::from_secs(24 * 60 * 60);
+    let (end, before) = (later(day), later(day - Duration::from_millis(1)));
+    let share = Some(Share {
+        token: "token".to_owned(),
+        expires_at: Some(end),
+    });
+    pages.share(&mine.id, id, share.clone(), NOW).await.unwrap();
+    let opens = async |now| pages.shared_report("token", now).await.unwrap().is_some();
+    assert!(opens(before).await);
+    assert_eq!(pages.shared(&mine.id, id, before).await.unwrap(), share);
+    assert!(!opens(end).await);
+    assert_eq!(pages.shared(&mine.id, id, end).await.unwrap(), None);
+
+    let forget = async |now| store.forget(Retention::default(), now, 10).await.unwrap();
+    forget(before).await;
+    assert!(opens(before).await);
+    forget(end).await;
+    assert!(!opens(before).await, "removed, and not only over");
+    pages.share(&mine.id, id, link("again"), end).await.unwrap();
+    let shared = pages.shared_report("again", later(day * 9999)).await;
+    assert!(shared.unwrap().is_some(), "without an end");
+}
+
+pub async fn a_key_has_only_so_many_sessions_and_the_oldest_end_first(backend: &dyn Backend) {
+    let (store, pages) = backend.open_pages().await;
+    let account = account(&*store, 1).await;
+    let keys = [Key::generate().unwrap(), Key::generate().unwrap()];
+    for key in &keys {
+        let add = store.add_key(&account.id, key.id(), key.digest(), None, NOW);
+        add.await.unwrap();
+    }
+    let second = Duration::from_secs(1);
+    for (n, secret) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        let end = later(second * (100 + u32::try_from(n).unwrap()));
+        let open = pages.open_session(session_digest(secret), keys[0].id(), end, 3, NOW);
+        open.await.unwrap();
+        let other = session_digest(&format!("other {secret}"));
+        let open = pages.open_session(other, keys[1].id(), end, 9, NOW);
+        open.await.unwrap();
+    }
+    let is_open = async |secret: &str| {
+        let found = pages.session(session_digest(secret), NOW).await;
+        found.unwrap().is_some()
+    };
+    for (secret, open) in [
+        ("a", false),
+        ("b", false),
+        ("c", true),
+        ("d", true),
+        ("e", true),
+    ] {
+        assert_eq!(is_open(secret).await, open, "{secret}");
+        assert!(is_open(&format!("other {secret}")).await);
+    }
+    assert_eq!(pages.close_sessions(Some(keys[0].id())).await.unwrap(), 3);
+    assert_eq!(pages.close_sessions(Some(keys[0].id())).await.unwrap(), 0);
+    assert!(!is_open("e").await && is_open("other e").await);
+    assert_eq!(pages.close_sessions(None).await.unwrap(), 5);
+    assert!(!is_open("other e").await);
 }
 
 pub async fn recent_audits_are_the_accounts_own_newest_first(backend: &dyn Backend) {

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Acceptance, Account, AuditOptions, AuditState, NewAudit, Replay, Store, Submission, Timestamp,
+    Acceptance, Account, AuditOptions, AuditState, FailureLimit, Finished, NewAudit, Replay, Store,
+    Submission, Timestamp,
 };
 
 use super::{Backend, NOW, account, audit, balance, failed, lease, measured};
@@ -229,4 +230,61 @@ pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
     }
     assert_eq!(balance(backend, &*store, &account).await, 1);
     assert_eq!(store.queue_depth().await.unwrap().waiting, 20);
+}
+
+pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &dyn Backend) {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let store = backend.open().await;
+    let account = account(&*store, 20).await;
+    let minutes = |n: u32| NOW.plus(Duration::from_secs(60) * n);
+    let start = async |name: &str, now: Timestamp| {
+        let submission = Submission {
+            failures: Some(FailureLimit {
+                at_most: 2,
+                window: HOUR,
+            }),
+            accepted_at: now,
+            ..Submission::of(audit(&account, name))
+        };
+        submitted(&*store, submission).await
+    };
+    let end = async |finished: Finished, at: Timestamp| {
+        let held = lease(&*store, NOW).await.unwrap();
+        let finished = Finished {
+            finished_at: at,
+            ..finished
+        };
+        store.finish(&held, finished).await.unwrap();
+        held.audit_id
+    };
+    for (name, at) in [("a", 0), ("b", 10), ("c", 20)] {
+        assert_eq!(start(name, NOW).await, Acceptance::Accepted, "{name}");
+        let finished = if name == "b" { measured() } else { failed() };
+        end(finished, minutes(at)).await;
+    }
+    // Two have failed, at 0 and at 20 minutes.
+    let refused = Acceptance::TooManyFailed(minutes(60));
+    assert_eq!(start("d", minutes(20)).await, refused);
+    assert_eq!(start("d", minutes(59)).await, refused);
+    let mut both = batch(&account, "batch", &["d", "e"]);
+    (both.failures, both.accepted_at) = (
+        Some(FailureLimit {
+            at_most: 2,
+            window: HOUR,
+        }),
+        minutes(59),
+    );
+    assert_eq!(submitted(&*store, both).await, refused);
+    let other = super::account(&*store, 1).await;
+    let others = Submission::of(audit(&other, "other"));
+    assert_eq!(submitted(&*store, others).await, Acceptance::Accepted);
+    end(measured(), minutes(59)).await;
+
+    assert_eq!(start("d", minutes(60)).await, Acceptance::Accepted);
+    let deleted = end(failed(), minutes(70)).await;
+    // A failure counts on when its audit is deleted.
+    assert!(store.delete_audit(&account.id, &deleted).await.unwrap());
+    let refused = Acceptance::TooManyFailed(minutes(80));
+    assert_eq!(start("f", minutes(70)).await, refused);
+    assert_eq!(start("f", minutes(80)).await, Acceptance::Accepted);
 }

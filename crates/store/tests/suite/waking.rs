@@ -11,6 +11,7 @@ use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measure
 static ANYWHERE: Seat = Seat {
     owner: String::new(),
     locations: None,
+    slots: None,
 };
 
 type Waiter<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
