@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_everything.sql"),
     include_str!("migrations/0002_agents.sql"),
     include_str!("migrations/0003_limits_for_many.sql"),
+    include_str!("migrations/0004_faults_last.sql"),
 ];
 
 /// Any number that no other program on the same database takes its advisory lock with.

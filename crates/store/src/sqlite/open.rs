@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_sessions_and_shares.sql"),
     include_str!("migrations/0004_fair_queue.sql"),
     include_str!("migrations/0005_agents.sql"),
+    include_str!("migrations/0006_faults_last.sql"),
 ];
 
 /// How long to wait for another process (the command line, a second server) to end its write.
