@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
-use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
+use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
+use plumbline_engine::not_measured;
 use plumbline_engine::report::{Conditions, NetworkIsolation, Report};
-use plumbline_engine::{evaluate_with_exhibits, not_measured, remember_conditions};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use serde::{Deserialize, Serialize};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::conditions::{self, Resolved};
 use crate::cpu::{Calibration, Cpu};
+use crate::judging::judge;
 use crate::logged::Redacted;
 use crate::reason;
 use crate::visits::{Care, Seen, are_enough, chosen};
@@ -54,7 +54,7 @@ impl From<Report> for Audited {
 pub struct AuditFault(pub String);
 
 impl AuditFault {
-    fn of(error: impl std::error::Error) -> Self {
+    pub(crate) fn of(error: impl std::error::Error) -> Self {
         Self(error.to_string())
     }
 }
@@ -71,7 +71,7 @@ pub struct Auditor {
     pub most_visits: usize,
 }
 
-/// Beyond the visit's own deadline: set-up, the end of the trace, gathering, judging.
+/// Beyond the visit's own deadline: set-up, the end of the trace, gathering.
 const AROUND_THE_VISIT: Duration = Duration::from_secs(150);
 
 impl Auditor {
@@ -173,7 +173,10 @@ impl Auditor {
         let explained = reason::explain(visited, &link);
         link.close().await;
         match explained {
-            Ok(bundle) => judge(bundle, conditions, progress).await,
+            Ok(bundle) => {
+                progress(Step::Entered(Phase::Judging));
+                judge(bundle, conditions).await
+            }
             Err(VisitError::Page(failure)) => {
                 Ok(not_measured(&order.url, conditions, failure).into())
             }
@@ -212,32 +215,4 @@ impl Auditor {
         let browser = browser.map_err(|error| VisitError::Fault(error.to_string()))?;
         visit(browser, plan, progress).await
     }
-}
-
-async fn judge(
-    mut bundle: Bundle,
-    conditions: Conditions,
-    progress: &(dyn Fn(Step<'_>) + Send + Sync),
-) -> Result<Audited, AuditFault> {
-    progress(Step::Entered(Phase::Judging));
-    let judging = spawn_blocking(move || {
-        let started = Instant::now();
-        remember_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
-        let (mut report, shown) = evaluate_with_exhibits(&bundle, conditions);
-        report.timings.push(PhaseTiming {
-            phase: Phase::Judging,
-            ms: started.elapsed().as_secs_f64() * 1000.0,
-        });
-        let shown = shown.map(|shown| shown.pack()).transpose();
-        let shown = shown.map_err(AuditFault::of)?;
-        let bundle = bundle.pack().map_err(AuditFault::of)?;
-        Ok(Audited {
-            report,
-            bundle: Some(bundle),
-            exhibits: shown,
-        })
-    });
-    judging
-        .await
-        .map_err(|_| AuditFault("judging panicked".to_owned()))?
 }

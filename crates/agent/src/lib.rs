@@ -6,6 +6,7 @@
 mod auditor;
 mod conditions;
 mod cpu;
+mod judging;
 mod logged;
 mod reason;
 mod run;

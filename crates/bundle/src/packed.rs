@@ -1,6 +1,6 @@
 //! A bundle as bytes: JSON, gzip around it, so that any tool can look inside.
 
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -22,6 +22,8 @@ pub enum BundleError {
 /// Unpacked; far above what a visit may gather, far below what would hurt.
 const MAX_BYTES: u64 = 1 << 30;
 
+const WRITE_BUFFER_BYTES: usize = 64 << 10;
+
 /// Read first, so that a newer format is named rather than misread.
 #[derive(Deserialize)]
 struct Stamp {
@@ -30,12 +32,13 @@ struct Stamp {
 
 impl Bundle {
     pub fn pack(&self) -> Result<Vec<u8>, BundleError> {
-        let unreadable = |error: std::io::Error| BundleError::Unreadable(error.to_string());
-        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-        let text =
-            serde_json::to_vec(self).map_err(|error| BundleError::Unreadable(error.to_string()))?;
-        packed.write_all(&text).map_err(unreadable)?;
-        packed.finish().map_err(unreadable)
+        let unreadable = |error: &dyn std::error::Error| BundleError::Unreadable(error.to_string());
+        // Packed as it is written: a trace as JSON in JSON is large, and need never be there whole.
+        let packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut text = BufWriter::with_capacity(WRITE_BUFFER_BYTES, packed);
+        serde_json::to_writer(&mut text, self).map_err(|error| unreadable(&error))?;
+        let packed = text.into_inner().map_err(|error| unreadable(&error))?;
+        packed.finish().map_err(|error| unreadable(&error))
     }
 
     pub fn unpack(bytes: &[u8]) -> Result<Self, BundleError> {

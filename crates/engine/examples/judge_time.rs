@@ -5,6 +5,7 @@
 //!   cargo run --release -p plumbline-engine --example judge_time -- target/agreement/*.bundle
 
 use std::error::Error;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use plumbline_bundle::Bundle;
@@ -97,7 +98,7 @@ impl Times {
             },
             shown_ms: median_ms(
                 || (),
-                |()| evaluate_with_exhibits(bundle, conditions.clone()),
+                |()| evaluate_with_exhibits(bundle, conditions.clone(), &AtomicBool::new(false)),
             ),
         })
     }

@@ -1,5 +1,7 @@
 //! From evidence to report.
 
+use std::sync::atomic::AtomicBool;
+
 use plumbline_bundle::{Artifact, Bundle, Failure, FailureCode};
 use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
@@ -42,14 +44,18 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
     report(&facts, conditions)
 }
 
-/// The same with what there is to show beside the report; the evidence is read once for both.
+/// The same with what there is to show beside the report; the evidence is read once for both. None when `stop` was set
+/// before all was done. It is looked at between one fact or check and the next: each of them takes a time that the size of
+/// the evidence bounds.
 pub fn evaluate_with_exhibits(
     bundle: &Bundle,
     conditions: Conditions,
-) -> (Report, Option<Exhibits>) {
-    let facts = Facts::new(bundle, conditions.device.mode);
+    stop: &AtomicBool,
+) -> Option<(Report, Option<Exhibits>)> {
+    let facts = Facts::new(bundle, conditions.device.mode).until(stop);
     let report = report(&facts, conditions);
-    (report, exhibits::of(&facts))
+    let exhibits = exhibits::of(&facts);
+    (!facts.is_stopped()).then_some((report, exhibits))
 }
 
 fn report(facts: &Facts, conditions: Conditions) -> Report {

@@ -184,8 +184,12 @@ pub fn judge(facts: &Facts) -> Vec<CategoryResult> {
 impl Entry {
     fn result(&self, facts: &Facts) -> CheckResult {
         let check = self.check;
-        let outcome = (check.run)(facts)
-            .unwrap_or_else(|missing| Outcome::could_not_measure(missing.to_string()));
+        let outcome = if facts.is_stopped() {
+            Outcome::could_not_measure("judging was stopped".to_owned())
+        } else {
+            (check.run)(facts)
+                .unwrap_or_else(|missing| Outcome::could_not_measure(missing.to_string()))
+        };
         let counts = match outcome.verdict {
             Verdict::Pass | Verdict::Fail | Verdict::CouldNotMeasure => true,
             Verdict::NotApplicable | Verdict::Informative => false,

@@ -3,10 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::iter::Peekable;
+use std::marker::PhantomData;
 use std::slice::Iter;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -33,8 +36,13 @@ pub struct SourceMap {
 struct Mapping {
     line: u32,
     column: u32,
-    source: Option<usize>,
+    source: Option<u32>,
 }
+
+/// The most sources that a map may name. One of 20 MB could name millions, each far larger in memory than in the file.
+const MAX_SOURCES: usize = 100_000;
+/// The most parts that a map may take a script apart into, for the same reason.
+const MAX_MAPPINGS: usize = 4_000_000;
 
 /// What of a script came from one source, in UTF-16 units of the script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,14 +67,52 @@ pub struct Modules {
 struct Json<'a> {
     #[serde(rename = "version")]
     _version: f64,
+    #[serde(deserialize_with = "bounded")]
     sources: Vec<Value>,
     #[serde(default)]
     source_root: Option<Cow<'a, str>>,
     #[serde(borrow)]
     mappings: Cow<'a, str>,
     /// Only whether they are there counts, so that megabytes need not be decoded.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "bounded_or_none")]
     sources_content: Option<Vec<&'a RawValue>>,
+}
+
+/// A list of at most [`MAX_SOURCES`].
+fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct Entries<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                if entries.len() == MAX_SOURCES {
+                    let error = format_args!("more than {MAX_SOURCES} sources");
+                    return Err(serde::de::Error::custom(error));
+                }
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+
+    from.deserialize_seq(Entries(PhantomData))
+}
+
+fn bounded_or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent, bound = "T: Deserialize<'de>")]
+    struct Bounded<T>(#[serde(deserialize_with = "bounded")] Vec<T>);
+
+    Ok(Option::<Bounded<T>>::deserialize(from)?.map(|Bounded(entries)| entries))
 }
 
 impl SourceMap {
@@ -108,7 +154,7 @@ impl SourceMap {
     /// Where the first part of the script that came from a source begins.
     pub(crate) fn place_of(&self, source: &str) -> Option<(u32, u32)> {
         let is_of = |mapping: &&Mapping| {
-            let at = mapping.source.and_then(|at| self.sources.get(at));
+            let at = mapping.source.and_then(|at| self.sources.get(at as usize));
             at.is_some_and(|name| name == source)
         };
         let found = self.mappings.iter().find(is_of)?;
@@ -130,7 +176,7 @@ impl SourceMap {
         let mut unused = unused.iter().peekable();
         let (mut line, mut line_begins) = (0, 0_u64);
         for (at, mapping) in self.mappings.iter().enumerate() {
-            let name = mapping.source.and_then(|at| self.sources.get(at));
+            let name = mapping.source.and_then(|at| self.sources.get(at as usize));
             let module = name.and_then(|name| place.get(name.as_str()));
             let next = self.mappings.get(at + 1);
             let ends = next.filter(|next| next.line == mapping.line);
@@ -203,9 +249,9 @@ fn rooted(root: &str, source: &str) -> String {
     format!("{root}{}{source}", if needs_slash { "/" } else { "" })
 }
 
-/// None where a number is not one.
+/// None where a number is not one, or where there are too many.
 fn mappings(text: &str) -> Option<Vec<Mapping>> {
-    let mut mappings = Vec::with_capacity(text.len() / 6);
+    let mut mappings = Vec::with_capacity((text.len() / 6).min(MAX_MAPPINGS));
     let (mut line, mut source) = (0_u32, 0_i64);
     for segments in text.split(';') {
         let mut column = 0_i64;
@@ -216,10 +262,13 @@ fn mappings(text: &str) -> Option<Vec<Mapping>> {
             if has_source {
                 source += number(&mut digits)?;
             }
+            if mappings.len() == MAX_MAPPINGS {
+                return None;
+            }
             mappings.push(Mapping {
                 line,
                 column: u32::try_from(column).ok()?,
-                source: usize::try_from(source).ok().filter(|_| has_source),
+                source: u32::try_from(source).ok().filter(|_| has_source),
             });
         }
         line = line.checked_add(1)?;
@@ -286,6 +335,25 @@ mod tests {
     #[test]
     fn sources_are_counted_whose_text_is_missing() {
         assert_eq!(map("").sources_without_content(), 3);
+    }
+
+    #[test]
+    fn a_map_of_more_parts_than_can_be_held_is_not_read() {
+        let many = |entry: &str, entries: usize| vec![entry; entries].join(",");
+        let with = |sources: &str, contents: &str| {
+            SourceMap::parse(&format!(
+                r#"{{"version": 3, "sources": [{sources}], "sourcesContent": {contents}, "mappings": ""}}"#
+            ))
+        };
+        let most = many("\"\"", MAX_SOURCES);
+        assert!(with(&most, "null").is_ok());
+        assert!(with("", &format!("[{most}]")).is_ok());
+        let beyond = many("\"\"", MAX_SOURCES + 1);
+        let error = with(&beyond, "null").unwrap_err().to_string();
+        assert!(error.contains("more than 100000 sources"), "{error}");
+        assert!(with("", &format!("[{beyond}]")).is_err());
+        assert!(mappings(&many("A", 1000)).is_some());
+        assert!(mappings(&many("A", MAX_MAPPINGS + 1)).is_none());
     }
 
     #[test]

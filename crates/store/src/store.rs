@@ -121,7 +121,7 @@ pub trait Store: Send + Sync + 'static {
     /// Takes an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
     /// last attempt; else one that waits. Single starts go before the audits of batches (but see
     /// [`crate::INTERACTIVE_IN_A_ROW`]), of those the account that was served longest ago, and of
-    /// an account the oldest by order of acceptance. Every lease is a new attempt, and only the
+    /// an account those with the fewest faults, of them the oldest by order of acceptance. Every lease is a new attempt, and only the
     /// newest attempt can still change the audit.
     ///
     /// Only audits of the seat's locations are taken. Where the seat's slots are all in use, whether or
@@ -152,12 +152,12 @@ pub trait Store: Send + Sync + 'static {
     async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError>;
 
     /// Puts the audit back where it stood among those of its account. [`HandBack::Fault`] counts towards
-    /// [`crate::MAX_FAULTS`].
+    /// [`crate::MAX_FAULTS`], and lets those go first that have fewer.
     async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError>;
 
     /// Puts back every audit leased by an owner whose name starts with `owner_prefix`: for a
-    /// process that starts and knows that its predecessor is dead. Counts as no fault. Returns how
-    /// many there were.
+    /// process that starts and knows that its predecessor is dead. Counts as a fault of each, as whoever
+    /// is stopped in order hands back what it holds. Returns how many there were.
     async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError>;
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;

@@ -139,16 +139,16 @@ pub struct Lease {
     pub order: AuditOrder,
     /// How often the page is to be visited.
     pub runs: u32,
-    /// Earlier attempts that ended by a fault of ours: handed back as such, or never heard of again
-    /// until their lease expired.
+    /// Earlier attempts that ended by a fault of ours: handed back as such, never heard of again until
+    /// their lease expired, or held by a process that died.
     pub faults: u32,
 }
 
 /// An audit is tried again up to two times after a fault of ours.
 pub const MAX_FAULTS: u32 = 3;
 
-/// However an audit comes back (restarts count as no fault), it is not tried more often than this: a
-/// page that brings the whole process down must not do so for ever.
+/// However an audit comes back (being handed back by a process that is stopped counts as no fault), it is not tried
+/// more often than this.
 pub const MAX_ATTEMPTS: u32 = 30;
 
 impl Lease {

@@ -162,6 +162,8 @@ macro_rules! every_sentence_of_the_suite {
                 an_audit_handed_back_keeps_its_place
                 only_faults_exhaust_an_audit
                 an_audit_leased_too_often_is_exhausted
+                three_deaths_of_its_process_exhaust_an_audit
+                deaths_are_shared_among_the_audits_that_wait
                 recovery_puts_back_what_the_dead_process_held
                 a_client_never_sees_an_audit_go_backwards
                 a_report_is_readable_once_the_audit_is_completed

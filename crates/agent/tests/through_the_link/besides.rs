@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plumbline_agent::{Auditor, Cpu, Order};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Artifact, Bundle};
+use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
 use serde_json::Value;
@@ -51,4 +51,29 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
     let read: Value = serde_json::from_str(raw.get()).unwrap();
     assert_eq!(read["status"], 200, "{}", read["error"]);
     assert!(read["content"].as_str().unwrap().len() > 300_000);
+}
+
+#[tokio::test]
+async fn a_trace_flood_is_too_large_at_once_and_no_fault_of_ours() {
+    let page = include_str!("../../../../fixtures/hostile/trace-marks.html");
+    let site = Site::serve([("/", Answer::html(page))]).await;
+    let catalog = Catalog::load(BUILT_IN).unwrap();
+    let order = Order {
+        url: site.url("/"),
+        device: "desktop".to_owned(),
+        network: "wifiFast".to_owned(),
+        location: catalog.locations()[0].id.clone(),
+    };
+    let auditor = Auditor {
+        browsers: Pool::start(launcher(), 0),
+        stands_at: order.location.clone(),
+        most_visits: 3,
+        catalog: Arc::new(catalog),
+        guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
+        cpu: Cpu::new(launcher(), None),
+    };
+    let audited = auditor.audit(&order, &|_| {}).await.unwrap();
+    let failure = audited.report.error.unwrap();
+    assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
+    assert_eq!(audited.report.conditions.cpu.visits, 1);
 }

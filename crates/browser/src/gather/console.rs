@@ -30,29 +30,40 @@ pub(crate) struct Line {
 }
 
 impl Console {
-    pub(crate) fn take(&mut self, event: &Event) {
+    /// Returns how many bytes of it are kept.
+    pub(crate) fn take(&mut self, event: &Event) -> usize {
         if self.stopped {
-            return;
+            return 0;
         }
         let line = match event.method.as_str() {
             "Log.entryAdded" => event.read().map(|Added { entry }| entry.into()),
             "Runtime.consoleAPICalled" => event.read().and_then(Called::into_line),
             "Runtime.exceptionThrown" => event.read().and_then(Thrown::into_line),
-            "Audits.issueAdded" => {
-                if let (Some(Issue { issue }), true) =
-                    (event.read(), self.issues.len() < MAX_ISSUES)
-                {
-                    self.issues.push(issue);
-                }
-                None
-            }
+            "Audits.issueAdded" => return self.take_issue(event),
             _ => None,
         };
-        if let (Some(mut line), true) = (line, self.lines.len() < MAX_LINES) {
-            if let Some((end, _)) = line.text.char_indices().nth(MAX_CHARS) {
-                line.text.truncate(end);
+        match line {
+            Some(mut line) if self.lines.len() < MAX_LINES => {
+                if let Some((end, _)) = line.text.char_indices().nth(MAX_CHARS) {
+                    line.text.truncate(end);
+                    line.text.shrink_to_fit();
+                }
+                let bytes = line.text.len() + line.url.as_ref().map_or(0, String::len);
+                self.lines.push(line);
+                bytes + size_of::<Line>()
             }
-            self.lines.push(line);
+            _ => 0,
+        }
+    }
+
+    fn take_issue(&mut self, event: &Event) -> usize {
+        match event.read() {
+            Some(Issue { issue }) if self.issues.len() < MAX_ISSUES => {
+                let bytes = issue.get().len();
+                self.issues.push(issue);
+                bytes
+            }
+            _ => 0,
         }
     }
 
@@ -235,11 +246,7 @@ mod tests {
     fn lines(events: &[(&str, Value)]) -> Vec<Line> {
         let mut console = Console::default();
         for (method, params) in events {
-            console.take(&Event {
-                session: None,
-                method: (*method).to_owned(),
-                params: RawValue::from_string(params.to_string()).unwrap(),
-            });
+            console.take(&Event::made(method, params));
         }
         console.stop().0
     }
@@ -273,14 +280,20 @@ mod tests {
     fn what_comes_after_the_stop_is_not_the_pages() {
         let mut console = Console::default();
         console.stop();
-        console.take(&Event {
-            session: None,
-            method: "Log.entryAdded".to_owned(),
-            params: RawValue::from_string(
-                json!({"entry": {"source": "network", "level": "error", "text": "x"}}).to_string(),
-            )
-            .unwrap(),
-        });
+        let params = json!({"entry": {"source": "network", "level": "error", "text": "x"}});
+        let kept = console.take(&Event::made("Log.entryAdded", &params));
+        assert_eq!(kept, 0);
         assert!(console.stop().0.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_of_a_line_is_bounded_and_counted() {
+        let mut console = Console::default();
+        let text = "x".repeat(10 * MAX_CHARS);
+        let params = json!({"entry": {"source": "network", "level": "error", "text": text,
+            "url": "data:,".to_owned() + &text}});
+        let kept = console.take(&Event::made("Log.entryAdded", &params));
+        assert!(kept >= 11 * MAX_CHARS, "{kept}");
+        assert_eq!(console.stop().0[0].text.len(), MAX_CHARS);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use console::{Console, Line};
 pub(crate) use scripts::Scripts;
 pub(crate) use style_sheets::StyleSheets;
 
-use crate::protocol::CallError;
+use crate::protocol::{CallError, Held};
 use crate::visit::{Caller, Page};
 use coverage::Ran;
 use scripted::OurWorld;
@@ -66,7 +66,7 @@ pub(crate) async fn artifacts(
     let asked = ask(page, &caller, device).await;
     let fetched = fetched(caller.clone(), url, given_up, asked.scripts, asked.coverage);
     let fetched = tokio::spawn(fetched);
-    let mut found = Found::within(given_up);
+    let mut found = Found::within(&caller, given_up);
     found.keep("console", gathered(&console));
     found.keep("issues", gathered(&issues));
     let rules = found.add(scripted::AXE.artifact, asked.axe);
@@ -91,7 +91,7 @@ pub(crate) async fn artifacts(
     };
     let (picture, fetched) = page.during(the_rest).await;
     match fetched {
-        Ok(fetched) => found.artifacts.extend(fetched),
+        Ok(fetched) => found.add_all(fetched),
         Err(error) => ["robots-txt", "scripts"]
             .into_iter()
             .for_each(|artifact| found.keep(artifact, Err(error.to_string()))),
@@ -99,7 +99,7 @@ pub(crate) async fn artifacts(
     let picture = picture
         .inspect_err(|error| page.warn(format!("No picture of the page could be taken: {error}.")))
         .ok();
-    (picture, found.artifacts)
+    (picture, found.into_artifacts(page))
 }
 
 /// What needs no turn of the page's thread, or had its turn.
@@ -109,8 +109,9 @@ async fn fetched(
     given_up: Instant,
     scripts: Result<Listed, String>,
     coverage: OnItsWay<HashMap<String, Ran>>,
-) -> BTreeMap<String, Artifact> {
-    let (mut found, mut of_scripts) = (Found::within(given_up), Found::within(given_up));
+) -> Found {
+    let mut found = Found::within(&page, given_up);
+    let mut of_scripts = Found::within(&page, given_up);
     let with_maps = async {
         let ran = coverage.await;
         scripts::gather(&page, &url, scripts, ran).await
@@ -119,8 +120,8 @@ async fn fetched(
         found.add("robots-txt", robots_txt::gather(&page, &url)),
         of_scripts.add("scripts", with_maps)
     );
-    found.artifacts.extend(of_scripts.artifacts);
-    found.artifacts
+    found.add_all(of_scripts);
+    found
 }
 
 type OnItsWay<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -179,36 +180,51 @@ async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
 
 /// A picture of the whole page, while the trace arrives: from here on the page may be laid out anew.
 pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<String, Artifact> {
-    let mut found = Found::within(Instant::now() + AFTER_TRACE);
     let caller = page.caller();
+    let mut found = Found::within(&caller, Instant::now() + AFTER_TRACE);
     let picture = full_page::gather(&caller, device);
     page.during(found.add(full_page::ARTIFACT, picture)).await;
-    found.artifacts
+    found.into_artifacts(page)
 }
 
 /// What only a complete trace names; and, at the very end, what takes the page away.
 pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
-    let mut found = Found::within(Instant::now() + AFTER_TRACE);
     let (caller, nodes) = (page.caller(), page.named_nodes());
+    let mut found = Found::within(&caller, Instant::now() + AFTER_TRACE);
     let elements = trace_elements::gather(&caller, nodes);
     page.during(found.add("trace-elements", elements)).await;
     found
         .add("back-forward-cache", back_forward::gather(page))
         .await;
-    found.artifacts
+    found.into_artifacts(page)
 }
 
+/// Artifacts, counted as part of what a page may make us hold.
 struct Found {
     artifacts: BTreeMap<String, Artifact>,
+    held: Held,
+    page: Caller,
     given_up: Instant,
 }
 
 impl Found {
-    fn within(given_up: Instant) -> Self {
+    fn within(page: &Caller, given_up: Instant) -> Self {
         Self {
             artifacts: BTreeMap::new(),
+            held: page.held(),
+            page: page.clone(),
             given_up,
         }
+    }
+
+    fn add_all(&mut self, other: Self) {
+        self.artifacts.extend(other.artifacts);
+        self.held.absorb(other.held);
+    }
+
+    fn into_artifacts(self, page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+        page.keep(self.held);
+        self.artifacts
     }
 
     async fn add(&mut self, name: &str, gathering: impl Future<Output = Gathered>) {
@@ -223,7 +239,13 @@ impl Found {
 
     fn keep(&mut self, name: &str, gathered: Gathered) {
         let artifact = match gathered {
-            Ok(raw) => Artifact::Gathered(raw),
+            Ok(raw) => match self.held.grow(raw.get().len()) {
+                Ok(()) => Artifact::Gathered(raw),
+                Err(excess) => {
+                    self.page.give_up(excess);
+                    Artifact::Missing(excess.to_string())
+                }
+            },
             Err(reason) => Artifact::Missing(reason),
         };
         self.artifacts.insert(name.to_owned(), artifact);

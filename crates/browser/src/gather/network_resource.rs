@@ -8,93 +8,102 @@ use serde_json::json;
 use crate::protocol::CallError;
 use crate::visit::Caller;
 
-pub(super) struct Fetched {
+/// How much of a file is asked for at a time.
+const PART_BYTES: usize = 1 << 20;
+
+/// What the server answered. The browser has the file; we read it when we want it.
+pub(super) struct Loaded {
     pub status: Option<u16>,
-    /// Only of an answer that succeeded.
-    pub text: Option<String>,
     /// Why there was no answer.
     pub error: Option<String>,
-}
-
-/// Within the deadline and the size, or an error that says so.
-pub(super) async fn fetch(
-    page: &Caller,
-    url: &str,
-    deadline: Duration,
-    max_bytes: usize,
-) -> Fetched {
-    let fetching = load(page, url, deadline, max_bytes);
-    match tokio::time::timeout(deadline, fetching).await {
-        Ok(Ok(fetched)) => fetched,
-        Ok(Err(error)) => failed(error.to_string()),
-        Err(_) => failed("it took too long".to_owned()),
-    }
-}
-
-fn failed(error: String) -> Fetched {
-    Fetched {
-        status: None,
-        text: None,
-        error: Some(error),
-    }
-}
-
-#[derive(Deserialize)]
-struct Loaded {
-    resource: Resource,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource {
-    success: bool,
-    #[serde(default)]
-    http_status_code: Option<f64>,
-    #[serde(default)]
-    net_error_name: Option<String>,
-    #[serde(default)]
+    /// Only of an answer that succeeded.
     stream: Option<String>,
 }
 
-async fn load(
-    page: &Caller,
-    url: &str,
-    deadline: Duration,
-    max_bytes: usize,
-) -> Result<Fetched, CallError> {
+/// What was read of a file.
+pub(super) struct Text {
+    pub text: String,
+    /// There was more than was asked for.
+    pub is_cut: bool,
+}
+
+/// Lets the browser load a file. An error of ours is told like one of the server.
+pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded {
+    #[derive(Deserialize)]
+    struct Answer {
+        resource: Resource,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Resource {
+        success: bool,
+        #[serde(default)]
+        http_status_code: Option<f64>,
+        #[serde(default)]
+        net_error_name: Option<String>,
+        #[serde(default)]
+        stream: Option<String>,
+    }
     let params = json!({
         "frameId": page.main_frame(),
         "url": url,
         "options": {"disableCache": true, "includeCredentials": true},
     });
-    let Loaded { resource } = page
-        .call_within(deadline, "Network.loadNetworkResource", params)
-        .await?;
+    let method = "Network.loadNetworkResource";
+    let resource = match page.call_within::<Answer>(deadline, method, params).await {
+        Ok(answer) => answer.resource,
+        Err(error) => {
+            let error = match error {
+                CallError::Late { .. } => "it took too long".to_owned(),
+                error => error.to_string(),
+            };
+            return Loaded {
+                status: None,
+                error: Some(error),
+                stream: None,
+            };
+        }
+    };
     let status = resource.http_status_code.map(|status| status as u16);
     let succeeded = resource.success && status.is_some_and(|status| (200..300).contains(&status));
-    let text = match (&resource.stream, succeeded) {
-        (Some(stream), true) => Some(read(page, stream, max_bytes).await?),
-        _ => None,
-    };
-    if let Some(stream) = resource.stream {
+    let mut stream = resource.stream;
+    if !succeeded && let Some(stream) = stream.take() {
         page.send("IO.close", json!({"handle": stream}));
     }
-    let error = match status {
-        Some(_) => None,
-        None => Some(
-            resource
-                .net_error_name
-                .unwrap_or_else(|| "no answer".to_owned()),
-        ),
-    };
-    Ok(Fetched {
+    Loaded {
         status,
-        text,
-        error,
-    })
+        stream,
+        error: match status {
+            Some(_) => None,
+            None => Some(
+                resource
+                    .net_error_name
+                    .unwrap_or_else(|| "no answer".to_owned()),
+            ),
+        },
+    }
 }
 
-async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<String, CallError> {
+impl Loaded {
+    /// Up to `max_bytes` of the file; none where there is no file. What comes after that is never sent to us.
+    pub(super) async fn read(
+        &mut self,
+        page: &Caller,
+        deadline: Duration,
+        max_bytes: usize,
+    ) -> Option<Result<Text, String>> {
+        let stream = self.stream.take()?;
+        let reading = tokio::time::timeout(deadline, read(page, &stream, max_bytes)).await;
+        page.send("IO.close", json!({"handle": stream}));
+        Some(match reading {
+            Ok(Ok(text)) => Ok(text),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("it took too long".to_owned()),
+        })
+    }
+}
+
+async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<Text, CallError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Part {
@@ -105,15 +114,23 @@ async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<String, C
     }
     let mut bytes = Vec::new();
     loop {
-        let part: Part = page.call("IO.read", json!({"handle": stream})).await?;
-        match part.base64_encoded {
-            true => bytes.extend(from_base64(&part.data)),
-            false => bytes.extend(part.data.as_bytes()),
+        let params = json!({"handle": stream, "size": PART_BYTES});
+        let part: Part = page.call("IO.read", params).await?;
+        if part.base64_encoded {
+            bytes.extend(from_base64(&part.data));
+        } else {
+            bytes.extend(part.data.as_bytes());
         }
         if part.eof || bytes.len() > max_bytes {
-            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+            break;
         }
     }
+    let is_cut = bytes.len() > max_bytes;
+    bytes.truncate(max_bytes);
+    // Copied only where it is not UTF-8.
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(Text { text, is_cut })
 }
 
 /// As the browser writes it: no line ends, and nothing but padding that is no digit (RFC 4648,

@@ -16,11 +16,16 @@ pub(super) async fn gather(page: &Caller, page_url: &str) -> Gathered {
     let url = Url::parse(page_url)
         .and_then(|url| url.join("/robots.txt"))
         .map_err(|error| error.to_string())?;
-    let fetched = network_resource::fetch(page, url.as_str(), DEADLINE, MAX_BYTES).await;
+    let mut loaded = network_resource::load(page, url.as_str(), DEADLINE).await;
+    let (content, unread) = match loaded.read(page, DEADLINE, MAX_BYTES).await {
+        Some(Ok(read)) => (Some(read.text), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
     gathered(&json!({
         "url": url.as_str(),
-        "status": fetched.status,
-        "content": fetched.text,
-        "error": fetched.error,
+        "status": loaded.status.filter(|_| unread.is_none()),
+        "content": content,
+        "error": loaded.error.or(unread),
     }))
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plumbline_source::{LegacyCode, legacy_code, script_token_units};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::coverage::{Coverage, Ran};
@@ -24,6 +24,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_TEXT_UNITS: u64 = 64_000_000;
 /// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
+/// Of one text, in UTF-16 units: escaped, it fits into a message of the browser.
+const MAX_SCRIPT_UNITS: u64 = 16_000_000;
 /// Of texts on their way, in UTF-16 units; one may be larger.
 const AHEAD_UNITS: u64 = 8_000_000;
 /// Of an inline script, which has no address: Lighthouse's 40, of which an ellipsis takes one.
@@ -60,12 +62,15 @@ struct Context {
 }
 
 impl Scripts {
-    pub(crate) fn take(&mut self, event: &Event) {
-        if self.0.len() < MAX_SCRIPTS
-            && let Some(parsed) = event.read::<Parsed>()
-            && !parsed.embedder_name.is_empty()
-        {
-            self.0.push(parsed);
+    /// Returns how many bytes of it are kept.
+    pub(crate) fn take(&mut self, event: &Event) -> usize {
+        match event.read::<Parsed>() {
+            Some(parsed) if self.0.len() < MAX_SCRIPTS && !parsed.embedder_name.is_empty() => {
+                let texts = parsed.embedder_name.len() + parsed.source_map_url.len();
+                self.0.push(parsed);
+                texts + size_of::<Parsed>()
+            }
+            _ => 0,
         }
     }
 }
@@ -242,12 +247,14 @@ async fn texts(
     struct Source {
         script_source: String,
     }
-    let (sender, receiver) = mpsc::channel::<(Wanted, Option<String>)>();
+    // One text is looked at, one waits: more would only take memory.
+    let (sender, mut receiver) = mpsc::channel::<(Wanted, Option<String>)>(1);
     let looking = tokio::task::spawn_blocking(move || {
-        let look = |(script, source): (Wanted, Option<String>)| {
-            source.map(|source| Text::of(&source, &script))
-        };
-        receiver.into_iter().map(look).collect()
+        let mut texts = Vec::new();
+        while let Some((script, source)) = receiver.blocking_recv() {
+            texts.push(source.map(|source| Text::of(&source, &script)));
+        }
+        texts
     });
     let given_up = Instant::now() + TEXTS_DEADLINE;
     let (mut left_units, mut ahead_units) = (MAX_TEXT_UNITS, 0);
@@ -260,7 +267,8 @@ async fn texts(
             && let Some(script) = waiting.next()
         {
             let left = given_up.saturating_duration_since(Instant::now());
-            let asked = (script.length <= left_units && !left.is_zero()).then(|| {
+            let is_readable = script.length <= left_units.min(MAX_SCRIPT_UNITS);
+            let asked = (is_readable && !left.is_zero()).then(|| {
                 left_units -= script.length;
                 ahead_units += script.length;
                 let params = json!({"scriptId": script.script_id});
@@ -289,7 +297,7 @@ async fn texts(
         let text = source.map(|source| source.script_source);
         let text = text.filter(|text| !text.is_empty());
         // Nobody listens any more only when looking has failed, which is told below.
-        let _ = sender.send((script, text));
+        let _ = sender.send((script, text)).await;
     }
     drop(sender);
     looking.await

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use plumbline_source::SourceMap as Map;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
 use super::coverage::Ran;
@@ -18,8 +18,10 @@ use crate::visit::Caller;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// From the first map until the last is begun.
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
-/// A map may be large, and a page have many.
+/// So many are loaded by the browser at a time.
 const AT_A_TIME: usize = 8;
+/// So many are held and read by us at a time: a map may be large, and what it tells even larger.
+const READ_AT_A_TIME: usize = 2;
 const MAX_BYTES: usize = 20_000_000;
 /// Two modules of the least size that counts as doubled (trace engine, extras/ScriptDuplication).
 const MIN_UNITS: u64 = 1024;
@@ -53,6 +55,7 @@ pub(super) struct Maps {
     page: Caller,
     page_url: String,
     places: Semaphore,
+    reading: Semaphore,
     given_up: Instant,
 }
 
@@ -62,29 +65,43 @@ impl Maps {
             page: page.clone(),
             page_url: page_url.to_owned(),
             places: Semaphore::new(AT_A_TIME),
+            reading: Semaphore::new(READ_AT_A_TIME),
             given_up: Instant::now() + ALL_DEADLINE,
         }
     }
 
-    /// The text behind an address, in a place of its own.
-    async fn text(&self, url: &Url) -> Result<String, String> {
+    /// The text behind an address, and the right to hold it until it has been read.
+    async fn text(&self, url: &Url) -> Result<(String, SemaphorePermit<'_>), String> {
         let left = self.given_up.saturating_duration_since(Instant::now());
         let place = tokio::time::timeout(left, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             return Err("there was no time left for it".to_owned());
         };
         if url.scheme() == "data" {
-            return decode_data(&self.page, url.as_str()).await;
+            let turn = self.turn().await?;
+            return Ok((decode_data(&self.page, url.as_str()).await?, turn));
         }
-        let fetched = network_resource::fetch(&self.page, url.as_str(), DEADLINE, MAX_BYTES).await;
-        fetched.text.ok_or_else(|| {
-            fetched.error.unwrap_or_else(|| {
-                format!(
-                    "it was answered with status {}",
-                    fetched.status.unwrap_or(0)
-                )
-            })
-        })
+        let mut loaded = network_resource::load(&self.page, url.as_str(), DEADLINE).await;
+        let turn = self.turn().await?;
+        match loaded.read(&self.page, DEADLINE, MAX_BYTES).await {
+            Some(Ok(read)) if read.is_cut => {
+                let limit = MAX_BYTES / 1_000_000;
+                Err(format!("it is larger than {limit} MB"))
+            }
+            Some(Ok(read)) => Ok((read.text, turn)),
+            Some(Err(error)) => Err(error),
+            None => Err(loaded.error.unwrap_or_else(|| {
+                let status = loaded.status.unwrap_or(0);
+                format!("it was answered with status {status}")
+            })),
+        }
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, String> {
+        self.reading
+            .acquire()
+            .await
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -118,7 +135,7 @@ pub(super) async fn look_into(
     }
     match maps.text(&url).await {
         Err(error) => (text, Some(SourceMap::failed(shown, error))),
-        Ok(json) => {
+        Ok((json, _turn)) => {
             let reading = move || read(&json, text, &ran, shown);
             match tokio::task::spawn_blocking(reading).await {
                 Ok((text, map)) => (text, Some(map)),

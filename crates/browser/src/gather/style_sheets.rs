@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::time::Duration;
 use std::vec::IntoIter;
@@ -23,6 +24,8 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
 /// Of all texts together, in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
+/// Of one text, in UTF-16 units: escaped, it fits into a message of the browser.
+const MAX_SHEET_UNITS: f64 = 16_000_000.0;
 /// Of texts on their way, in UTF-16 units; one may be larger.
 const AHEAD_UNITS: f64 = 8_000_000.0;
 const PREVIEW_CHARS: usize = 100;
@@ -49,11 +52,15 @@ struct Header {
 }
 
 impl StyleSheets {
-    pub(crate) fn take(&mut self, event: &Event) {
-        if self.0.len() < MAX_SHEETS
-            && let Some(Added { header }) = event.read()
-        {
-            self.0.push(header);
+    /// Returns how many bytes of it are kept.
+    pub(crate) fn take(&mut self, event: &Event) -> usize {
+        match event.read() {
+            Some(Added { header }) if self.0.len() < MAX_SHEETS => {
+                let texts = header.source_url.len();
+                self.0.push(header);
+                texts + size_of::<Header>()
+            }
+            _ => 0,
         }
     }
 }
@@ -151,7 +158,7 @@ struct Texts {
 impl Texts {
     fn new(page: &Caller, reported: StyleSheets) -> Self {
         let mut headers = reported.0;
-        headers.retain(|header| header.length > 0.0);
+        headers.retain(|header| header.length > 0.0 && header.length <= MAX_SHEET_UNITS);
         Self {
             page: page.clone(),
             waiting: headers.into_iter(),
@@ -218,7 +225,9 @@ impl Drop for Texts {
 #[derive(Default)]
 struct Sheets {
     listed: Vec<Sheet>,
-    by_text: HashMap<String, usize>,
+    /// By a hash of the text with a key of this process, and its length: texts themselves may be large.
+    by_text: HashMap<(u64, usize), usize>,
+    hasher: RandomState,
 }
 
 impl Sheets {
@@ -235,10 +244,11 @@ impl Sheets {
             },
             url: header.source_url,
         };
-        match self.by_text.get(&text) {
+        let key = (self.hasher.hash_one(&text), text.len());
+        match self.by_text.get(&key) {
             Some(&at) => self.listed[at] = sheet,
             None => {
-                self.by_text.insert(text, self.listed.len());
+                self.by_text.insert(key, self.listed.len());
                 self.listed.push(sheet);
             }
         }

@@ -2,11 +2,13 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 
 const LINES: usize = 12;
 const LINE_BYTES: usize = 300;
+/// A longer line is taken for several, so that none takes more memory than this.
+const READ_BYTES: u64 = 4096;
 
 /// The last words of a browser: read always, so that it never blocks, kept for an error message.
 #[derive(Clone)]
@@ -21,7 +23,11 @@ impl StderrTail {
         let kept = Arc::clone(&lines);
         tokio::spawn(async move {
             let mut line = Vec::new();
-            while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
+            while let Ok(1..) = (&mut reader)
+                .take(READ_BYTES)
+                .read_until(b'\n', &mut line)
+                .await
+            {
                 let shown = &line[..line.len().min(LINE_BYTES)];
                 let text = String::from_utf8_lossy(shown).trim().to_owned();
                 line.clear();

@@ -8,17 +8,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::budget::{Budget, Excess, Held, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
 use super::envelope::{Envelope, Event, Request, SessionId};
+use super::messages::{self, Next};
 use super::{CALL_DEADLINE, CallError};
 
-/// Everything the browser reports, in order. Whoever holds it must keep reading: nothing is thrown
-/// away, and nothing holds the browser up. When it is dropped, events are dropped too.
+/// Everything the browser reports, in order. Nothing holds the browser up. When a message is too large, or too much is held at
+/// a time, events end here, every call fails with [`CallError::TooLarge`], and what the browser still says is not kept.
 pub(crate) type Events = mpsc::UnboundedReceiver<Event>;
+
+/// What an event or an answer takes besides its text.
+const OVERHEAD_BYTES: usize = 200;
 
 /// What Linux grants anybody without asking; a trace then needs fewer turns between two processes.
 const PIPE_BYTES: usize = 1 << 20;
@@ -33,6 +38,7 @@ pub(crate) struct Client {
 
 struct Shared {
     state: Mutex<State>,
+    budget: Arc<Budget>,
 }
 
 #[derive(Default)]
@@ -41,12 +47,20 @@ struct State {
     waiting: HashMap<u64, Waiting>,
     /// Sessions that answer no more, and why.
     gone: HashMap<SessionId, CallError>,
+    /// The page made something too large: nothing is asked or read any more.
+    excess: Option<Excess>,
     ended: bool,
 }
 
 struct Waiting {
     session: Option<SessionId>,
-    answer: oneshot::Sender<Result<Box<RawValue>, Failed>>,
+    answer: oneshot::Sender<Result<Answer, Failed>>,
+}
+
+/// What the browser answered, counted until somebody has read it.
+struct Answer {
+    result: Box<RawValue>,
+    _held: Held,
 }
 
 enum Failed {
@@ -61,15 +75,26 @@ pub(crate) fn connect(
 ) -> std::io::Result<(Client, Events)> {
     // A refusal (a quota for pipes is used up) only makes it slower.
     let _ = rustix::pipe::fcntl_setpipe_size(&from_browser, PIPE_BYTES);
+    connect_within(to_browser, from_browser, MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
+}
+
+fn connect_within(
+    to_browser: OwnedFd,
+    from_browser: OwnedFd,
+    max_message_bytes: usize,
+    max_held_bytes: usize,
+) -> std::io::Result<(Client, Events)> {
     let sender = pipe::Sender::from_owned_fd(to_browser)?;
     let receiver = pipe::Receiver::from_owned_fd(from_browser)?;
     let (outgoing, messages) = mpsc::unbounded_channel();
     let (events, subscriber) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         state: Mutex::default(),
+        budget: Budget::new(max_held_bytes),
     });
     tokio::spawn(write_all(sender, messages));
-    tokio::spawn(read_all(receiver, Arc::clone(&shared), events));
+    let reading = Arc::clone(&shared);
+    tokio::spawn(read_all(receiver, reading, events, max_message_bytes));
     Ok((Client { shared, outgoing }, subscriber))
 }
 
@@ -96,8 +121,8 @@ impl Client {
         let shared = Arc::clone(&self.shared);
         async move {
             let id = posted?;
-            let raw = match timeout(deadline, answered).await {
-                Ok(Ok(Ok(raw))) => raw,
+            let answer = match timeout(deadline, answered).await {
+                Ok(Ok(Ok(answer))) => answer,
                 Ok(Ok(Err(Failed::Refused(reason)))) => {
                     return Err(CallError::Refused { method, reason });
                 }
@@ -108,7 +133,7 @@ impl Client {
                     return Err(CallError::Late { method });
                 }
             };
-            serde_json::from_str(raw.get()).map_err(|error| CallError::Misunderstood {
+            serde_json::from_str(answer.result.get()).map_err(|error| CallError::Misunderstood {
                 method,
                 reason: error.to_string(),
             })
@@ -131,16 +156,34 @@ impl Client {
         self.shared.lock().ended
     }
 
+    /// What the page made too large, if anything.
+    pub(crate) fn excess(&self) -> Option<Excess> {
+        self.shared.lock().excess
+    }
+
+    /// Ends the conversation because the page made something too large.
+    pub(crate) fn give_up(&self, excess: Excess) {
+        self.shared.give_up(excess);
+    }
+
+    /// For counting what is kept of what the browser says.
+    pub(crate) fn held(&self) -> Held {
+        Held::nothing_of(&self.shared.budget)
+    }
+
     fn post(
         &self,
         session: Option<&SessionId>,
         method: &'static str,
         params: impl Serialize,
-        answer: Option<oneshot::Sender<Result<Box<RawValue>, Failed>>>,
+        answer: Option<oneshot::Sender<Result<Answer, Failed>>>,
     ) -> Result<u64, CallError> {
         let mut state = self.shared.lock();
         if state.ended {
             return Err(CallError::Ended);
+        }
+        if let Some(excess) = state.excess {
+            return Err(CallError::TooLarge(excess));
         }
         if let Some(error) = session.and_then(|session| state.gone.get(session)) {
             return Err(error.clone());
@@ -173,7 +216,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answered(&self, id: u64, outcome: Result<Box<RawValue>, Failed>) {
+    fn answered(&self, id: u64, outcome: Result<Answer, Failed>) {
         if let Some(waiting) = self.lock().waiting.remove(&id) {
             let _ = waiting.answer.send(outcome);
         }
@@ -203,7 +246,23 @@ impl Shared {
         state.waiting.clear();
     }
 
-    fn take(&self, message: &[u8], events: &mpsc::UnboundedSender<Event>) {
+    /// Everyone who waits is told at once.
+    fn give_up(&self, excess: Excess) {
+        let mut state = self.lock();
+        let excess = *state.excess.get_or_insert(excess);
+        for (_, waiting) in state.waiting.drain() {
+            let gone = Failed::Gone(CallError::TooLarge(excess));
+            let _ = waiting.answer.send(Err(gone));
+        }
+    }
+
+    fn hold(&self, text: &RawValue) -> Result<Held, Excess> {
+        let mut held = Held::nothing_of(&self.budget);
+        held.grow(text.get().len() + OVERHEAD_BYTES)?;
+        Ok(held)
+    }
+
+    fn take(&self, message: &[u8], events: &mpsc::UnboundedSender<Event>) -> Result<(), Excess> {
         let envelope: Envelope<'_> = match serde_json::from_slice(message) {
             Ok(envelope) => envelope,
             Err(error) => {
@@ -214,27 +273,33 @@ impl Shared {
                     column,
                     "a message of the browser was not understood"
                 );
-                return;
+                return Ok(());
             }
         };
         if let Some(id) = envelope.id {
             let outcome = match (envelope.error, envelope.result) {
                 (Some(refusal), _) => Err(Failed::Refused(refusal.reason())),
-                (None, Some(result)) => Ok(result.to_owned()),
-                (None, None) => Ok(RawValue::NULL.to_owned()),
+                (None, result) => {
+                    let result = result.unwrap_or(RawValue::NULL);
+                    Ok(Answer {
+                        _held: self.hold(result)?,
+                        result: result.to_owned(),
+                    })
+                }
             };
             self.answered(id, outcome);
         } else if let Some(method) = envelope.method {
             let session = envelope.session_id.as_deref().map(SessionId::from);
-            let params = envelope.params.unwrap_or(RawValue::NULL).to_owned();
-            self.notice_losses(&method, session.as_ref(), &params);
-            let method = method.into_owned();
+            let params = envelope.params.unwrap_or(RawValue::NULL);
+            self.notice_losses(&method, session.as_ref(), params);
             let _ = events.send(Event {
                 session,
-                method,
-                params,
+                method: method.into_owned(),
+                _held: self.hold(params)?,
+                params: params.to_owned(),
             });
         }
+        Ok(())
     }
 
     fn notice_losses(&self, method: &str, session: Option<&SessionId>, params: &RawValue) {
@@ -270,22 +335,25 @@ async fn read_all(
     from_browser: pipe::Receiver,
     shared: Arc<Shared>,
     events: mpsc::UnboundedSender<Event>,
+    max_message_bytes: usize,
 ) {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, from_browser);
     let mut message = Vec::new();
-    loop {
-        message.clear();
-        match reader.read_until(0, &mut message).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
+    while shared.lock().excess.is_none() {
+        let taken = match messages::next(&mut reader, &mut message, max_message_bytes).await {
+            Ok(Next::Message) => shared.take(&message, &events),
+            Ok(Next::TooLarge) => Err(Excess::Message),
+            Ok(Next::End) | Err(_) => return shared.ended(),
+        };
+        if let Err(excess) = taken {
+            shared.give_up(excess);
         }
-        if message.last() == Some(&0) {
-            message.pop();
-        }
-        shared.take(&message, &events);
         // One very large answer must not keep its memory for the rest of the visit.
         message.shrink_to(READ_BUFFER_BYTES);
     }
+    // Tells who waits for events that there will be none.
+    drop((events, message));
+    messages::drain_all(&mut reader).await;
     shared.ended();
 }
 
@@ -302,9 +370,19 @@ mod tests {
     }
 
     fn pair() -> (Client, Events, Peer) {
+        pair_within(MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
+    }
+
+    fn pair_within(max_message_bytes: usize, max_held_bytes: usize) -> (Client, Events, Peer) {
         let (their_read, our_write) = std::io::pipe().unwrap();
         let (our_read, their_write) = std::io::pipe().unwrap();
-        let (client, events) = connect(our_write.into(), our_read.into()).unwrap();
+        let (client, events) = connect_within(
+            our_write.into(),
+            our_read.into(),
+            max_message_bytes,
+            max_held_bytes,
+        )
+        .unwrap();
         let from_us = pipe::Receiver::from_owned_fd(their_read.into()).unwrap();
         let to_us = pipe::Sender::from_owned_fd(their_write.into()).unwrap();
         (client, events, Peer { from_us, to_us })
@@ -423,5 +501,79 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(error, CallError::Late { method: "A.b" });
+    }
+
+    #[tokio::test]
+    async fn a_message_too_large_ends_events_and_calls_and_the_pipe_is_still_read() {
+        let (client, mut events, mut peer) = pair_within(1000, 1_000_000);
+        let caller = client.clone();
+        let asked = tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
+        let id = peer.heard().await["id"].clone();
+        peer.say(json!({"method": "Moon.rose", "params": {}})).await;
+        // Far more than a pipe holds, so that a reader that stopped would hold this up.
+        let text = "x".repeat(5_000_000);
+        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+            .await;
+        peer.say(json!({"method": "Moon.set", "params": {}})).await;
+        peer.say(json!({"id": id, "result": 1})).await;
+        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+            .await;
+        let too_large = CallError::TooLarge(Excess::Message);
+        assert_eq!(asked.await.unwrap(), Err(too_large.clone()));
+        assert_eq!(client.excess(), Some(Excess::Message));
+        assert_eq!(events.recv().await.unwrap().method, "Moon.rose");
+        assert!(events.recv().await.is_none());
+        let later = client.call::<Value>(None, "A.c", json!({})).await;
+        assert_eq!(later, Err(too_large));
+    }
+
+    #[tokio::test]
+    async fn events_that_nobody_takes_are_bounded_by_their_bytes() {
+        let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
+        let text = "x".repeat(30_000);
+        for _ in 0..200 {
+            peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+                .await;
+        }
+        let mut taken = 0;
+        while events.recv().await.is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, 3);
+        assert_eq!(client.excess(), Some(Excess::Held));
+    }
+
+    #[tokio::test]
+    async fn events_that_are_taken_count_no_more() {
+        let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
+        let text = "x".repeat(30_000);
+        for _ in 0..20 {
+            peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+                .await;
+            assert!(events.recv().await.is_some());
+        }
+        assert_eq!(client.excess(), None);
+        let mut kept = client.held();
+        kept.grow(80_000).unwrap();
+        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+            .await;
+        assert!(events.recv().await.is_none());
+        assert_eq!(client.excess(), Some(Excess::Held));
+    }
+
+    #[tokio::test]
+    async fn answers_that_nobody_reads_are_bounded_by_their_bytes() {
+        let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            asked.push(client.call::<String>(None, "A.b", json!({})));
+            let id = peer.heard().await["id"].clone();
+            peer.say(json!({"id": id, "result": "x".repeat(30_000)}))
+                .await;
+        }
+        assert!(events.recv().await.is_none());
+        assert_eq!(client.excess(), Some(Excess::Held));
+        let last = asked.pop().unwrap().await;
+        assert_eq!(last, Err(CallError::TooLarge(Excess::Held)));
     }
 }

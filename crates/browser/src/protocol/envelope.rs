@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::budget::Held;
+
 /// One page, frame or worker that we are attached to.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionId(Arc<str>);
@@ -35,9 +37,22 @@ pub(crate) struct Event {
     pub session: Option<SessionId>,
     pub method: String,
     pub params: Box<RawValue>,
+    /// Counts it until it is dropped.
+    pub _held: Held,
 }
 
 impl Event {
+    /// For tests of who takes events.
+    #[cfg(test)]
+    pub(crate) fn made(method: &str, params: &serde_json::Value) -> Self {
+        Self {
+            session: Some("S".into()),
+            method: method.to_owned(),
+            params: serde_json::value::to_raw_value(params).expect("a value is JSON"),
+            _held: Held::nothing_of(&super::budget::Budget::new(usize::MAX)),
+        }
+    }
+
     /// Reads the parameters, or `None` when they are not as expected.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params.get()).ok()

@@ -3,11 +3,14 @@
 //! Only the envelope of a message is read here. What is inside stays raw until somebody who knows
 //! the message asks for it, so that events and fields of other versions do no harm.
 
+mod budget;
 mod client;
 mod envelope;
+mod messages;
 
 use std::time::Duration;
 
+pub(crate) use budget::{Excess, Held, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
 pub(crate) use client::{Client, Events, connect};
 pub(crate) use envelope::{Event, SessionId};
 
@@ -33,6 +36,8 @@ pub(crate) enum CallError {
     Crashed,
     #[error("the page was closed")]
     Detached,
+    #[error("the page is too large: {0}")]
+    TooLarge(Excess),
     #[error("the browser ended")]
     Ended,
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::protocol::{CALL_DEADLINE, CallError, Client, SessionId};
+use crate::protocol::{CALL_DEADLINE, CallError, Client, Excess, Held, SessionId};
 
 /// Where our own scripts run, out of the page's reach.
 const WORLD: &str = "plumbline";
@@ -28,6 +28,16 @@ impl Caller {
             session: session.clone(),
             main_frame: main_frame.to_owned(),
         }
+    }
+
+    /// For counting what is kept of the answers.
+    pub(crate) fn held(&self) -> Held {
+        self.client.held()
+    }
+
+    /// Ends the visit because the page made something too large.
+    pub(crate) fn give_up(&self, excess: Excess) {
+        self.client.give_up(excess);
     }
 
     pub(crate) fn main_frame(&self) -> &str {

@@ -2,7 +2,7 @@
 
 use plumbline_bundle::{Failure, FailureCode};
 
-use crate::protocol::CallError;
+use crate::protocol::{CallError, Excess, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
 
 /// Why there is no bundle.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,7 @@ impl From<CallError> for VisitError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Crashed => Self::Page(crashed()),
+            CallError::TooLarge(excess) => Self::Page(too_large(excess)),
             other => Self::Fault(other.to_string()),
         }
     }
@@ -39,6 +40,35 @@ pub(super) fn too_much_memory(limit_bytes: u64) -> Failure {
             limit_bytes >> 20
         ),
     )
+}
+
+pub(super) fn too_large(excess: Excess) -> Failure {
+    let in_mb = |bytes: usize| bytes / 1_000_000;
+    let message = match excess {
+        Excess::Message => format!(
+            "The page is too large to be measured: a single console message, address, script or document of it \
+             is larger than {} MB.",
+            in_mb(MAX_MESSAGE_BYTES)
+        ),
+        Excess::Held => format!(
+            "The page is too large to be measured: what the browser reports of it (requests, console messages, \
+             elements, a recording of what it does) is more than {} MB.",
+            in_mb(MAX_HELD_BYTES)
+        ),
+        Excess::Trace { limit_mb } => format!(
+            "The page does too much while it loads to be measured: the recording of it is larger than {limit_mb} MB."
+        ),
+        Excess::LostTrace => {
+            "The page does too much while it loads to be measured: the browser could not \
+                              record all of it."
+                .to_owned()
+        }
+        Excess::SlowTrace => format!(
+            "The page does too much while it loads to be measured: the recording of it did not arrive within {} s.",
+            super::TRACE_DEADLINE.as_secs()
+        ),
+    };
+    Failure::new(FailureCode::TooLarge, message)
 }
 
 /// From Chromium's `net::ERR_…`, as its list of network errors (`net/base/net_error_list.h`) has them.

@@ -1,29 +1,24 @@
-use crate::protocol::Event;
+use std::io::Write;
 
-/// A page that logs more than this is not understood better by more of it.
-const MAX_BYTES: usize = 64 << 20;
+use crate::protocol::{Event, Excess, Held};
 
 /// Network events as a JSON array, in the form that Lighthouse keeps as its `devtoolsLog`.
 pub(super) struct Log {
     bytes: Vec<u8>,
-    full: bool,
+    held: Held,
 }
 
 impl Log {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(held: Held) -> Self {
         Self {
             bytes: vec![b'['],
-            full: false,
+            held,
         }
     }
 
-    pub(super) fn keep(&mut self, event: &Event, target_type: &str) {
-        if self.bytes.len() + event.params.get().len() > MAX_BYTES {
-            self.full = true;
-        }
-        if self.full {
-            return;
-        }
+    pub(super) fn keep(&mut self, event: &Event, target_type: &str) -> Result<(), Excess> {
+        const AROUND_BYTES: usize = 128;
+        self.held.grow(event.params.get().len() + AROUND_BYTES)?;
         if self.bytes.len() > 1 {
             self.bytes.extend_from_slice(b",\n");
         }
@@ -32,16 +27,13 @@ impl Log {
             .as_ref()
             .map_or("", |session| session.as_str());
         // Method, session and type are plain words of the protocol: nothing in them needs escaping.
-        let line = format!(
-            r#"{{"method":"{}","params":{},"targetType":"{target_type}","sessionId":"{session}"}}"#,
-            event.method,
-            event.params.get(),
+        let (method, params) = (&event.method, event.params.get());
+        // Writing to memory does not fail.
+        let _ = write!(
+            self.bytes,
+            r#"{{"method":"{method}","params":{params},"targetType":"{target_type}","sessionId":"{session}"}}"#,
         );
-        self.bytes.extend_from_slice(line.as_bytes());
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.full
+        Ok(())
     }
 
     pub(super) fn finish(mut self) -> Vec<u8> {
@@ -53,19 +45,14 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::value::RawValue;
     use serde_json::{Value, json};
 
     #[test]
     fn events_become_one_array_in_order() {
-        let mut log = Log::new();
+        let mut log = Log::new(Held::within(1000));
         for n in 1..=2 {
-            let event = Event {
-                session: Some("S".into()),
-                method: "Network.dataReceived".to_owned(),
-                params: RawValue::from_string(format!(r#"{{"n":{n}}}"#)).unwrap(),
-            };
-            log.keep(&event, "page");
+            let event = Event::made("Network.dataReceived", &json!({ "n": n }));
+            log.keep(&event, "page").unwrap();
         }
         let text: Value = serde_json::from_slice(&log.finish()).unwrap();
         assert_eq!(text.as_array().unwrap().len(), 2);
@@ -77,6 +64,16 @@ mod tests {
 
     #[test]
     fn nothing_is_an_empty_array() {
-        assert_eq!(Log::new().finish(), b"[]");
+        assert_eq!(Log::new(Held::within(0)).finish(), b"[]");
+    }
+
+    #[test]
+    fn a_log_beyond_the_budget_is_not_kept() {
+        let mut log = Log::new(Held::within(1000));
+        let event = Event::made("Network.dataReceived", &json!({"n": "x".repeat(600)}));
+        assert_eq!(log.keep(&event, "page"), Ok(()));
+        assert_eq!(log.keep(&event, "page"), Err(Excess::Held));
+        let text: Value = serde_json::from_slice(&log.finish()).unwrap();
+        assert_eq!(text.as_array().unwrap().len(), 1);
     }
 }

@@ -25,7 +25,7 @@ pub use plan::{NetworkPath, VisitPlan};
 use crate::gather;
 use crate::launch::Browser;
 use crate::pacer::{self, Pacer};
-use crate::protocol::CallError;
+use crate::protocol::{CallError, Excess};
 use events::Navigated;
 
 /// For preparing and gathering together; a trace of 60 MB takes Chromium some ten seconds.
@@ -93,11 +93,14 @@ async fn walk(
     drop(restock);
     // The trace arrives meanwhile: the browser writes it, the page's own process does the rest.
     let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
+    page.check_size()?;
     artifacts.extend(gather::full_page(&mut page, &plan.device).await);
+    page.check_size()?;
     let waiting = Instant::now();
     receive_trace(&mut page).await?;
     tracing::debug!(waited = ?waiting.elapsed(), "trace received");
     artifacts.extend(gather::after_trace(&mut page).await);
+    page.check_size()?;
     artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
     clock.stop();
 
@@ -159,9 +162,11 @@ async fn receive_trace(page: &mut Page<'_>) -> Result<(), VisitError> {
     let given_up = Instant::now() + TRACE_DEADLINE;
     while !page.trace.is_complete() {
         if !page.next_event(given_up).await? {
-            return Err(VisitError::Fault(
-                "the trace did not arrive in time".to_owned(),
-            ));
+            return Err(if page.trace.is_large() {
+                CallError::TooLarge(Excess::SlowTrace).into()
+            } else {
+                VisitError::Fault("the trace did not arrive".to_owned())
+            });
         }
     }
     Ok(())
@@ -178,12 +183,6 @@ fn warn_about_document(page: &mut Page<'_>, status: u16) {
             "The page sent the browser on to {}, which was measured.",
             page.loading.final_url()
         ));
-    }
-    if page.trace.lost_events() {
-        page.warn("The page did so much that part of the trace was lost.");
-    }
-    if page.log.is_full() {
-        page.warn("The page loaded so much that part of the request log was lost.");
     }
 }
 

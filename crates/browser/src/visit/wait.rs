@@ -102,7 +102,9 @@ async fn at_the_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
                 )
                 .into());
             }
-            Err(error @ (CallError::Crashed | CallError::Ended)) => return Err(error.into()),
+            Err(error @ (CallError::Crashed | CallError::Ended | CallError::TooLarge(_))) => {
+                return Err(error.into());
+            }
             _ => {}
         }
     }

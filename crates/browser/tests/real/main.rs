@@ -9,6 +9,7 @@ mod evidence;
 mod life;
 mod outcomes;
 mod site;
+mod sizes;
 mod socks;
 mod usage;
 

@@ -199,14 +199,19 @@ fn answer(path: &str, request: &Request, seen: &Seen) -> (u16, String, Vec<u8>) 
 }
 
 fn file(path: &str) -> (u16, String, Vec<u8>) {
-    let pages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pages");
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let file = if path.starts_with("hostile/") {
+        fixtures.join(path)
+    } else {
+        fixtures.join("pages").join(path)
+    };
     let kind = match path.rsplit('.').next() {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript",
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     };
-    match std::fs::read(pages.join(path)) {
+    match std::fs::read(file) {
         Ok(body) => (200, format!("content-type: {kind}\r\n"), body),
         Err(_) => (
             404,

@@ -59,7 +59,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
     agents.unsee(orphans).await.map_err(Exit::failed)?;
     if recovered > 0 {
-        tracing::info!(recovered, "audits of a stopped server are queued again");
+        tracing::warn!(
+            recovered,
+            "audits of a server that died are queued again; it counts as a fault of each"
+        );
     }
     let guard = Arc::new(settings.targets.guard()?);
     let TargetSettings {
@@ -83,6 +86,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let (stop, stopped) = watch::channel(false);
     let stop = Arc::new(stop);
     let metrics = Arc::new(Metrics::default());
+    for _ in 0..recovered {
+        metrics.audit_faulted();
+    }
     tokio::spawn(forget_by_itself(
         Arc::clone(&store),
         blobs.clone(),

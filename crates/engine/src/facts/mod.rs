@@ -37,6 +37,7 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plumbline_bundle::{self as bundle, Bundle};
 use plumbline_catalog::Mode;
@@ -103,6 +104,8 @@ pub struct Facts<'a> {
     pub bundle: &'a Bundle,
     pub mode: Mode,
     found: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+    /// Set by who no longer waits for the result.
+    stop: Option<&'a AtomicBool>,
 }
 
 impl<'a> Facts<'a> {
@@ -111,7 +114,20 @@ impl<'a> Facts<'a> {
             bundle,
             mode,
             found: RefCell::default(),
+            stop: None,
         }
+    }
+
+    /// Nothing more is found once `stop` is set.
+    pub fn until(self, stop: &'a AtomicBool) -> Self {
+        Self {
+            stop: Some(stop),
+            ..self
+        }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     pub fn get<T: Fact>(&self) -> Result<Rc<T>, Missing> {
@@ -119,6 +135,9 @@ impl<'a> Facts<'a> {
         let known = self.found.borrow().get(&TypeId::of::<T>()).cloned();
         if let Some(known) = known.and_then(|known| known.downcast::<Found<T>>().ok()) {
             return known.as_ref().clone();
+        }
+        if self.is_stopped() {
+            return Err(Missing("judging was stopped".to_owned()));
         }
         let found: Found<T> = T::find(self).map(Rc::new);
         let kept: Rc<dyn Any> = Rc::new(found.clone());

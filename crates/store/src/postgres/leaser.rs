@@ -330,7 +330,8 @@ impl Round<'_> {
         Ok((self.taken(&found)?, picks?))
     }
 
-    /// Of each account picked the oldest, as many as it was picked for; fewer when others take them.
+    /// Of each account picked those that failed least often, of them the oldest, as many as it was picked for; fewer when
+    /// others take them.
     async fn take_waiting(
         &self,
         db: &impl GenericClient,
@@ -343,25 +344,25 @@ impl Round<'_> {
             Some(_) => ("unnest($7::text[])", "audits.location = place.name"),
             None => ("(SELECT $7::text[])", "true"),
         };
-        // Of each place the oldest: all of them are locked for a moment, and some are taken.
+        // Of each place the first: all of them are locked for a moment, and some are taken.
         let sql = format!(
             "WITH seat AS (
                  SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[],
                                       $4::bigint[], $5::text[], $6::bigint[])
                                AS seat (account_id, interactive, nth, asked, owner, until)
              ), heads AS MATERIALIZED (
-                 SELECT pick.account_id, pick.interactive, head.position
+                 SELECT pick.account_id, pick.interactive, head.faults, head.position
                  FROM (SELECT account_id, interactive, max(nth) AS leases FROM seat
                        GROUP BY account_id, interactive) AS pick
                  CROSS JOIN {places} AS place (name)
                  CROSS JOIN LATERAL (
-                     SELECT position FROM audits
+                     SELECT faults, position FROM audits
                      WHERE state = 'waiting' AND audits.account_id = pick.account_id
                        AND (batch_id IS NULL) = pick.interactive AND {at}
-                     ORDER BY position LIMIT pick.leases FOR UPDATE SKIP LOCKED) AS head
+                     ORDER BY faults, position LIMIT pick.leases FOR UPDATE SKIP LOCKED) AS head
              ), chosen AS (
                  SELECT *, row_number() OVER (PARTITION BY account_id, interactive
-                                              ORDER BY position) AS nth
+                                              ORDER BY faults, position) AS nth
                  FROM heads
              )
              UPDATE audits SET attempt = attempt + 1, state = 'running',

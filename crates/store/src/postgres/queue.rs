@@ -133,7 +133,8 @@ pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<
         accounts::lock(db, row.try_get(1)?).await?;
         let changed = change(
             db,
-            "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL
+            "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
+                               faults = faults + 1
              WHERE position = $1 AND attempt = $2 AND state = 'running'",
             &[&position, &attempt],
         )

@@ -74,7 +74,7 @@ pub(super) fn next(
     for interactive in [interactive_first, !interactive_first] {
         if let Some(account_id) = next_account(connection, seat, running_per_account, interactive)?
         {
-            return oldest(connection, seat, &account_id, interactive);
+            return first_of(connection, seat, &account_id, interactive);
         }
     }
     Ok(None)
@@ -110,28 +110,35 @@ fn next_account(
     Ok(first.map(|(_, _, account_id)| account_id))
 }
 
-fn oldest(
+/// Of those that failed least often the oldest.
+fn first_of(
     connection: &Connection,
     seat: &Seat,
     account_id: &str,
     interactive: bool,
 ) -> Result<Option<i64>, StoreError> {
-    let mut first = None;
+    let mut first: Option<(i64, i64)> = None;
     for place in seat.places() {
-        let found: Option<i64> = connection
+        let found = connection
             .prepare_cached(
-                "SELECT min((SELECT position FROM audits INDEXED BY audits_in_lanes
-                             WHERE state = 'waiting' AND audits.account_id = lanes.account_id
-                               AND (batch_id IS NULL) = lanes.interactive
-                               AND audits.location = lanes.location
-                             ORDER BY position LIMIT 1))
-                 FROM lanes
-                 WHERE account_id = ?1 AND interactive = ?2 AND (?3 IS NULL OR location = ?3)",
+                "SELECT head.faults, head.position FROM lanes
+                 JOIN audits AS head ON head.position =
+                     (SELECT position FROM audits INDEXED BY audits_in_lanes
+                      WHERE state = 'waiting' AND audits.account_id = lanes.account_id
+                        AND (batch_id IS NULL) = lanes.interactive
+                        AND audits.location = lanes.location
+                      ORDER BY faults, position LIMIT 1)
+                 WHERE lanes.account_id = ?1 AND lanes.interactive = ?2
+                   AND (?3 IS NULL OR lanes.location = ?3)
+                 ORDER BY head.faults, head.position LIMIT 1",
             )?
-            .query_row(params![account_id, interactive, place], |row| row.get(0))?;
+            .query_row(params![account_id, interactive, place], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
         first = first.into_iter().chain(found).min();
     }
-    Ok(first)
+    Ok(first.map(|(_, position)| position))
 }
 
 /// Whether anything waits that the seat may take now.

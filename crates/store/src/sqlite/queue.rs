@@ -225,7 +225,8 @@ pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64
     {
         connection
             .prepare_cached(
-                "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL
+                "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
+                                   faults = faults + 1
                  WHERE position = ?",
             )?
             .execute([position])?;

@@ -71,10 +71,15 @@ impl Model {
             };
             (expires_at <= now).then_some((expires_at, index))
         });
-        let waiting = |audit: &Modelled| audit.state == State::Waiting;
+        let audits = self.audits.iter().enumerate();
+        let waiting = audits.filter(|(_, audit)| audit.state == State::Waiting);
         let index = match expired.min() {
             Some((_, index)) => index,
-            None => self.audits.iter().position(waiting)?,
+            None => {
+                waiting
+                    .min_by_key(|(index, audit)| (audit.faults, *index))?
+                    .0
+            }
         };
         let audit = &mut self.audits[index];
         audit.faults += u32::from(audit.state != State::Waiting);
@@ -238,6 +243,7 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             for audit in &mut model.audits {
                 if matches!(audit.state, State::Running { .. }) {
                     audit.state = State::Waiting;
+                    audit.faults += 1;
                     count += 1;
                 }
             }

@@ -222,7 +222,8 @@ pub async fn an_audit_handed_back_keeps_its_place(backend: &dyn Backend) {
     let b = lease(&*store, NOW).await.unwrap();
     store.hand_back(&b, HandBack::Fault).await.unwrap();
     store.hand_back(&a, HandBack::Drained).await.unwrap();
-    for expected in ["a", "b", "c"] {
+    // One that has failed lets others go first.
+    for expected in ["a", "c", "b"] {
         let lease = lease(&*store, NOW).await.unwrap();
         assert_eq!(lease.tracking_id, expected);
     }
@@ -258,10 +259,39 @@ pub async fn an_audit_leased_too_often_is_exhausted(backend: &dyn Backend) {
     for attempt in 1..=MAX_ATTEMPTS {
         let lease = lease(&*store, NOW).await.unwrap();
         assert_eq!((lease.attempt, lease.exhausted()), (attempt, false));
-        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+        store.hand_back(&lease, HandBack::Drained).await.unwrap();
     }
     let last = lease(&*store, NOW).await.unwrap();
     assert_eq!((last.faults, last.exhausted()), (0, true));
+}
+
+pub async fn three_deaths_of_its_process_exhaust_an_audit(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["a"]).await;
+    for faults in 0..MAX_FAULTS {
+        let held = lease(&*store, NOW).await.unwrap();
+        assert_eq!((held.faults, held.exhausted()), (faults, false));
+        // Whether it had been confirmed or not: the process had begun to work on it.
+        store.heartbeat(&held, later(LEASE)).await.unwrap();
+        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+    }
+    let last = lease(&*store, NOW).await.unwrap();
+    assert!(last.exhausted());
+    assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(balance(backend, &*store, &account).await, 1);
+}
+
+pub async fn deaths_are_shared_among_the_audits_that_wait(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let names = ["a", "b", "c", "d", "e"];
+    accepted(&*store, &names).await;
+    // Twice as many deaths as there are audits: each of them was at work for two, and none is exhausted.
+    for nth in 0..2 * names.len() {
+        let held = lease(&*store, NOW).await.unwrap();
+        assert_eq!(held.tracking_id, names[nth % names.len()]);
+        assert!(!held.exhausted());
+        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+    }
 }
 
 pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend) {
@@ -293,10 +323,10 @@ pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend
         store.finish(&leases[3], measured()).await.unwrap(),
         Hold::Held
     );
-    for (name, attempt) in [("a", 2), ("b", 2), ("e", 1)] {
+    for (name, attempt, faults) in [("e", 1, 0), ("a", 2, 1), ("b", 2, 1)] {
         let lease = lease(&*store, NOW).await.unwrap();
         assert_eq!(lease.tracking_id, name);
-        assert_eq!((lease.attempt, lease.faults), (attempt, 0));
+        assert_eq!((lease.attempt, lease.faults), (attempt, faults));
     }
 }
 

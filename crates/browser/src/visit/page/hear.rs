@@ -16,20 +16,41 @@ impl Page<'_> {
     pub(super) fn take(&mut self, event: &Event) {
         match event.method.split_once('.') {
             Some(("Network", what)) => self.take_network(event, what),
-            Some(("Tracing", "dataCollected")) => self.trace.collect(event),
-            Some(("Tracing", "tracingComplete")) => self.trace.complete(event),
+            Some(("Tracing", "dataCollected")) => {
+                let collected = self.trace.collect(event);
+                self.unless_too_large(collected);
+            }
+            Some(("Tracing", "bufferUsage")) => {
+                let filled = self.trace.filled(event);
+                self.unless_too_large(filled);
+            }
+            Some(("Tracing", "tracingComplete")) => {
+                let completed = self.trace.complete(event);
+                self.unless_too_large(completed);
+            }
             Some(("Target", what)) => self.take_target(event, what),
             Some(("Inspector", "targetCrashed")) => self.take_crash(event),
             Some(("Page", what)) if self.is_main(event) => self.take_page(event, what),
             Some(("Log" | "Runtime" | "Audits", _)) if self.is_main(event) => {
-                self.console.take(event);
+                let bytes = self.console.take(event);
+                self.count(bytes);
             }
-            Some(("Debugger", "scriptParsed")) if self.is_main(event) => self.scripts.take(event),
+            Some(("Debugger", "scriptParsed")) if self.is_main(event) => {
+                let bytes = self.scripts.take(event);
+                self.count(bytes);
+            }
             Some(("CSS", "styleSheetAdded")) if self.is_main(event) => {
-                self.style_sheets.take(event)
+                let bytes = self.style_sheets.take(event);
+                self.count(bytes);
             }
             _ => {}
         }
+    }
+
+    /// So many bytes of an event are kept.
+    fn count(&mut self, bytes: usize) {
+        let kept = self.kept.grow(bytes);
+        self.unless_too_large(kept);
     }
 
     fn is_main(&self, event: &Event) -> bool {
@@ -45,7 +66,8 @@ impl Page<'_> {
         };
         let kind = self.sessions.get(session).map_or("other", String::as_str);
         if self.listening {
-            self.log.keep(event, kind);
+            let kept = self.log.keep(event, kind);
+            self.unless_too_large(kept);
         }
         let (loading, now) = (&mut self.loading, Instant::now());
         match what {

@@ -22,7 +22,7 @@ use super::log::Log;
 use super::trace::Trace;
 use crate::emulate::Call;
 use crate::gather::{Console, Departure, Line, Scripts, StyleSheets};
-use crate::protocol::{CALL_DEADLINE, CallError, Client, Events, SessionId};
+use crate::protocol::{CALL_DEADLINE, CallError, Client, Events, Excess, Held, SessionId};
 
 pub(crate) struct Page<'b> {
     client: &'b Client,
@@ -47,6 +47,8 @@ pub(crate) struct Page<'b> {
     departure: Option<Departure>,
     /// What lays the page out in CSS pixels; none where it is.
     coarse_screen: Option<Call>,
+    /// Counts what is kept of the page besides log and trace.
+    kept: Held,
 }
 
 impl Page<'_> {
@@ -68,11 +70,35 @@ impl Page<'_> {
         match tokio::time::timeout_at(until.into(), self.events.recv()).await {
             Ok(Some(event)) => {
                 self.take(&event);
+                self.check_size()?;
                 Ok(true)
             }
-            Ok(None) => Err(CallError::Ended.into()),
+            Ok(None) => {
+                self.check_size()?;
+                Err(CallError::Ended.into())
+            }
             Err(_) => Ok(false),
         }
+    }
+
+    /// An error once the page has made something too large.
+    pub(crate) fn check_size(&self) -> Result<(), VisitError> {
+        match self.client.excess() {
+            Some(excess) => Err(CallError::TooLarge(excess).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the visit where something has become too large.
+    fn unless_too_large(&self, kept: Result<(), Excess>) {
+        if let Err(excess) = kept {
+            self.client.give_up(excess);
+        }
+    }
+
+    /// Counts what is kept of the page for as long as the page is there.
+    pub(crate) fn keep(&mut self, held: Held) {
+        self.kept.absorb(held);
     }
 
     pub(crate) async fn call<T: DeserializeOwned>(
