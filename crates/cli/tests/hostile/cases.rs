@@ -35,11 +35,17 @@ const HUNG: &[&str] = &["PAGE_HUNG"];
 const MEASURED_ONLY: &[&str] = &[MEASURED];
 const MEASURED_OR_HUNG: &[&str] = &[MEASURED, "PAGE_HUNG"];
 const TOO_LARGE: &[&str] = &["TOO_LARGE"];
+/// A page that says more than is read, unless it dies of it first or never gets to the end.
+const FLOODED: &[&str] = &["TOO_LARGE", "PAGE_CRASHED", "PAGE_HUNG"];
 const LOOPS: &[&str] = &["TOO_MANY_REDIRECTS"];
 const BROKEN: &[&str] = &["CONNECTION_FAILED"];
+/// Chromium has a document by then, in which nothing is shown.
+const BROKEN_LATE: &[&str] = &["CONNECTION_FAILED", "NO_PAINT", "TIMEOUT"];
 const LATE: &[&str] = &["TIMEOUT"];
 const BLOCKED: &[&str] = &["BLOCKED_TARGET"];
 const NOT_HTML: &[&str] = &["NOT_HTML"];
+/// Chromium does not say of every address that it may not be opened.
+const NOT_OPENED: &[&str] = &["BLOCKED_TARGET", "NOT_HTML"];
 /// A page that takes memory until its process, or its whole browser, is ended.
 const OUT_OF_MEMORY: &[&str] = &[
     MEASURED,
@@ -113,7 +119,7 @@ pub const CASES: &[Case] = &[
     case("permissions.html", MEASURED_ONLY),
     // Crashes and memory.
     case("crash-stack.html", MEASURED_OR_HUNG),
-    short("crash-heap.html", OUT_OF_MEMORY),
+    case("crash-heap.html", OUT_OF_MEMORY),
     case("memory-buffers.html", OUT_OF_MEMORY),
     case("memory-strings.html", OUT_OF_MEMORY),
     case("memory-wasm.html", OUT_OF_MEMORY),
@@ -124,13 +130,13 @@ pub const CASES: &[Case] = &[
     case("memory-storage.html", OUT_OF_MEMORY),
     // Floods.
     case("flood-console.html", OUT_OF_MEMORY),
-    case("flood-console-huge.html", TOO_LARGE),
+    case("flood-console-huge.html", FLOODED),
     case("flood-console-large.html", OUT_OF_MEMORY),
     case("flood-console-objects.html", OUT_OF_MEMORY),
     case("flood-exceptions.html", OUT_OF_MEMORY),
     case("flood-issues.html", OUT_OF_MEMORY),
-    case("flood-trace.html", TOO_LARGE),
-    case("flood-trace-endless.html", TOO_LARGE),
+    case("flood-trace.html", FLOODED),
+    case("flood-trace-endless.html", FLOODED),
     case("flood-history.html", OUT_OF_MEMORY),
     case("flood-requests.html", OUT_OF_MEMORY),
     case("flood-data-requests.html", OUT_OF_MEMORY),
@@ -196,36 +202,36 @@ pub const CASES: &[Case] = &[
     case("to-huge", ANY),
     short("to-file", BLOCKED),
     case("to-chrome", BLOCKED),
-    case("to-script", BLOCKED),
+    case("to-script", NOT_OPENED),
     case("to-data", BLOCKED),
-    case("to-view-source", BLOCKED),
+    case("to-view-source", NOT_OPENED),
     case("to-nothing", ANY),
     case("to-garbage", ANY),
     case("to-other-sites", LOOPS),
     case("to-slow", &["TOO_MANY_REDIRECTS", "TIMEOUT"]),
     // Answers that are slow, endless, packed or broken.
     case("hang", LATE),
-    case("silent-close", BROKEN),
+    short("silent-close", BROKEN),
     case("endless", ANY),
-    case("endless-html", TOO_LARGE),
-    case("endless-line", &["TOO_LARGE", "TIMEOUT"]),
+    case("endless-html", &["TOO_LARGE", "PAGE_HUNG"]),
+    case("endless-line", &["TOO_LARGE", "TIMEOUT", "PAGE_HUNG"]),
     short("attachment", NOT_HTML),
     case("attachment-endless", NOT_HTML),
     case("drip-body", MEASURED_ONLY),
     case("drip-body-blank", LATE),
     case("body-too-short", ANY),
-    case("chunks-broken", BROKEN),
+    case("chunks-broken", BROKEN_LATE),
     case("chunks-endless-extension", ANY),
     case("chunks-of-one", ANY),
     short("gzip-bomb", TOO_LARGE),
-    case("gzip-nested", TOO_LARGE),
-    case("gzip-broken", BROKEN),
+    short("gzip-nested", TOO_LARGE),
+    case("gzip-broken", BROKEN_LATE),
     case("gzip-many-times", ANY),
     case("encoding-unknown", ANY),
     case("resources-packed", TOO_LARGE),
     case("resources-many", ANY),
     case("xml-entities", ANY),
-    case("xml-deep", ANY),
+    short("xml-deep", &["PAGE_CRASHED", MEASURED]),
     case("html-deep", OUT_OF_MEMORY),
     case("html-attributes", OUT_OF_MEMORY),
     case("html-nul", MEASURED_ONLY),
@@ -240,7 +246,7 @@ pub const CASES: &[Case] = &[
     case("passwords-of-resources", MEASURED_ONLY),
     short("not-http", BROKEN),
     case("status-none", ANY),
-    case("status-204", NOT_HTML),
+    short("status-204", NOT_HTML),
     case("status-205", ANY),
     case("status-304", ANY),
     case("status-408", ANY),

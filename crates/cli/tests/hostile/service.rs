@@ -16,6 +16,8 @@ use crate::site;
 
 /// One for the hostile page and one for the well-behaved one.
 const SLOTS: usize = 2;
+/// The browsers that a service keeps ready.
+const SPARES: usize = 1;
 /// For a browser to end, for the next spare to start, and for a stop: seconds on an idle machine.
 const SETTLED_WITHIN: Duration = Duration::from_secs(45);
 /// A service that has started all its spares changes nothing for longer than this.
@@ -27,7 +29,7 @@ pub struct Service {
     /// `TMPDIR` of the service, which nobody else writes to.
     temporary: PathBuf,
     log: PathBuf,
-    /// What is there while nothing is audited: the spare browsers.
+    /// What is there while nothing is audited.
     idle: Resources,
 }
 
@@ -40,6 +42,15 @@ struct Resources {
     temporary_entries: usize,
     /// One for each browser.
     profiles: usize,
+}
+
+impl Resources {
+    fn are_within(&self, bounds: &Self) -> bool {
+        self.process_groups <= bounds.process_groups
+            && self.zombies <= bounds.zombies
+            && self.temporary_entries <= bounds.temporary_entries
+            && self.profiles <= bounds.profiles
+    }
 }
 
 impl Service {
@@ -58,6 +69,7 @@ impl Service {
             .arg("--data")
             .arg(&data)
             .env("TMPDIR", &temporary)
+            .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&log).expect("the directory is ours"))
@@ -91,11 +103,11 @@ impl Service {
         service
     }
 
-    /// Waits until there are spare browsers and nothing has changed for a while.
+    /// Waits until the spare browser is there alone, and nothing has changed for a while.
     fn resources_at_rest(&self) -> Resources {
         let given_up = Instant::now() + SETTLED_WITHIN;
         let (mut resources, mut since) = (self.resources(), Instant::now());
-        while resources.profiles == 0 || since.elapsed() < AT_REST {
+        while resources.profiles != SPARES || since.elapsed() < AT_REST {
             assert!(
                 Instant::now() < given_up,
                 "the service does not come to rest: {resources:?}; {}",
@@ -114,12 +126,13 @@ impl Service {
         self.child.id()
     }
 
-    /// Waits until nothing is there but what was there at the start, and else says what is.
+    /// Waits until nothing is there but what was there at the start, and else says what is. A spare
+    /// that could not be started in time is missed by nobody: the next audit starts one.
     pub fn settle(&self) -> Result<(), String> {
         let given_up = Instant::now() + SETTLED_WITHIN;
         loop {
             let now = self.resources();
-            if now == self.idle {
+            if now.are_within(&self.idle) {
                 return Ok(());
             }
             if Instant::now() > given_up {
