@@ -2,13 +2,14 @@
 # make test   install what is missing, run every test
 # make build  leaves target/release/plumbline
 # make chaos  breaks things on purpose, counts what is left; root    ONLY=a,b takes some cases, PREVIOUS=PROGRAM to upgrade from
+# make hostile  audits pages and servers that attack the service     ONLY=a,b takes some cases; its short part is in make test
 #
 # make bench-agreement  Plumbline beside Lighthouse, page by page        ONLY=a,b takes some pages, DEVICE=desktop
 # make bench-fixtures   Lighthouse's own smoke tests                     LIGHTHOUSE="DIR DIR", its checkouts
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
 # make bench-schema     whatever the API's description allows, 20,000 requests and more
 
-.PHONY: run test build chaos setup bench-agreement bench-fixtures bench-link bench-schema corpus
+.PHONY: run test build chaos hostile setup bench-agreement bench-fixtures bench-link bench-schema corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
@@ -35,6 +36,10 @@ build: setup
 chaos: build
 	@tools/setup test
 	chaos/run --only '$(ONLY)' --previous '$(PREVIOUS)'
+
+hostile:
+	@tools/setup test
+	cargo test --release --locked -p plumbline --test hostile -- --all --only '$(ONLY)'
 
 setup:
 	@tools/setup
