@@ -1,4 +1,5 @@
-//! The house rules that a program can keep: who may know whom, and who does no IO.
+//! Rules of the codebase that a program can check: dependencies between crates, crates without IO,
+//! file names, and links in documents.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -100,6 +101,69 @@ fn no_file_is_named_after_nothing() {
     }
 }
 
+#[test]
+fn every_relative_link_in_a_markdown_file_has_a_target() {
+    let mut broken = Vec::new();
+    for file in files_with_extension(&workspace(), "md") {
+        let prose = without_code(&fs::read_to_string(&file).unwrap());
+        for link in prose.split("](").skip(1) {
+            let link = link.split([')', ' ']).next().unwrap();
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() {
+                file.clone()
+            } else {
+                file.parent().unwrap().join(path)
+            };
+            let is_markdown = target.extension().is_some_and(|end| end == "md");
+            let has_anchor = || anchors(&target).iter().any(|known| known == anchor);
+            if !target.exists() || (is_markdown && !anchor.is_empty() && !has_anchor()) {
+                broken.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+/// Returns the text of a Markdown file without code blocks and code spans. A code span ends with
+/// its paragraph at the latest.
+fn without_code(markdown: &str) -> String {
+    let mut is_block = false;
+    let lines = markdown.lines().map(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_block ^= is_fence;
+        if is_block || is_fence { "" } else { line }
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    text.split("\n\n")
+        .flat_map(|paragraph| paragraph.split('`').step_by(2))
+        .collect()
+}
+
+/// Returns the anchors of a Markdown file's headings as GitHub generates them: letters, digits,
+/// `_` and `-` in lower case, with `-` in place of spaces.
+fn anchors(file: &Path) -> Vec<String> {
+    let markdown = fs::read_to_string(file).unwrap();
+    let mut is_block = false;
+    let mut anchors = Vec::new();
+    for line in markdown.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+        }
+        let title = line.trim_start_matches('#');
+        if !is_block && title.len() < line.len() {
+            let kept = title
+                .trim()
+                .chars()
+                .filter(|c| c.is_alphanumeric() || " _-".contains(*c));
+            anchors.push(kept.collect::<String>().to_lowercase().replace(' ', "-"));
+        }
+    }
+    anchors
+}
+
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -127,14 +191,24 @@ fn dependencies(dir: &Path) -> Vec<String> {
 }
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    files_with_extension(dir, "rs")
+}
+
+/// Returns the files below a directory, without hidden directories, build output, installed
+/// packages and data of a local server.
+fn files_with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap_or_default();
         if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            found.push(path);
+            let is_ours = !name.starts_with('.') && !["target", "node_modules"].contains(&name);
+            if is_ours && path != workspace().join("data") {
+                files.extend(files_with_extension(&path, extension));
+            }
+        } else if path.extension().is_some_and(|end| end == extension) {
+            files.push(path);
         }
     }
-    found
+    files
 }
