@@ -183,6 +183,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn exhibits_may_not_be_as_large_as_a_bundle() {
+        let dir = tempfile::tempdir().unwrap();
+        let at_most = |bytes, kind| most_bytes(&Uploads::open(dir.path(), bytes).unwrap(), kind);
+        assert_eq!(at_most(1 << 30, Evidence::Bundle), 1 << 30);
+        assert_eq!(at_most(1 << 30, Evidence::Exhibits), EXHIBITS_BYTES);
+        assert_eq!(at_most(10, Evidence::Exhibits), 10);
+    }
+
+    #[test]
     fn a_digest_has_sixty_four_digits() {
         let hex = "00ff".repeat(16);
         assert_eq!(digest(&hex).unwrap()[..2], [0, 255]);
