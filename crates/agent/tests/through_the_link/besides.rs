@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{Auditor, Cpu, Order};
+use plumbline_agent::{Audited, Auditor, Cpu, Order};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
@@ -27,11 +27,46 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
         ("/robots.txt", Answer::of("text/plain", robots)),
     ])
     .await;
+    let audited = audit(&site, "normal2g").await;
+    assert_eq!(audited.report.conditions.cpu.visits, 1);
+    let bundle = Bundle::unpack(&audited.bundle.unwrap()).unwrap();
+    let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
+        panic!("{:?}", bundle.artifacts["robots-txt"]);
+    };
+    let read: Value = serde_json::from_str(raw.get()).unwrap();
+    assert_eq!(read["status"], 200, "{}", read["error"]);
+    assert!(read["content"].as_str().unwrap().len() > 300_000);
+}
+
+#[tokio::test]
+async fn a_source_map_beyond_what_a_visit_may_transfer_does_not_make_the_page_too_large() {
+    let script = format!(
+        "var text = '{}';\n//# sourceMappingURL=/map",
+        "x".repeat(2000)
+    );
+    let site = Site::serve([
+        (
+            "/",
+            Answer::html(
+                "<!doctype html><html lang=en><title>Small</title><h1>Hello</h1><script src=/script>\
+                 </script>",
+            ),
+        ),
+        ("/script", Answer::of("text/javascript", script)),
+        ("/map", Answer::of("application/json", " ".repeat(110_000_000))),
+    ])
+    .await;
+    let audited = audit(&site, "wifiFast").await;
+    assert!(site.asked().contains(&"/map".to_owned()));
+    assert!(audited.report.error.is_none(), "{:?}", audited.report.error);
+}
+
+async fn audit(site: &Site, network: &str) -> Audited {
     let catalog = Catalog::load(BUILT_IN).unwrap();
     let order = Order {
         url: site.url("/"),
         device: "desktop".to_owned(),
-        network: "normal2g".to_owned(),
+        network: network.to_owned(),
         location: catalog.locations()[0].id.clone(),
     };
     let auditor = Auditor {
@@ -42,15 +77,7 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
         cpu: Cpu::new(launcher(), None),
     };
-    let audited = auditor.audit(&order, &|_| {}).await.unwrap();
-    assert_eq!(audited.report.conditions.cpu.visits, 1);
-    let bundle = Bundle::unpack(&audited.bundle.unwrap()).unwrap();
-    let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
-        panic!("{:?}", bundle.artifacts["robots-txt"]);
-    };
-    let read: Value = serde_json::from_str(raw.get()).unwrap();
-    assert_eq!(read["status"], 200, "{}", read["error"]);
-    assert!(read["content"].as_str().unwrap().len() > 300_000);
+    auditor.audit(&order, &|_| {}).await.unwrap()
 }
 
 #[tokio::test]

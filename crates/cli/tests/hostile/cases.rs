@@ -257,7 +257,7 @@ pub const CASES: &[Case] = &[
     short("head-endless", BROKEN),
     case("head-endless-line", BROKEN),
     case("head-drip", LATE),
-    case("head-drip-status", LATE),
+    case("head-drip-status", BROKEN_LATE),
     case("head-many", ANY),
     case("head-cookies", ANY),
     case("head-policy", ANY),

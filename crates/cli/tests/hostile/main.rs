@@ -243,11 +243,12 @@ impl Suite {
             if let Some(other) = other {
                 let beside = completed(client, &other, Instant::now() + within);
                 let beside = beside.and_then(|status| outcome(client, &status));
-                match beside.as_deref() {
-                    Ok(MEASURED) => {}
-                    Ok(code) => broken.push(format!("the well-behaved page beside it: {code}")),
-                    Err(error) => broken.push(format!("the well-behaved page beside it: {error}")),
-                }
+                let fault = match beside {
+                    Ok(end) if end.code == MEASURED => None,
+                    Ok(end) => Some(format!("{} {}", end.code, end.message)),
+                    Err(error) => Some(error),
+                };
+                broken.extend(fault.map(|it| format!("the well-behaved page beside it: {it}")));
             }
             if let Err(left) = service.settle() {
                 broken.push(left);
@@ -255,16 +256,19 @@ impl Suite {
             done.store(true, Ordering::Relaxed);
             (end, seconds)
         });
-        let end = end.unwrap_or_else(|error| {
-            broken.push(error);
-            "none".to_owned()
-        });
-        if end != "none" && !case.allows(&end) {
-            broken.push(format!(
-                "ended with {end} instead of {}",
-                case.ends.join(" or ")
-            ));
-        }
+        let end = match end {
+            Ok(end) => {
+                if !case.allows(&end.code) {
+                    let expected = case.ends.join(" or ");
+                    broken.push(format!("not {expected}: {}", end.message));
+                }
+                end.code
+            }
+            Err(error) => {
+                broken.push(error);
+                "none".to_owned()
+            }
+        };
         broken.extend(service.faults_since(mark));
         let seen = Seen {
             end,
@@ -369,8 +373,15 @@ fn completed(client: &Client, tracking_id: &str, deadline: Instant) -> Result<Va
     }
 }
 
+/// How a completed audit ended.
+struct End {
+    /// An error's code, or [`MEASURED`].
+    code: String,
+    message: String,
+}
+
 /// How a completed audit ended, once its report could be read in the forms that people ask for.
-fn outcome(client: &Client, status: &Value) -> Result<String, String> {
+fn outcome(client: &Client, status: &Value) -> Result<End, String> {
     let audit_id = status["auditId"].as_str().ok_or("it has no report")?;
     let read = |path: &str| {
         let answer = client.try_get(path).ok_or(format!("no answer to {path}"))?;
@@ -382,11 +393,17 @@ fn outcome(client: &Client, status: &Value) -> Result<String, String> {
     let data = &read(&format!("/v1/audit/data/{audit_id}"))?["data"];
     read(&format!("/v1/audit/report/{audit_id}"))?;
     if let Some(code) = data["error"]["code"].as_str() {
-        return Ok(code.to_owned());
+        return Ok(End {
+            code: code.to_owned(),
+            message: data["error"]["message"].to_string(),
+        });
     }
     read(&format!("/v1/audit/report/{audit_id}?format=har"))?;
-    let is_measured = data["labData"]["fcp"].is_number();
-    is_measured
-        .then(|| MEASURED.to_owned())
-        .ok_or("it has neither a measurement nor a code".to_owned())
+    if !data["labData"]["fcp"].is_number() {
+        return Err("it has neither a measurement nor a code".to_owned());
+    }
+    Ok(End {
+        code: MEASURED.to_owned(),
+        message: "the page was measured".to_owned(),
+    })
 }
