@@ -119,7 +119,15 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "deliveries",
-        columns: &["position", "attempts", "state", "due_at", "last_error"],
+        columns: &[
+            "position",
+            "attempts",
+            "state",
+            "due_at",
+            "last_error",
+            "account_id",
+            "claimed_until",
+        ],
         sums: &["position", "attempts", "length(state)", "due_at % 1000003"],
         rows_at_once: 500,
     },

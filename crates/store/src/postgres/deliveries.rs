@@ -22,7 +22,7 @@ pub(super) async fn claim(
     now: Timestamp,
 ) -> Result<ClaimedDeliveries, StoreError> {
     change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    // Servers of the version before, and a move from SQLite, leave the account out.
+    // Servers of the version before leave the account out.
     change(
         db,
         "UPDATE deliveries SET account_id = audits.account_id FROM audits
