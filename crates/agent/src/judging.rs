@@ -26,16 +26,20 @@ static PLACES: Semaphore = Semaphore::const_new(AT_A_TIME);
 
 /// Judges a visit. A page whose evidence takes too long is a report with an error.
 pub(crate) async fn judge(bundle: Bundle, conditions: Conditions) -> Result<Audited, AuditFault> {
-    judge_within(DEADLINE, bundle, conditions).await
+    judge_with(DEADLINE, audited, bundle, conditions).await
 }
 
-async fn judge_within(
+/// What judges; none when it was stopped.
+type Judge = fn(Bundle, Conditions, &AtomicBool) -> Result<Option<Audited>, AuditFault>;
+
+async fn judge_with(
     deadline: Duration,
+    judge: Judge,
     bundle: Bundle,
     conditions: Conditions,
 ) -> Result<Audited, AuditFault> {
-    // Whoever has the places loses them at a deadline of their own.
-    let place = timeout(deadline + DEADLINE, PLACES.acquire()).await;
+    // Who has the places is told to stop at a deadline of its own.
+    let place = timeout(2 * DEADLINE, PLACES.acquire()).await;
     let Ok(Ok(place)) = place else {
         return Err(AuditFault("no thread was free for judging".to_owned()));
     };
@@ -51,7 +55,7 @@ async fn judge_within(
     let stopped = Arc::clone(&stop.0);
     let judging = spawn_blocking(move || {
         let _place = place;
-        audited(bundle, conditions, &stopped)
+        judge(bundle, conditions, &stopped)
     });
     match timeout(deadline, judging).await {
         Ok(Ok(Ok(Some(audited)))) => Ok(audited),
@@ -71,7 +75,6 @@ impl Drop for Stop {
     }
 }
 
-/// None when it was stopped.
 fn audited(
     mut bundle: Bundle,
     conditions: Conditions,
@@ -131,27 +134,40 @@ mod tests {
         (bundle, resolved.conditions)
     }
 
-    #[tokio::test]
-    async fn what_cannot_be_judged_in_time_is_too_large_and_no_fault() {
-        let (bundle, conditions) = visited();
-        let judged = judge_within(Duration::ZERO, bundle, conditions).await;
-        let report = judged.unwrap().report;
-        assert_eq!(report.error.unwrap().code, FailureCode::TooLarge);
-        assert_eq!(report.requested_url, "https://example.com/");
+    /// Goes on until it is asked to stop.
+    fn endless(_: Bundle, _: Conditions, stop: &AtomicBool) -> Result<Option<Audited>, AuditFault> {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        Ok(None)
     }
 
     #[tokio::test]
-    async fn who_is_asked_to_stop_comes_to_nothing() {
+    async fn what_cannot_be_judged_in_time_is_too_large_and_leaves_its_place() {
+        // More often than there are places: each is free again because its thread was asked to stop.
+        for _ in 0..=AT_A_TIME {
+            let (bundle, conditions) = visited();
+            let deadline = Duration::from_millis(10);
+            let judged = judge_with(deadline, endless, bundle, conditions).await;
+            let report = judged.unwrap().report;
+            assert_eq!(report.error.unwrap().code, FailureCode::TooLarge);
+            assert_eq!(report.requested_url, "https://example.com/");
+        }
+    }
+
+    #[test]
+    fn who_is_asked_to_stop_comes_to_nothing() {
         let (bundle, conditions) = visited();
         let audited = audited(bundle, conditions, &AtomicBool::new(true));
         assert!(audited.unwrap().is_none());
     }
 
     #[tokio::test]
-    async fn places_are_given_back() {
-        for _ in 0..AT_A_TIME + 1 {
-            let (bundle, conditions) = visited();
-            judge(bundle, conditions).await.unwrap();
-        }
+    async fn what_can_be_judged_in_time_is_a_report_with_its_evidence() {
+        let (bundle, conditions) = visited();
+        let audited = judge(bundle, conditions).await.unwrap();
+        assert!(audited.bundle.is_some());
+        // A trace without events.
+        assert_eq!(audited.report.error.unwrap().code, FailureCode::Internal);
     }
 }

@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use crate::protocol::{Event, Excess, Held};
+use crate::protocol::{Event, Excess, Held, MAX_HELD_BYTES};
 
 /// Network events as a JSON array, in the form that Lighthouse keeps as its `devtoolsLog`.
 pub(super) struct Log {
@@ -10,10 +10,10 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(held: Held) -> Self {
-        Self {
-            bytes: vec![b'['],
-            held,
-        }
+        // Address space and not memory, until it is written to: growing would need the old and the new at a time.
+        let mut bytes = Vec::with_capacity(MAX_HELD_BYTES);
+        bytes.push(b'[');
+        Self { bytes, held }
     }
 
     pub(super) fn keep(&mut self, event: &Event, target_type: &str) -> Result<(), Excess> {

@@ -25,6 +25,9 @@ const CATEGORIES: [&str; 13] = [
     "latencyInfo",
 ];
 
+const BEGIN: &[u8] = br#"{"traceEvents":["#;
+const END: &[u8] = b"]}";
+
 /// The largest trace that is kept. Judging one takes about twice as much memory as its text.
 const MAX_BYTES: usize = 80_000_000;
 
@@ -79,8 +82,11 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn new(held: Held) -> Self {
+        // Address space and not memory, until it is written to: growing would need the old and the new at a time.
+        let mut bytes = Vec::with_capacity(MAX_BYTES + BEGIN.len() + END.len());
+        bytes.extend_from_slice(BEGIN);
         Self {
-            bytes: br#"{"traceEvents":["#.to_vec(),
+            bytes,
             held,
             is_complete: false,
             nodes: NamedNodes::default(),
@@ -151,7 +157,7 @@ impl Trace {
     }
 
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.bytes.extend_from_slice(b"]}");
+        self.bytes.extend_from_slice(END);
         self.bytes
     }
 }

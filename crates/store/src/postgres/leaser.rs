@@ -279,7 +279,8 @@ struct Round<'a> {
     open: Vec<usize>,
 }
 
-const TAKEN: &str = "tracking_id, audit_id, attempt, faults, url, device, network, location, runs,
+const TAKEN: &str =
+    "tracking_id, audit_id, attempt, audits.faults, url, device, network, location, runs,
                      seat.asked";
 
 impl Round<'_> {
