@@ -1,6 +1,6 @@
 //! One audit, from order to report.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
@@ -161,16 +161,22 @@ impl Auditor {
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
         let allowed = plan.deadline + AROUND_THE_VISIT;
+        // Known when gathering begins: what is fetched from then on is not the page's.
+        let page_over_limit = OnceLock::new();
         let observe = |step: Step<'_>| {
             // What is fetched besides the page (robots.txt, source maps) is no part of what is
             // measured, and must not be cut because the line is slow.
             if step == Step::Entered(Phase::Gathering) {
+                page_over_limit.get_or_init(|| link.over_limit());
                 link.lift();
             }
             progress(step);
         };
         let visited = timeout(allowed, self.visit(&plan, &observe)).await;
-        let explained = reason::explain(visited, &link);
+        let explained = {
+            let page_over_limit = *page_over_limit.get_or_init(|| link.over_limit());
+            reason::explain(visited, &link, page_over_limit)
+        };
         link.close().await;
         match explained {
             Ok(bundle) => {

@@ -9,13 +9,14 @@ use tokio::time::error::Elapsed;
 pub(crate) fn explain(
     visited: Result<Result<Bundle, VisitError>, Elapsed>,
     link: &Link,
+    page_over_limit: bool,
 ) -> Result<Bundle, VisitError> {
     let visited = visited.unwrap_or_else(|_| {
         Err(VisitError::Fault(
             "the visit did not end in time".to_owned(),
         ))
     });
-    if link.over_limit() {
+    if page_over_limit {
         return Err(VisitError::Page(Failure::new(
             FailureCode::TooLarge,
             "The page loads more than a visit may transfer.",
