@@ -1,4 +1,4 @@
-//! From evidence to report, within a time.
+//! Turns evidence into a report, with a deadline.
 //!
 //! Judging is pure computation on a thread of its own, and Rust cannot end a thread from outside. So it is asked to stop when
 //! its time is over, and looks for that between one step and the next. Nobody waits for the step it is in: the slot is free

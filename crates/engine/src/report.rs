@@ -80,9 +80,9 @@ pub struct NetworkUsed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkIsolation {
-    /// By a network namespace of its own.
+    /// The browser has a network namespace of its own.
     Namespace,
-    /// By Chromium's flags only: the machine's network is shared with the browser.
+    /// Only Chromium's flags keep it in: the machine's network is shared with the browser.
     Shared,
 }
 

@@ -177,7 +177,7 @@ fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
     parents
 }
 
-/// Where a cgroup of this hierarchy is in the file system.
+/// Returns the directory of a cgroup of this hierarchy.
 fn directory(mounts: &str, kind: &str, option: &str, path: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, rest) = line.split_once(" - ")?;

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use probes::Probes;
 use site::Site;
 
-/// From the start of the browser until the page has reported. Usually 2 s.
+/// The time from the start of the browser until the page has reported, usually 2 s.
 const DEADLINE: Duration = Duration::from_secs(45);
 
 /// The reason why no audit may be made on this machine.

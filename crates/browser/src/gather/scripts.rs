@@ -24,7 +24,7 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_TEXT_UNITS: u64 = 64_000_000;
 /// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
-/// Of one text, in UTF-16 units: escaped, it fits into a message of the browser.
+/// The longest text that is read, in UTF-16 units: escaped, it fits into a message of the browser.
 const MAX_SCRIPT_UNITS: u64 = 16_000_000;
 /// Of texts on their way, in UTF-16 units; one may be larger.
 const AHEAD_UNITS: u64 = 8_000_000;

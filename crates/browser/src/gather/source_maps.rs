@@ -18,9 +18,9 @@ use crate::visit::Caller;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// From the first map until the last is begun.
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
-/// So many are loaded by the browser at a time.
+/// The number of source maps that the browser loads at a time.
 const AT_A_TIME: usize = 8;
-/// So many are held and read by us at a time: a map may be large, and what it tells even larger.
+/// The number of source maps that are parsed at a time: a map may be large, and what it tells even larger.
 const READ_AT_A_TIME: usize = 2;
 const MAX_BYTES: usize = 20_000_000;
 /// Two modules of the least size that counts as doubled (trace engine, extras/ScriptDuplication).

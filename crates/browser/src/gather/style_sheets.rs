@@ -24,7 +24,7 @@ const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
 /// Of all texts together, in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
-/// Of one text, in UTF-16 units: escaped, it fits into a message of the browser.
+/// The longest text that is read, in UTF-16 units: escaped, it fits into a message of the browser.
 const MAX_SHEET_UNITS: f64 = 16_000_000.0;
 /// Of texts on their way, in UTF-16 units; one may be larger.
 const AHEAD_UNITS: f64 = 8_000_000.0;

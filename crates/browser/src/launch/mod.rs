@@ -64,9 +64,9 @@ pub const DEFAULT_MEMORY_BYTES: u64 = 2 << 30;
 /// How a browser is kept from reaching anything but the proxy of its visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkIsolation {
-    /// By a network namespace that contains nothing else.
+    /// A network namespace contains nothing else.
     Namespace,
-    /// By Chromium's flags only; the reason says why there is no namespace.
+    /// Only Chromium's flags do; the reason says why there is no namespace.
     Shared { reason: String },
 }
 
@@ -105,7 +105,7 @@ pub struct Launcher {
     only_through_proxy: bool,
     isolation: NetworkIsolation,
     memory_bytes: u64,
-    /// Where cgroups can be made, if anywhere.
+    /// The directory in which cgroups can be made, if there is one.
     cgroups: Option<CgroupParent>,
 }
 
