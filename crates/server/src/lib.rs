@@ -123,6 +123,8 @@ pub struct Limits {
     /// Whether a proxy of ours stands in front, which wrote `X-Forwarded-For` and speaks HTTPS with
     /// browsers.
     pub behind_proxy: bool,
+    /// Whether the server itself accepts HTTPS and nothing else.
+    pub serves_https: bool,
     /// Audits of one account that wait or run; 0 is no limit.
     pub unfinished_per_account: u64,
     /// Audits of one account that end without measurements, per hour; 0 is no limit. They are
@@ -149,6 +151,7 @@ impl Default for Limits {
             requests_per_minute: 60_000,
             failed_keys_per_minute: 300,
             behind_proxy: false,
+            serves_https: false,
             unfinished_per_account: 10_000,
             failed_audits_per_hour: 500,
             batch_audits: 500,

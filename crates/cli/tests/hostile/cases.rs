@@ -83,7 +83,7 @@ pub const CASES: &[Case] = &[
     // Endless loops.
     short("loop-script.html", HUNG),
     case("loop-after-paint.html", HUNG),
-    case("loop-microtask.html", HUNG),
+    case("loop-microtask.html", FLOODED),
     case("loop-frames.html", MEASURED_OR_HUNG),
     case("loop-layout.html", MEASURED_OR_HUNG),
     case("loop-timers.html", OUT_OF_MEMORY),
@@ -239,6 +239,7 @@ pub const CASES: &[Case] = &[
     case("chunks-of-one", ANY),
     short("gzip-bomb", TOO_LARGE),
     short("gzip-nested", TOO_LARGE),
+    short("zstd-bomb", TOO_LARGE),
     case("gzip-broken", BROKEN_LATE),
     case("gzip-many-times", ANY),
     case("encoding-unknown", ANY),

@@ -37,6 +37,8 @@ use service::Service;
 const SERVICE_PEAK_MB: u64 = 400;
 /// The bound on the service's resident memory when nothing runs any more.
 const SERVICE_IDLE_MB: u64 = 120;
+/// The time in which the service's memory returns to that bound.
+const IDLE_WITHIN: Duration = Duration::from_secs(10);
 /// The bound on the resident memory of one browser with all its processes: the limit of 2 GiB on a
 /// browser, and a quarter for what is counted twice and for what is taken between two readings.
 const BROWSER_PEAK_MB: u64 = 2048 + 512;
@@ -274,11 +276,24 @@ impl Suite {
             end,
             seconds,
             service_mb: processes::peak_mb(id),
-            idle_mb: processes::resident_mb(id),
+            idle_mb: idle_mb(id),
             browser_mb: browser_mb.into_inner(),
             broken,
         };
         seen.within_bounds()
+    }
+}
+
+/// The service's resident memory once it is within its bound, or when the time for that has passed: an
+/// allocator returns memory some time after it was freed.
+fn idle_mb(id: u32) -> u64 {
+    let deadline = Instant::now() + IDLE_WITHIN;
+    loop {
+        let resident_mb = processes::resident_mb(id);
+        if resident_mb <= SERVICE_IDLE_MB || Instant::now() > deadline {
+            return resident_mb;
+        }
+        thread::sleep(SAMPLE_EVERY);
     }
 }
 
