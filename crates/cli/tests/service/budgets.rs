@@ -265,7 +265,7 @@ fn assertions_find_what_lighthouse_ci_finds() {
         let budget = Budget::read("b.json", &options.to_string()).unwrap();
         let mut ours: Vec<Value> = budget
             .check(&runs)
-            .findings
+            .results
             .iter()
             .map(|finding| {
                 json!([
