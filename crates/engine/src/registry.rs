@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_the_weighted_mean_of_what_counts() {
+    fn a_score_is_the_weighted_mean_of_the_checks_that_count() {
         let axe = r#"{"violations": [{"id": "image-alt"}], "notApplicable": ["label", "list"]}"#;
         let bundle = Visit::new().with("axe", axe).bundle();
         let accessibility = &judged(&bundle, Mode::Mobile)[1];

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_packed_is_unpacked_and_the_rest_is_refused() {
+    fn packed_exhibits_unpack_and_other_bytes_are_rejected() {
         let exhibits = Exhibits {
             format: FORMAT,
             end_ms: 1234.5,

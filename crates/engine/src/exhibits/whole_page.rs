@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_not_kept() {
+    fn an_invalid_picture_is_dropped() {
         assert_eq!(read("null"), None);
         assert_eq!(read(r#"{"mimeType": "image/webp"}"#), None);
         let of = |mime_type: &str, height: &str| {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_worker_is_known_by_how_it_is_asked_for() {
+    fn a_service_worker_is_recognised_by_its_request_header() {
         let parsed = requests(
             r#"[
             {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "documentURL": "https://a.test/",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_asks_for_again_and_again_after_its_load_is_no_part_of_it() {
+    fn requests_repeated_after_the_load_are_not_part_of_it() {
         let of_main_thread = |name: &str, ms: u32, args: Value| {
             json!({"name": name, "cat": "blink.user_timing,loading,devtools.timeline", "ph": "R",
                    "ts": ms * 1000, "pid": 2, "tid": 3, "args": args})

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_stands_for_the_node_that_swept_most() {
+    fn a_shift_is_attributed_to_the_node_that_swept_the_largest_area() {
         let shift = Shift {
             ts_us: 0.0,
             score: 0.3,

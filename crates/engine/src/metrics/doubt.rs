@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_main_thread_moves_with_its_work() {
+    fn events_that_wait_for_the_main_thread_move_with_its_work() {
         let tasks = [task(100.0, 300.0), task(400.0, 500.0)];
         let slower = LengthenedLoad::new(&tasks, 0.1);
         for (ms, later_ms) in [(50.0, 50.0), (200.0, 210.0), (350.0, 370.0), (900.0, 930.0)] {

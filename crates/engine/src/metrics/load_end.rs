@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_when_another_begins_is_not_in_flight_with_it() {
+    fn a_request_that_ends_when_another_starts_is_not_in_flight_with_it() {
         let handed_on = [
             request(0.0, None),
             request(0.0, None),

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_slept_stays() {
+    fn the_sleep_time_of_a_task_is_not_scaled() {
         let asleep = processor(&[&[0.0; 5], &[50.0, 10.0, 30.0, 10.0, 30.0]], Some(4.0));
         let tasks = asleep.on_device(&[task(0.0, 50.0)]);
         assert_eq!(tasks, vec![task(0.0, 50.0)]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pacer_kept_is_not_lost() {
+    fn time_held_by_the_pacer_is_not_contention() {
         assert_eq!(paced().share_lost(0.0, 200.0), Some(0.0));
         assert_eq!(paced().share_lost(200.0, 300.0), Some(0.5));
         assert_eq!(paced().lost_ms(0.0, 300.0), 50.0);

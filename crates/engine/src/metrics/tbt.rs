@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_exceeds_fifty_milliseconds_blocks() {
+    fn only_the_time_above_fifty_milliseconds_blocks() {
         check(
             &[(100.0, 50.0), (200.0, 51.0), (300.0, 150.0)],
             0.0,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_interactive_at_its_first_paint_blocks_nobody() {
+    fn a_page_interactive_at_its_first_paint_has_no_blocking_time() {
         check(&[(0.0, 900.0)], 500.0, 500.0, 0.0);
     }
 

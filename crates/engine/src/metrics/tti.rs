@@ -217,8 +217,7 @@ mod tests {
         }
     }
 
-    /// The milestones: first content at 500 ms, document parsed at 700 ms, end of the trace at 12
-    /// s.
+    /// The milestones: first content at 500 ms, document parsed at 700 ms, trace end at 12 s.
     fn check(tasks: &[MainTask], requests: &[Request], expected: Result<f64, MetricError>) {
         let times = LoadTimes {
             origin_us: ORIGIN_MS * 1000.0,

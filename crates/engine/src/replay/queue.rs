@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_connection_keeps_its_place() {
+    fn a_request_without_a_connection_keeps_its_position() {
         let graph = star(&["High", "High", "High"], 1);
         let mut queue = Queue::default();
         for node in 1..graph.nodes.len() {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_only_what_needs_no_connection_begins() {
+    fn without_capacity_only_local_requests_start() {
         let mut graph = star(&["High", "High"], 1);
         if let Kind::Request(request) = &mut graph.nodes[2].kind {
             request.is_local = true;

@@ -292,7 +292,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_takes_no_part_takes_no_time() {
+    fn excluded_nodes_take_no_time() {
         let graph = star(&["High", "High"], 1);
         let whole_ms = total_ms(&graph, &HashMap::new());
         let alone = run(&graph, &[true, false, false], &network(), &HashMap::new()).unwrap();

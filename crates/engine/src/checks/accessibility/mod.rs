@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_informative_rule_lists_what_axe_is_unsure_of() {
+    fn an_informative_rule_lists_undecided_results() {
         let unsure = r#"{"incomplete": [{"id": "video-caption", "nodes": [{}]}]}"#;
         assert_eq!(outcome(INFORMS, unsure).verdict, Verdict::Informative);
         assert_eq!(outcome(INFORMS, "{}").verdict, Verdict::NotApplicable);

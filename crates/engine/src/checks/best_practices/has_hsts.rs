@@ -18,8 +18,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `has-hsts`; RFC 6797.
     id: "has-hsts",
-    pass: "Strong HSTS policy",
-    fail: "Strong HSTS policy",
+    pass: "HSTS policy",
+    fail: "HSTS policy",
     needs: [Requests::NAME],
     run: run,
 }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_proportions_to_keep_is_left_alone() {
+    fn images_without_an_aspect_ratio_are_ignored() {
         assert_eq!(verdict((0, 100)), Verdict::Pass);
         for image in [
             r#"[{"src": "https://a.test/x.svg", "natural": {"width": 200, "height": 100},

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn svg_is_known_by_what_the_server_said() {
+    fn svg_is_recognised_by_the_response_type() {
         let visit = Visit::new()
             .with("page", PAGE)
             .with("images", &format!("[{}]", image(10, 100, "")))
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn densities_are_told_from_widths() {
+    fn density_descriptors_are_distinguished_from_widths() {
         assert!(has_density_descriptor("a.png, b.png 2x"));
         assert!(has_density_descriptor("b.png 1.5x"));
         assert!(!has_density_descriptor("a.png 300w, b.png 600w"));

@@ -159,7 +159,7 @@ mod tests {
     const SCRIPT: &str = "https://a.test/a.js";
 
     #[test]
-    fn what_a_neighbour_took_of_the_core_is_not_blamed_on_a_script() {
+    fn cpu_contention_is_not_attributed_to_a_script() {
         let task = || PageLoad::new().script(SCRIPT).task(500, 90, SCRIPT);
         assert_eq!(task().judge(CHECK).verdict, Verdict::Pass);
         let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_server_costs_what_it_took_beyond_100_ms() {
+    fn a_slow_server_costs_the_time_beyond_100_ms() {
         let slow = json!({"headers": [{"name": "content-encoding", "value": "br"}],
             "timing": {"requestTime": 0.001, "sendEnd": 1.0, "receiveHeadersStart": 701.0, "receiveHeadersEnd": 702.0}});
         let outcome = Traced::with_document(slow, json!({})).judge(CHECK);

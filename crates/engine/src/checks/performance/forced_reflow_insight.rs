@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pacer_or_a_neighbour_took_of_the_core_is_not_work() {
+    fn time_lost_to_a_pacer_or_contention_is_not_work() {
         let forced = |cpu_ms| {
             PageLoad::new()
                 .slowed_by(4.0)

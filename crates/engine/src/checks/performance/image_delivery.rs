@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_format_saves_what_is_above_a_good_avif() {
+    fn an_inefficient_format_saves_the_bytes_above_a_good_avif() {
         // 10,000 pixels fit into 1,667 bytes.
         assert_eq!(saved("image/jpeg", 10_000, json!({})), Some(8333.0));
         assert_eq!(saved("image/webp", 10_000, json!({})), Some(8333.0));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_was_not_painted_yet_is_taken_as_it_stands() {
+    fn an_element_that_was_not_painted_yet_is_judged_by_its_box() {
         let image_at = |left: i32, top: u32, width: u32| {
             Traced::new()
                 .loads("2.1", IMAGE, 150, 500, json!({"resourceType": "Image"}), json!({"mimeType": "image/jpeg"}),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn large_gifs_are_better_videos_and_what_was_not_painted_is_left_out() {
+    fn large_gifs_should_be_videos_and_unpainted_images_are_left_out() {
         assert_eq!(saved("image/gif", 90_000, json!({})), None);
         assert!(saved("image/gif", 200_000, json!({})).is_some());
         assert_eq!(

@@ -95,7 +95,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn the_longest_interaction_is_told_of() {
+    fn the_longest_interaction_is_reported() {
         assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::NotApplicable);
         let quick = PageLoad::new().click(500, 200).judge(CHECK);
         assert_eq!(quick.verdict, Verdict::Informative);

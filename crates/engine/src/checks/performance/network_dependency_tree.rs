@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_hangs_below_the_script_that_asked_for_it() {
+    fn a_script_is_a_child_of_the_script_that_requested_it() {
         let first = "https://example.test/a.js";
         let by_script = json!({"initiator": {"type": "script"}, "stackTrace": [{"url": first}]});
         let outcome = Traced::new()
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_left_out() {
+    fn requests_that_are_not_critical_are_left_out() {
         for sent in [
             json!({"resourceType": "Image"}),
             json!({"resourceType": "Fetch"}),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_chain_can_be_kept_and_read_again() {
+    fn an_endless_chain_can_be_stored_and_parsed() {
         let url = |at: u64| format!("https://example.test/{at}.js");
         let mut traced = Traced::new();
         for at in 1..2000_u64 {

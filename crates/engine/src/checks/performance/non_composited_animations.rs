@@ -150,7 +150,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn an_animation_of_a_property_that_needs_the_main_thread_is_told_of() {
+    fn an_animation_of_an_unsupported_property_is_listed() {
         let outcome = PageLoad::new()
             .animation(4, "grow", 1 << 13, &["width", "--size"])
             .element(4, "body > div")
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_author_cannot_change_is_not() {
+    fn reasons_that_an_author_cannot_fix_are_not_listed() {
         let no_reason = PageLoad::new()
             .animation(4, "grow", 1 << 5, &[])
             .element(4, "body > div");

@@ -134,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn what_chromium_calls_blocking_and_came_before_the_first_paint_is_listed() {
+    fn blocking_requests_that_end_before_the_first_paint_are_listed() {
         let outcome = sheet(blocking()).judge_on_slow_network(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
-        // On the warm connection: half a round trip there, 19 ms at the server, half a round trip
+        // On the open connection: half a round trip there, 19 ms at the server, half a round trip
         // back.
         assert_eq!(outcome.savings.unwrap().fcp_ms, Some(169.0));
         assert_eq!(sheet(json!({})).judge(CHECK).verdict, Verdict::Pass);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_first_paint_did_not_block_it() {
+    fn requests_that_end_after_the_first_paint_are_not_blocking() {
         let late = Traced::new().loads(
             "2.1",
             SHEET,

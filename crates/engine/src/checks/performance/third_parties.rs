@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_in_another_process_loads_is_its_own_affair() {
+    fn requests_of_frames_in_other_processes_are_ignored() {
         let traced = Traced::new()
             .resource("9.1", "https://unheard.test/c.js", json!({}), json!({}))
             .in_another_process();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lets_a_script_wait_is_listed_without_an_answer() {
+    fn the_target_of_an_xhr_is_listed_without_a_response() {
         let traced = Traced::new().event(
             "XHRReadyStateChange",
             json!({"data": {"url": "https://unheard.test/data", "readyState": 4}}),

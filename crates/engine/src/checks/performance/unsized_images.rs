@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_room_needs_no_size() {
+    fn an_image_without_a_box_needs_no_size() {
         let hidden = r#"{"src": "https://a.test/i.png", "rules": {},
             "node": {"rect": {"width": 0, "height": 0}}}"#;
         assert_eq!(verdict(hidden), Verdict::Pass);

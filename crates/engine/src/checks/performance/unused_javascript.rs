@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sources_of_a_bundle_are_told_apart() {
+    fn the_sources_of_a_bundle_are_listed_separately() {
         let script = r#"[{"url": "https://a.test/a.js", "length": 300000,
             "coverage": {"total": 300000, "unused": 200000},
             "sourceMap": {"unmappedUnused": 9000, "modules": [

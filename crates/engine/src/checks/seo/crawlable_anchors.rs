@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_dead_link_is_left_alone() {
+    fn anchors_that_are_not_links_are_ignored() {
         for anchor in [
             r#"{"attributeNames": ["class"]}"#,
             r#"{"attributeNames": ["id", "rel"], "id": "top"}"#,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_gives_none() {
+    fn an_invalid_date_is_rejected() {
         for text in [
             "",
             "soon",

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawlers_own_group_stands_alone() {
+    fn a_crawlers_own_group_replaces_the_general_one() {
         let robots_txt = "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot/2.1\nUser-agent: bingbot\nDisallow:";
         assert!(refuses(robots_txt, "*", "/x"));
         assert!(refuses(robots_txt, "DuckDuckBot", "/x"));
