@@ -185,7 +185,7 @@ impl Entry {
     fn result(&self, facts: &Facts) -> CheckResult {
         let check = self.check;
         let outcome = if facts.is_stopped() {
-            Outcome::could_not_measure("judging was stopped".to_owned())
+            Outcome::could_not_measure("the evaluation was stopped".to_owned())
         } else {
             (check.run)(facts)
                 .unwrap_or_else(|missing| Outcome::could_not_measure(missing.to_string()))
