@@ -1,4 +1,4 @@
-//! What a dataset leaves to its caller.
+//! Interfaces that the caller of a dataset implements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use url::Url;
 
-/// A history with all its metrics has some 60 kB.
+/// Maximum size of a response; a history with all its metrics has about 60 kB.
 pub const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Sends a POST with a JSON body: follows no redirect, reads no more than [`ANSWER_BYTES`]. The URL carries a
-/// secret: no error and no log line may name it. Dropping the future ends the request.
+/// Sends POST requests with a JSON body. An implementation follows no redirects and reads no more
+/// than [`ANSWER_BYTES`]. The URL contains a secret, so that no error and no log line may include
+/// it. Dropping the future cancels the request.
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError>;
@@ -19,7 +20,7 @@ pub trait Transport: Send + Sync + 'static {
 #[derive(Debug, Clone, Default)]
 pub struct HttpAnswer {
     pub status: u16,
-    /// The header, as it stands there.
+    /// The unparsed `Retry-After` header.
     pub retry_after: Option<String>,
     pub body: Vec<u8>,
 }
@@ -28,25 +29,25 @@ pub struct HttpAnswer {
 pub enum TransportError {
     #[error("{0}")]
     Unreachable(String),
-    #[error("the answer is too large")]
+    #[error("response too large")]
     TooLarge,
 }
 
-/// Which pages may be named to a stranger.
+/// Decides which URLs may be disclosed to the API.
 #[async_trait]
-pub trait Discretion: Send + Sync + 'static {
-    async fn may_name(&self, url: &Url) -> bool;
+pub trait PrivacyPolicy: Send + Sync + 'static {
+    async fn may_disclose(&self, url: &Url) -> bool;
 }
 
-/// The part of the API's quota that others use as well, who ask with the same key. Asked when this process' own pace lets a
-/// request leave.
+/// Part of the API's quota that is shared with others who use the same key. Consulted after this
+/// process' own rate limiter.
 #[async_trait]
 pub trait Quota: Send + Sync + 'static {
-    /// Takes one request of it; or how long to wait before asking again.
+    /// Takes one request of the quota, or returns how long to wait before trying again.
     async fn take(&self) -> Result<(), Duration>;
 }
 
-/// Nobody else asks with this key.
+/// Quota of a key that no other process uses.
 pub struct Alone;
 
 #[async_trait]
@@ -56,5 +57,5 @@ impl Quota for Alone {
     }
 }
 
-/// Milliseconds since 1970, UTC.
+/// Returns milliseconds since 1970, UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
