@@ -1,4 +1,4 @@
-use plumbline_entities as entities;
+use plumbline_vendored::entities;
 
 use crate::checks::{Details, Outcome, Verdict, check};
 use crate::facts::{Artifact, Facts, MainResource, Missing, Script, Scripts};

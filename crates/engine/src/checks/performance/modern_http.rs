@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
-use plumbline_entities as entities;
 use plumbline_trace::{Resource, Trace};
+use plumbline_vendored::entities;
 use url::Url;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};

@@ -1,4 +1,4 @@
-use plumbline_entities as entities;
+use plumbline_vendored::entities;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check};
 use crate::facts::{Facts, Missing, Request, Requests};

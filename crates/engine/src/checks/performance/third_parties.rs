@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
-use plumbline_entities as entities;
 use plumbline_trace::{Trace, Work};
+use plumbline_vendored::entities;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE, loaded};
