@@ -71,7 +71,7 @@ pub async fn forget(
 ) -> Result<u64, StoreError> {
     let mut forgotten = 0;
     loop {
-        let round = store.forget(retention, now(), AT_ONCE).await?;
+        let round = store.purge(retention, now(), AT_ONCE).await?;
         if round.audits.is_empty() {
             return Ok(forgotten);
         }

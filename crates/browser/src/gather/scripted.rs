@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use plumbline_axe::AXE_SOURCE;
+use plumbline_vendored::axe::AXE_SOURCE;
 use serde_json::value::RawValue;
 
 use super::{Gathered, missing};

@@ -57,7 +57,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         false => &process_prefix,
     };
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
-    agents.unsee(orphans).await.map_err(Exit::failed)?;
+    agents
+        .remove_presence(orphans)
+        .await
+        .map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::warn!(
             recovered,

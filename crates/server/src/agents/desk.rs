@@ -14,8 +14,9 @@ use plumbline_engine::report::Report;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentBounds, AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold,
-    Lease, Seat, Sighting, SlotBound, Standing, Store, StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptBlob, AttemptState, AuditError,
+    Blobs, FinishedAudit, Hold, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError,
+    Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -84,7 +85,7 @@ pub struct Desk {
 /// A slot that asks for work.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    pub agent: Sighting,
+    pub agent: AgentPresence,
     pub slot: u32,
     /// What it may take; everything where it has no token, inside a server.
     pub scope: Option<TokenScope>,
@@ -176,7 +177,7 @@ impl Desk {
             let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
             if let Some(lease) = lease.await? {
                 if !poll.is_newest() {
-                    self.hand_back(&lease, HandBack::Drained).await?;
+                    self.hand_back(&lease, ReleaseReason::Drained).await?;
                     return Ok(None);
                 }
                 for beside in &self.parts.beside {
@@ -190,7 +191,7 @@ impl Desk {
             }
             let look = left.min(self.look_again());
             tokio::select! {
-                () = self.parts.store.work_arrives(&seat, look) => {}
+                () = self.parts.store.wait_for_work(&seat, look) => {}
                 () = &mut over => return Ok(None),
             }
         }
@@ -205,7 +206,7 @@ impl Desk {
                 owner,
                 "put back: its slot does not work on it"
             );
-            self.hand_back(&left, HandBack::Drained).await?;
+            self.hand_back(&left, ReleaseReason::Drained).await?;
         }
         Ok(())
     }
@@ -223,7 +224,7 @@ impl Desk {
         if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
             self.polls.give_up(process);
         }
-        self.hand_back(lease, HandBack::Unheard).await
+        self.hand_back(lease, ReleaseReason::Unconfirmed).await
     }
 
     /// For who watches; the caller knows that the audit is held.
@@ -244,10 +245,14 @@ impl Desk {
         process: &str,
         tracking_id: &str,
         attempt: u32,
-    ) -> Result<Standing, StoreError> {
-        let standing = self.parts.agents.standing(tracking_id, attempt).await?;
+    ) -> Result<AttemptState, StoreError> {
+        let standing = self
+            .parts
+            .agents
+            .attempt_state(tracking_id, attempt)
+            .await?;
         Ok(match standing {
-            Standing::Held(lease) if !lease.owner.starts_with(process) => Standing::Lost,
+            AttemptState::Held(lease) if !lease.owner.starts_with(process) => AttemptState::Lost,
             standing => standing,
         })
     }
@@ -299,8 +304,8 @@ impl Desk {
         let standing = self
             .parts
             .agents
-            .standing(&lease.tracking_id, lease.attempt);
-        matches!(standing.await, Ok(Standing::Lost))
+            .attempt_state(&lease.tracking_id, lease.attempt);
+        matches!(standing.await, Ok(AttemptState::Lost))
     }
 
     /// Removes what no report refers to: of the attempts before the one that finished, or of one that was too late. Nobody
@@ -337,7 +342,7 @@ impl Desk {
             beside.finishing(lease, &mut report);
         }
         let figures = figures(&report);
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: serde_json::to_string(&report)
                 .map_err(|error| StoreError::Backend(format!("no report: {error}")))?,
             error: report.error.map(|failure| AuditError {
@@ -360,18 +365,20 @@ impl Desk {
         Ok(hold)
     }
 
-    pub async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+    pub async fn hand_back(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
         match why {
-            HandBack::Fault => self.parts.metrics.audit_faulted(),
-            HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
+            ReleaseReason::Fault => self.parts.metrics.audit_faulted(),
+            ReleaseReason::Drained | ReleaseReason::Unconfirmed => {
+                self.parts.metrics.audit_handed_back()
+            }
         }
         self.parts.phases.ended(&lease.tracking_id);
         self.unconfirmed.forget(lease);
-        self.parts.store.hand_back(lease, why).await
+        self.parts.store.release(lease, why).await
     }
 
     /// Notes that this agent lives, not more often than it takes to be believed.
-    pub async fn see(&self, agent: &Sighting) -> Result<(), StoreError> {
+    pub async fn see(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         self.roll.see(agent).await
     }
 
@@ -394,7 +401,7 @@ impl Desk {
         ))
     }
 
-    fn turn(&self, seat: &Seat) -> Arc<Semaphore> {
+    fn turn(&self, seat: &LeaseScope) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         // Places come and go; what nobody waits at is made anew when somebody does.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
@@ -414,24 +421,27 @@ impl Desk {
 }
 
 /// From where a slot leases: what it may take by its location, within what its token allows.
-fn seat(owner: String, locations: Option<Vec<String>>, scope: Option<&TokenScope>) -> Seat {
+fn seat(owner: String, locations: Option<Vec<String>>, scope: Option<&TokenScope>) -> LeaseScope {
     let Some(TokenScope { processes, bounds }) = scope else {
-        return Seat {
+        return LeaseScope {
             owner,
             locations,
             slots: None,
         };
     };
-    let allowed = |free: Vec<String>| free.into_iter().filter(|place| bounds.allow(place));
-    Seat {
+    let allowed = |free: Vec<String>| {
+        free.into_iter()
+            .filter(|place| bounds.allows_location(place))
+    };
+    LeaseScope {
         owner,
         locations: match locations {
             Some(free) => Some(allowed(free).collect()),
             None => bounds.locations.clone(),
         },
-        slots: bounds.slots.map(|at_most| SlotBound {
+        slots: bounds.slots.map(|at_most| SlotLimit {
             owner_prefix: processes.clone(),
-            at_most,
+            max_leases: at_most,
         }),
     }
 }

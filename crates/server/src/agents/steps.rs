@@ -12,7 +12,7 @@ use plumbline_seam::{
     Attempt, Finish, Heartbeat, Hold, LEASE_WAIT_AT_MOST_MS, LeaseAnswer, LeaseRequest, Offer,
     Progress, Return, Standing, Why,
 };
-use plumbline_store::{HandBack, Hold as Kept, Lease, Standing as Stands};
+use plumbline_store::{AttemptState as Stands, Hold as Kept, Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -91,7 +91,7 @@ fn granted(job: Option<Offer>, drain: bool) -> Response {
 fn offer(desk: &Desk, lease: &Lease) -> Offer {
     let order = lease.order.clone();
     Offer {
-        exhausted: lease.exhausted(),
+        exhausted: lease.is_exhausted(),
         attempt: Attempt {
             tracking_id: lease.tracking_id.clone(),
             attempt: lease.attempt,
@@ -178,8 +178,8 @@ pub(crate) async fn give_back(
     Message(said): Message<Return>,
 ) -> Result<Response, Failure> {
     let why = match said.why {
-        Why::Fault => HandBack::Fault,
-        Why::Drained => HandBack::Drained,
+        Why::Fault => ReleaseReason::Fault,
+        Why::Drained => ReleaseReason::Drained,
     };
     let hold = match held(&service, &caller, &said.attempt).await? {
         Some(lease) => super::of(&service)?.desk.hand_back(&lease, why).await?,

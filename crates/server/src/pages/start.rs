@@ -201,9 +201,9 @@ async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<
         accepted_at: now,
     };
     let submission = Submission {
-        unfinished_at_most: service.app.limits.unfinished_audits(),
+        max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        ..Submission::of(audit)
+        ..Submission::single(audit)
     };
     submit(service, submission).await?;
     Ok(tracking_id)

@@ -15,8 +15,8 @@ use plumbline_server::{
     Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
 };
 use plumbline_store::{
-    AgentStore, AuditError, Blobs, FileBlobs, Finished, Hold, Key, Lease, PageStore, Seat,
-    SqliteStore, Store, Timestamp,
+    AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
+    PageStore, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -174,14 +174,18 @@ impl Rig {
 
     pub async fn lease(&self) -> Lease {
         self.store
-            .lease(&Seat::anywhere("tests"), NOW, Duration::from_secs(60))
+            .lease(
+                &LeaseScope::any_location("tests"),
+                NOW,
+                Duration::from_secs(60),
+            )
             .await
             .unwrap()
             .unwrap()
     }
 
     pub async fn finish(&self, lease: &Lease, report: Value, error: Option<AuditError>) {
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: report.to_string(),
             error,
             finished_at: Timestamp(NOW.0 + 7),
