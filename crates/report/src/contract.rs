@@ -40,8 +40,8 @@ pub fn audit_data(
     Ok(data)
 }
 
-/// The part of a report that the API shows. The rest is skipped: parsing all of a report of 200 kB would
-/// take most of the time of a response.
+/// The part of a report that the API shows. The rest is skipped: parsing all of a report of 200 kB
+/// would take most of the time of a response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContractReport {
@@ -53,8 +53,8 @@ struct ContractReport {
     field_data_reason: Option<FieldReason>,
 }
 
-/// Returns milliseconds as whole numbers and layout shift with up to four decimals; null if the dataset has
-/// no value.
+/// Returns milliseconds as whole numbers and layout shift with up to four decimals; null if the
+/// dataset has no value.
 fn field_figures(field: &FieldData) -> Value {
     let p75 = |kind| field.metrics.get(kind).map(|metric| metric.p75);
     let whole = |kind| p75(kind).map(|value| value.round() as i64);
@@ -73,8 +73,8 @@ fn four_decimals(value: f64) -> f64 {
     (value * 10_000.0).round() / 10_000.0
 }
 
-/// Returns scores and milliseconds as whole numbers and layout shift with up to four decimals; null if not
-/// measured.
+/// Returns scores and milliseconds as whole numbers and layout shift with up to four decimals; null
+/// if not measured.
 pub fn lab_data(report: &Report) -> Value {
     figures(&report.scores, report.metrics.as_ref())
 }

@@ -1,8 +1,9 @@
-//! CSV in the layout of Lighthouse (report/generator/report-generator.js): the page, the categories, and one
-//! row per audit of each category. Columns that Lighthouse does not have come last.
+//! CSV in the layout of Lighthouse (report/generator/report-generator.js): the page, the
+//! categories, and one row per audit of each category. Columns that Lighthouse does not have come
+//! last.
 //!
-//! The format is RFC 4180 with every cell in quotes. Cells that a spreadsheet would interpret as a formula
-//! begin with an apostrophe, which spreadsheets do not display.
+//! The format is RFC 4180 with every cell in quotes. Cells that a spreadsheet would interpret as a
+//! formula begin with an apostrophe, which spreadsheets do not display.
 
 use serde_json::{Value, json};
 
@@ -76,8 +77,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Prefixes texts that a spreadsheet could interpret as a formula (OWASP, "CSV Injection"), and replaces
-/// control characters: a carriage return or NUL ends a cell for some readers.
+/// Prefixes texts that a spreadsheet could interpret as a formula (OWASP, "CSV Injection"), and
+/// replaces control characters: a carriage return or NUL ends a cell for some readers.
 fn without_formula(text: &str) -> String {
     let text: String = text
         .chars()

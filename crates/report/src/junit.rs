@@ -1,7 +1,8 @@
 //! JUnit XML for CI servers: a suite per category, a test case per check.
 //!
-//! A failed check with a weight is a failure, and so is a metric with a score below 0.9, the default of
-//! Lighthouse CI. Failed checks without a weight are only reported. What could not be measured is an error.
+//! A failed check with a weight is a failure, and so is a metric with a score below 0.9, the
+//! default of Lighthouse CI. Failed checks without a weight are only reported. What could not be
+//! measured is an error.
 
 use std::fmt::Write;
 

@@ -1,7 +1,8 @@
-//! Exports the trace as a file for DevTools' performance panel and other readers of Chromium's traces.
+//! Exports the trace as a file for DevTools' performance panel and other readers of Chromium's
+//! traces.
 //!
-//! A DevTools recording has a `metadata` member, of which readers need only a small part. Chromium's own
-//! metadata about the host was left out when the trace was gathered.
+//! A DevTools recording has a `metadata` member, of which readers need only a small part.
+//! Chromium's own metadata about the host was left out when the trace was gathered.
 
 use plumbline_bundle::{Artifact, Bundle};
 use plumbline_engine::remembered_conditions;

@@ -1,4 +1,5 @@
-//! Whole pages: hostile texts are escaped, pages of large sites stay small, missing data is explained.
+//! Whole pages: hostile texts are escaped, pages of large sites stay small, missing data is
+//! explained.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};

@@ -155,7 +155,8 @@ struct AuditValues<'a> {
 }
 
 impl Assertion {
-    /// Parses a key: `audit`, `audit:property` or `audit.property`. Camel case is converted to kebab case.
+    /// Parses a key: `audit`, `audit:property` or `audit.property`. Camel case is converted to
+    /// kebab case.
     pub(super) fn of(key: &str, level: Level) -> Self {
         let key = kebab_case(key);
         let mut parts = key
@@ -336,8 +337,8 @@ fn items(audit: &Value) -> impl Iterator<Item = &Value> {
     audit["details"]["items"].as_array().into_iter().flatten()
 }
 
-/// Converts camel case to kebab case like Lighthouse CI: a dash between a lower-case letter and a capital,
-/// then all lower case.
+/// Converts camel case to kebab case like Lighthouse CI: a dash between a lower-case letter and a
+/// capital, then all lower case.
 pub(super) fn kebab_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     let mut after_lower = false;

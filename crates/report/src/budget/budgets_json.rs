@@ -103,8 +103,8 @@ fn rows<'a>(
     })
 }
 
-/// Converts a path to a pattern like Lighthouse CI (@lhci/utils, src/budgets-converter.js): `*` matches
-/// anything, `$` the end.
+/// Converts a path to a pattern like Lighthouse CI (@lhci/utils, src/budgets-converter.js): `*`
+/// matches anything, `$` the end.
 fn path_pattern(value: &Value) -> Result<regex::Regex, BudgetError> {
     let path = value.as_str().filter(|path| path.starts_with('/'));
     let path = path

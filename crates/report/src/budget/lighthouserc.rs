@@ -1,5 +1,5 @@
-//! The JSON configuration of Lighthouse CI: `{"ci": {"assert": …}}`, or the value of `assert` alone. The parts
-//! about collecting and uploading are ignored.
+//! The JSON configuration of Lighthouse CI: `{"ci": {"assert": …}}`, or the value of `assert`
+//! alone. The parts about collecting and uploading are ignored.
 
 use serde_json::{Map, Value};
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 /// Returns the index of the median run as Lighthouse CI chooses it (@lhci/utils,
-/// src/representative-runs.js): the run with the smallest squared distance to the median First Contentful
-/// Paint and the median Time to Interactive, the first of several. A missing value counts as 0; of an even
-/// number of values the upper of the two middle ones is the median.
+/// src/representative-runs.js): the run with the smallest squared distance to the median First
+/// Contentful Paint and the median Time to Interactive, the first of several. A missing value
+/// counts as 0; of an even number of values the upper of the two middle ones is the median.
 pub fn median_run(runs: &[Value]) -> Option<usize> {
     let of = |id: &str| -> Vec<f64> {
         let value = |run: &Value| run["audits"][id]["numericValue"].as_f64().unwrap_or(0.0);

@@ -1,5 +1,5 @@
-//! Budgets: limits for a page, read from a file and checked against the runs of an audit, which are given
-//! as Lighthouse results.
+//! Budgets: limits for a page, read from a file and checked against the runs of an audit, which are
+//! given as Lighthouse results.
 //!
 //! Every limit becomes an assertion with the rules of Lighthouse CI (@lhci/utils 0.15.1,
 //! src/assertions.js). Four file formats are supported: Plumbline's own and three of Lighthouse CI.
@@ -52,8 +52,9 @@ pub struct BudgetResult {
 }
 
 impl Budget {
-    /// Parses a budget file. Files named `*.json` or `*lighthouserc` are in a format of Lighthouse CI (a
-    /// `lighthouserc`, its `assert` object, or a `budgets.json`), all others in Plumbline's TOML format.
+    /// Parses a budget file. Files named `*.json` or `*lighthouserc` are in a format of Lighthouse
+    /// CI (a `lighthouserc`, its `assert` object, or a `budgets.json`), all others in Plumbline's
+    /// TOML format.
     pub fn read(file_name: &str, text: &str) -> Result<Self, BudgetError> {
         let is_json = file_name.ends_with(".json") || file_name.ends_with("lighthouserc");
         let sets = if is_json {

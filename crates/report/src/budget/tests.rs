@@ -3,8 +3,9 @@ use serde_json::json;
 use super::assertion::Kind;
 use super::*;
 
-/// Returns a run with this First Contentful Paint and Time to Interactive, a score of 0.8, a script of
-/// 200 KiB, a failed check with two items, one that does not apply, and one that could not be measured.
+/// Returns a run with this First Contentful Paint and Time to Interactive, a score of 0.8, a script
+/// of 200 KiB, a failed check with two items, one that does not apply, and one that could not be
+/// measured.
 fn run(fcp_ms: f64, tti_ms: f64) -> Value {
     json!({
         "finalUrl": "https://example.com/shop/",

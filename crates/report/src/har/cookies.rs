@@ -22,8 +22,8 @@ pub(super) fn set_cookies(response: &Response) -> Vec<Value> {
     response.header("set-cookie").map(set_cookie).collect()
 }
 
-/// Parses a `Set-Cookie` header (RFC 6265, section 4.1.1): name and value, then attributes, separated by
-/// semicolons.
+/// Parses a `Set-Cookie` header (RFC 6265, section 4.1.1): name and value, then attributes,
+/// separated by semicolons.
 fn set_cookie(text: &str) -> Value {
     let mut parts = text.split(';').map(str::trim);
     let (name, value) = parts

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::rounded;
 use crate::network::Exchange;
 
-/// The duration of each phase in milliseconds; `None` if there was no such phase. `ssl` is part of `connect`,
-/// as specified.
+/// The duration of each phase in milliseconds; `None` if there was no such phase. `ssl` is part of
+/// `connect`, as specified.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Times {
     pub(super) blocked: Option<f64>,

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A text that is escaped when written into a page; parts between backticks become `<code>` elements.
+/// A text that is escaped when written into a page; parts between backticks become `<code>`
+/// elements.
 #[derive(Default)]
 pub(super) struct CodeText(pub(super) String);
 

@@ -1,5 +1,5 @@
-//! Shows elements as crops of screenshots. Each screenshot is loaded only once: a served page loads it
-//! when the first crop scrolls into view, and a standalone file contains it once.
+//! Shows elements as crops of screenshots. Each screenshot is loaded only once: a served page loads
+//! it when the first crop scrolls into view, and a standalone file contains it once.
 
 use std::cell::Cell;
 
@@ -58,8 +58,8 @@ impl Screenshots {
         self.screen.as_ref().map(Screenshot::uncropped)
     }
 
-    /// Returns trusted markup that shows the element and its surroundings, or `None` if no screenshot
-    /// shows it.
+    /// Returns trusted markup that shows the element and its surroundings, or `None` if no
+    /// screenshot shows it.
     pub(super) fn crop(&self, node: &Node) -> Option<String> {
         let rect = node.in_picture()?;
         let (screen, full_page) = (self.screen.as_ref(), self.full_page.as_ref());
@@ -70,8 +70,8 @@ impl Screenshots {
         Some(screenshot.crop(rect))
     }
 
-    /// Returns trusted markup that defines the images that crops of a standalone page refer to. It must be
-    /// called after all crops were made.
+    /// Returns trusted markup that defines the images that crops of a standalone page refer to. It
+    /// must be called after all crops were made.
     pub(super) fn definitions(&self) -> Option<String> {
         let used = [&self.screen, &self.full_page].into_iter().flatten();
         let used = used.filter(|screenshot| screenshot.is_inlined && screenshot.is_used.get());
@@ -85,7 +85,8 @@ impl Screenshots {
 }
 
 impl Screenshot {
-    /// Returns `None` for an image without a size. The width of the page defaults to that of the image.
+    /// Returns `None` for an image without a size. The width of the page defaults to that of the
+    /// image.
     fn of(
         id: &'static str,
         picture_id: PictureId,
@@ -187,7 +188,8 @@ impl Screenshot {
         )
     }
 
-    /// Returns the image element. An HTML image in an SVG can be loaded lazily, an SVG image cannot.
+    /// Returns the image element. An HTML image in an SVG can be loaded lazily, an SVG image
+    /// cannot.
     fn image(&self) -> String {
         if self.is_inlined {
             return format!(r##"<use href="#{}"/>"##, self.id);

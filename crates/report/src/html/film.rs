@@ -51,9 +51,9 @@ pub(super) struct FilmTimes {
 }
 
 impl FilmTimes {
-    /// Returns times up to the end of the longest film. The interval is the longest recorded interval if
-    /// that gives few enough frames, because then every frame has its own image. Returns `None` if there
-    /// is no film.
+    /// Returns times up to the end of the longest film. The interval is the longest recorded
+    /// interval if that gives few enough frames, because then every frame has its own image.
+    /// Returns `None` if there is no film.
     pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e Exhibits>) -> Option<Self> {
         let mut times: Option<(f64, f64)> = None;
         for exhibits in all {
@@ -139,8 +139,8 @@ pub(super) fn film(
 }
 
 impl FilmView {
-    /// Adds the outline of the largest content to the first frame that shows it. The outline is that of the
-    /// final layout, so this is only right for pages whose layout did not shift.
+    /// Adds the outline of the largest content to the first frame that shows it. The outline is
+    /// that of the final layout, so this is only right for pages whose layout did not shift.
     pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
         let src = |frame: &FrameView| frame.image.as_ref().map(|image| image.src.clone());
         let painted = |frame: &FrameView| frame.events.contains(&"LCP");
@@ -157,8 +157,8 @@ impl FilmView {
     }
 }
 
-/// Draws a line per milestone below the filmstrip, with its label to the right. Each has its own level,
-/// the latest at the top, so that no line crosses a label.
+/// Draws a line per milestone below the filmstrip, with its label to the right. Each has its own
+/// level, the latest at the top, so that no line crosses a label.
 fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
     use std::fmt::Write;
     let (mut svg, mut labels) = (String::new(), String::new());
@@ -195,8 +195,8 @@ pub(super) fn largest_content(report: &Report) -> Option<Rect> {
     first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
 }
 
-/// Returns trusted markup that outlines `rect` on top of an image of the page. Returns `None` if the
-/// image does not show it.
+/// Returns trusted markup that outlines `rect` on top of an image of the page. Returns `None` if
+/// the image does not show it.
 pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
     let picture = exhibits.screenshot.as_ref()?;
     let width = exhibits.screenshot_css_width;

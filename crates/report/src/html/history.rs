@@ -42,7 +42,8 @@ pub(super) struct AuditRow {
     pub(super) url: String,
     pub(super) when: String,
     pub(super) conditions: String,
-    /// Class and text of the five scores, in the order of the rings; `None` if nothing was measured.
+    /// Class and text of the five scores, in the order of the rings; `None` if nothing was
+    /// measured.
     pub(super) scores: Option<Vec<(&'static str, String)>>,
     pub(super) state: &'static str,
 }
@@ -156,7 +157,8 @@ pub fn device_ids(past: &[PastAudit]) -> Vec<String> {
     devices
 }
 
-/// Renders the history page of a URL. `past` is sorted newest first; `field` has one entry per form factor.
+/// Renders the history page of a URL. `past` is sorted newest first; `field` has one entry per form
+/// factor.
 pub fn history_page(
     page_frame: &PageFrame,
     url: &str,

@@ -1,7 +1,8 @@
-//! Renders the service's HTML pages from compile-time templates, with SVG charts and one stylesheet.
+//! Renders the service's HTML pages from compile-time templates, with SVG charts and one
+//! stylesheet.
 //!
-//! The templates escape every text that comes from an audited page or a client. Only markup that this
-//! module builds from numbers and its own texts is written unescaped.
+//! The templates escape every text that comes from an audited page or a client. Only markup that
+//! this module builds from numbers and its own texts is written unescaped.
 
 mod charts;
 mod checks;

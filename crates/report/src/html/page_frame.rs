@@ -9,7 +9,8 @@ const CSS: &str = include_str!("../../assets/plumbline.css");
 const JS: &str = include_str!("../../assets/plumbline.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
-/// The content security policy of served pages: nothing from other hosts, nothing inline, no framing.
+/// The content security policy of served pages: nothing from other hosts, nothing inline, no
+/// framing.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

@@ -210,7 +210,8 @@ fn template<'a>(
     }
 }
 
-/// Whether the layout shifted so little that the final positions of elements hold for the whole load.
+/// Whether the layout shifted so little that the final positions of elements hold for the whole
+/// load.
 fn has_stable_layout(report: &Report) -> bool {
     let cls = report.metrics.as_ref().and_then(|metrics| metrics.cls);
     cls.is_some_and(|cls| cls.value <= 0.1)

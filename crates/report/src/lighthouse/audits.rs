@@ -119,8 +119,8 @@ impl Audits {
             .collect()
     }
 
-    /// Adds audits that are only meant for programs. If there is a check with the same id, it is kept and gets
-    /// the number that it lacks.
+    /// Adds audits that are only meant for programs. If there is a check with the same id, it is
+    /// kept and gets the number that it lacks.
     fn add_hidden(&mut self, audits: impl Iterator<Item = Value>) -> Vec<Value> {
         let mut refs = Vec::new();
         for audit in audits {
@@ -143,7 +143,8 @@ impl Audits {
     }
 }
 
-/// Converts a check to an audit. Its summary is the display value if there are details, else the explanation.
+/// Converts a check to an audit. Its summary is the display value if there are details, else the
+/// explanation.
 fn audit_of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Value {
     let mode = match check.verdict {
         Verdict::Pass | Verdict::Fail if is_performance => "metricSavings",
@@ -153,8 +154,8 @@ fn audit_of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) 
         Verdict::CouldNotMeasure => "error",
     };
     let details = of_check(check, pictures);
-    // Lighthouse scores an informative audit 1, and a failed performance audit without savings one half
-    // (core/audits/audit.js).
+    // Lighthouse scores an informative audit 1, and a failed performance audit without savings one
+    // half (core/audits/audit.js).
     let has_savings = details.as_ref().and_then(|details| details.has_savings());
     let score = match check.verdict {
         Verdict::Informative => Some(1.0),

@@ -1,9 +1,9 @@
-//! Converts a report to a Lighthouse result (version 13.5; types/lhr/lhr.d.ts of its package), for programs
-//! that read one: Google's report renderer, Lighthouse CI, dashboards.
+//! Converts a report to a Lighthouse result (version 13.5; types/lhr/lhr.d.ts of its package), for
+//! programs that read one: Google's report renderer, Lighthouse CI, dashboards.
 //!
-//! Every check is an audit with the same id. If Lighthouse has an audit with that id, it means the same.
-//! Categories, weights and scores are those of the report; PWA, which Lighthouse removed in version 12, is
-//! an additional category.
+//! Every check is an audit with the same id. If Lighthouse has an audit with that id, it means the
+//! same. Categories, weights and scores are those of the report; PWA, which Lighthouse removed in
+//! version 12, is an additional category.
 
 mod audits;
 mod details;
@@ -81,7 +81,8 @@ pub fn result(source: &ExportSource) -> Value {
     result
 }
 
-/// Serializes a result with its categories in order, because readers show them in the order of the file.
+/// Serializes a result with its categories in order, because readers show them in the order of the
+/// file.
 pub struct OrderedResult<'a>(pub &'a Value);
 
 impl Serialize for OrderedResult<'_> {
@@ -105,7 +106,8 @@ impl Serialize for Categories<'_> {
     }
 }
 
-/// Prevents a text that quotes a page from containing Markdown links, which readers render in some members.
+/// Prevents a text that quotes a page from containing Markdown links, which readers render in some
+/// members.
 fn plain(text: &str) -> String {
     text.replace("](", "]\u{200b}(")
 }
@@ -119,8 +121,8 @@ fn environment(report: &Report) -> Value {
     })
 }
 
-/// Returns the settings. Network and CPU were really slowed down, which Lighthouse calls `devtools`, not
-/// `simulate`.
+/// Returns the settings. Network and CPU were really slowed down, which Lighthouse calls
+/// `devtools`, not `simulate`.
 fn settings(report: &Report, pictures: &Pictures) -> Value {
     let conditions = &report.conditions;
     let is_mobile = conditions.device.mode == Mode::Mobile;

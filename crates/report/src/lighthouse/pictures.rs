@@ -12,7 +12,8 @@ const THUMBNAILS: u32 = 8;
 /// The minimum duration of a filmstrip.
 const MIN_FILM_MS: f64 = 3000.0;
 
-/// A screenshot of the full page in CSS pixels, up to a maximum height (browser: gather/full_page.rs).
+/// A screenshot of the full page in CSS pixels, up to a maximum height (browser:
+/// gather/full_page.rs).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FullPage {
@@ -75,7 +76,8 @@ impl<'a> Pictures<'a> {
         Some((css(last.width_px), css(last.height_px)))
     }
 
-    /// Adds the position of an element and returns its id; `None` if the screenshot does not show it.
+    /// Adds the position of an element and returns its id; `None` if the screenshot does not show
+    /// it.
     pub(super) fn add_node(&mut self, mut rect: Rect) -> Option<String> {
         let (width, height) = self.size()?;
         if let Some(full_page) = &self.full_page {
@@ -108,7 +110,8 @@ impl<'a> Pictures<'a> {
         })
     }
 
-    /// Returns the screenshot of the full page, or else of the first screen, with the positions of elements.
+    /// Returns the screenshot of the full page, or else of the first screen, with the positions of
+    /// elements.
     pub(super) fn full_page(&self) -> Value {
         let first_screen = self.last.map(|last| (&last.mime_type, &last.data));
         let full_page = self

@@ -29,7 +29,8 @@ fn heading(key: &str, value_type: &str, label: &str) -> Value {
     json!({ "key": key, "valueType": value_type, "label": label })
 }
 
-/// Returns the requests that are counted. Lighthouse leaves out the favicon, which only some browsers request.
+/// Returns the requests that are counted. Lighthouse leaves out the favicon, which only some
+/// browsers request.
 fn counted(network: &Network) -> impl Iterator<Item = &Exchange> {
     network.exchanges.iter().filter(|exchange| {
         let is_icon = exchange.budget_type() == "other" && exchange.url.ends_with("/favicon.ico");

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Returns the chains in the details of `network-dependency-tree-insight`, which are its first part. Returns
-/// `None` if the details have another format.
+/// Returns the chains in the details of `network-dependency-tree-insight`, which are its first
+/// part. Returns `None` if the details have another format.
 pub(super) fn network_tree(details: &Value) -> Option<Value> {
     let root = details["items"][0]["rows"].as_array()?.first()?;
     let end_ms = end_ms(root);
@@ -32,7 +32,8 @@ fn end_ms(row: &Value) -> f64 {
     children(row).iter().map(end_ms).fold(own_ms(row), f64::max)
 }
 
-/// Converts rows and their children. The first row whose chain ends at `longest_ms` is on the longest chain.
+/// Converts rows and their children. The first row whose chain ends at `longest_ms` is on the
+/// longest chain.
 fn chains(rows: &[Value], longest_ms: Option<f64>, number: &mut u32) -> Map<String, Value> {
     let longest =
         longest_ms.and_then(|longest_ms| rows.iter().position(|row| end_ms(row) == longest_ms));

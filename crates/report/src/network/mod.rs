@@ -1,4 +1,5 @@
-//! The network requests of a visit, from the bundle's protocol log, as exports and budgets need them.
+//! The network requests of a visit, from the bundle's protocol log, as exports and budgets need
+//! them.
 
 use plumbline_bundle::Bundle;
 use plumbline_trace::{self as trace, ProtocolLog, ResourceTiming};
@@ -6,7 +7,8 @@ use url::Url;
 
 pub(crate) use plumbline_trace::Headers;
 
-/// All exchanges in the order in which they began. A redirect ends one exchange and begins the next.
+/// All exchanges in the order in which they began. A redirect ends one exchange and begins the
+/// next.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub(crate) exchanges: Vec<Exchange>,
@@ -56,7 +58,8 @@ pub(crate) struct Response {
     pub(crate) timing: Option<Timing>,
 }
 
-/// The start and end of each phase in milliseconds since `request_time_s`; `None` if there was no such phase.
+/// The start and end of each phase in milliseconds since `request_time_s`; `None` if there was no
+/// such phase.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timing {
     pub(crate) request_time_s: f64,
@@ -68,7 +71,8 @@ pub(crate) struct Timing {
 }
 
 impl Network {
-    /// Reads the log of a bundle. An invalid log gives no exchanges; the report already contains a warning.
+    /// Reads the log of a bundle. An invalid log gives no exchanges; the report already contains a
+    /// warning.
     pub(crate) fn of(bundle: &Bundle) -> Self {
         let log = ProtocolLog::read(&bundle.log);
         let exchanges = log.map_or_else(|_| Vec::new(), |log| log.exchanges);

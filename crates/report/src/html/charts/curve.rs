@@ -8,7 +8,8 @@ const WIDTH: f64 = 240.0;
 const TOP: f64 = 6.0;
 const BOTTOM: f64 = 46.0;
 
-/// Draws a metric's scoring curve over a logarithmic axis, with its two limits and the measured value.
+/// Draws a metric's scoring curve over a logarithmic axis, with its two limits and the measured
+/// value.
 pub(crate) fn curve(
     curve: Curve,
     value: Option<(f64, f64)>,

@@ -9,8 +9,8 @@ const HEIGHT: f64 = 60.0;
 /// The class names, in the order of `WORK_KINDS`.
 pub(crate) const CLASSES: [&str; 5] = ["script", "layout", "paint", "parse", "other"];
 
-/// Draws the main-thread activity over time by kind of work: one column per slice, as high as the thread
-/// was busy.
+/// Draws the main-thread activity over time by kind of work: one column per slice, as high as the
+/// thread was busy.
 pub(crate) fn main_thread(thread: &MainThread, axis: Axis, aria_label: &str) -> String {
     let mut paths = [const { String::new() }; 5];
     for (index, slice) in thread.slices.iter().enumerate() {

@@ -8,8 +8,8 @@ pub(crate) fn ring(label: &str, score: Option<u8>) -> String {
         Some(score) => format!("{label}: {score} of 100, {grade}"),
         None => format!("{label}: {grade}"),
     };
-    // The circumference is declared as 100, so the score is the length of the arc. A score of 0 has no
-    // arc, because its line cap would be visible.
+    // The circumference is declared as 100, so the score is the length of the arc. A score of 0 has
+    // no arc, because its line cap would be visible.
     let arc = match score {
         Some(0) | None => String::new(),
         Some(score) => format!(

@@ -49,9 +49,9 @@ const BELOW: f64 = 26.0;
 /// The most days that fit next to each other on a phone.
 const MAX_DAYS: usize = 3;
 
-/// Draws values of a series of audits or periods, oldest first, at equal distances. `None` is a gap. The
-/// dashed line is at `guide`. Horizontal positions are in per cent and vertical ones in pixels, so that
-/// text has the same size on every screen.
+/// Draws values of a series of audits or periods, oldest first, at equal distances. `None` is a
+/// gap. The dashed line is at `guide`. Horizontal positions are in per cent and vertical ones in
+/// pixels, so that text has the same size on every screen.
 pub(crate) fn trend(
     points: &[Option<Point>],
     guide: f64,
@@ -117,8 +117,8 @@ pub(crate) fn trend(
     svg
 }
 
-/// Returns the points whose days are written below them: the first, the last and one in between, unless
-/// the days are equal.
+/// Returns the points whose days are written below them: the first, the last and one in between,
+/// unless the days are equal.
 fn days(points: &[Option<Point>]) -> Vec<(usize, &'static str, &str)> {
     let present: Vec<(usize, &str)> = points
         .iter()
