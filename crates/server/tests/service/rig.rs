@@ -189,6 +189,7 @@ impl Rig {
             report: report.to_string(),
             error,
             finished_at: Timestamp(NOW.0 + 7),
+            summary: None,
         };
         assert_eq!(
             self.store.finish(lease, finished).await.unwrap(),
