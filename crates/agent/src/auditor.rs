@@ -175,7 +175,7 @@ impl Auditor {
             // cut off because the network is slow.
             if step == Step::Entered(Phase::Gathering) {
                 page_over_limit.get_or_init(|| link.over_limit());
-                link.lift();
+                link.remove_limits();
             }
             progress(step);
         };

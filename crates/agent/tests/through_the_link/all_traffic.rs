@@ -111,8 +111,9 @@ async fn connections_to_sixty_hosts_are_opened_at_the_same_time() {
     let most_at_once = records
         .iter()
         .map(|one| {
-            let over = |other: &&plumbline_link::Record| {
-                other.asked <= one.asked && other.ended.is_none_or(|ended| ended > one.asked)
+            let over = |other: &&plumbline_link::ConnectionRecord| {
+                let at = one.requested_at;
+                other.requested_at <= at && other.ended_at.is_none_or(|ended_at| ended_at > at)
             };
             records.iter().filter(over).count()
         })
