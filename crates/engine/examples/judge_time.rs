@@ -12,7 +12,7 @@ use plumbline_bundle::Bundle;
 use plumbline_engine::category::CategoryId;
 use plumbline_engine::facts::Facts;
 use plumbline_engine::metrics::Measured;
-use plumbline_engine::{evaluate, evaluate_with_exhibits, registry, remembered_conditions};
+use plumbline_engine::{evaluate, evaluate_with_exhibits, registry, stored_conditions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -70,7 +70,7 @@ struct Times {
 
 impl Times {
     fn of(bundle: &Bundle) -> Option<Self> {
-        let conditions = remembered_conditions(bundle)?;
+        let conditions = stored_conditions(bundle)?;
         let facts = || {
             let facts = Facts::new(bundle, conditions.device.mode);
             facts.insert(conditions.clone());

@@ -15,6 +15,6 @@ pub mod runs;
 pub mod scoring;
 
 pub use evaluate::{
-    evaluate, evaluate_with_exhibits, not_measured, remember_conditions, remembered_conditions,
+    evaluate, evaluate_with_exhibits, not_measured, store_conditions, stored_conditions,
 };
 pub use replay::{Distance, distances};

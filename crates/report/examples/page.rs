@@ -3,7 +3,7 @@ use std::io::Error;
 
 use plumbline_bundle::Bundle;
 use plumbline_engine::exhibits::exhibits;
-use plumbline_engine::{evaluate, remembered_conditions};
+use plumbline_engine::{evaluate, stored_conditions};
 use plumbline_report::html::standalone;
 
 fn main() -> Result<(), Error> {
@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
         (serde_json::from_slice(&bytes)?, None)
     } else {
         let bundle = Bundle::unpack(&bytes).map_err(Error::other)?;
-        let conditions = remembered_conditions(&bundle)
+        let conditions = stored_conditions(&bundle)
             .ok_or_else(|| Error::other("the bundle does not say what it was gathered under"))?;
         (evaluate(&bundle, conditions), exhibits(&bundle))
     };

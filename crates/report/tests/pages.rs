@@ -4,15 +4,15 @@
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_engine::checks::{Cell, Details, Findings, Row, SourcePlace, Unit};
-use plumbline_engine::exhibits::{self, Exhibits, Phases, RequestShown};
+use plumbline_engine::exhibits::{self, Exhibits, Phases, RequestEntry};
 use plumbline_engine::field::{
     FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period, RecordOf,
     Shares,
 };
 use plumbline_engine::not_measured;
 use plumbline_engine::report::{
-    AsTraced, Conditions, CpuUsed, DeviceUsed, LocationMode, LocationUsed, Metric, Metrics,
-    NetworkUsed, Report, Scores,
+    AsTraced, Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
+    Metric, Metrics, NetworkConditions, Report, Scores,
 };
 use plumbline_report::html::{
     self, Chrome, Compared, FieldPast, Past, Problem, Progress, ReportPage, Sharing, StartPage,
@@ -23,12 +23,12 @@ const EVIL: &str = r#""><script>alert(1)</script><img src=x onerror=alert(1)>'"#
 
 fn conditions(name: &str) -> Conditions {
     Conditions {
-        device: DeviceUsed {
+        device: DeviceConditions {
             id: "mobile".to_owned(),
             name: name.to_owned(),
             mode: Mode::Mobile,
         },
-        network: NetworkUsed {
+        network: NetworkConditions {
             id: "cable".to_owned(),
             name: name.to_owned(),
             down_kbps: 5000.0,
@@ -36,13 +36,13 @@ fn conditions(name: &str) -> Conditions {
             rtt_ms: 28.0,
             isolation: None,
         },
-        location: LocationUsed {
+        location: LocationConditions {
             id: "eu".to_owned(),
             name: name.to_owned(),
             mode: LocationMode::Agent,
             added_rtt_ms: 0.0,
         },
-        cpu: CpuUsed::default(),
+        cpu: CpuConditions::default(),
     }
 }
 
@@ -171,7 +171,7 @@ fn findings(said: &str, node: &serde_json::Value) -> Details {
 }
 
 fn shown(said: &str, requests: usize) -> Exhibits {
-    let request = |index: usize| RequestShown {
+    let request = |index: usize| RequestEntry {
         url: format!("https://example.com/assets/{index}/{said}-{index}.js?v={index}"),
         host: said.to_owned(),
         method: said.to_owned(),
@@ -197,7 +197,7 @@ fn shown(said: &str, requests: usize) -> Exhibits {
         },
         initiator: Some(said.to_owned()),
         headers: vec![("server".to_owned(), said.to_owned())],
-        ..RequestShown::default()
+        ..RequestEntry::default()
     };
     let share = exhibits::Share {
         name: said.to_owned(),

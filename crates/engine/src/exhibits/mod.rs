@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use film::{Frame, Picture};
 pub use main_thread::{MainThread, WORK_KINDS};
 pub use packed::ExhibitsError;
-pub use requests::{Phases, RequestShown};
+pub use requests::{Phases, RequestEntry};
 pub use totals::Share;
 pub use whole_page::WholePage;
 
@@ -37,7 +37,7 @@ pub struct Exhibits {
     /// The end of charts of the load: after the last event, without a long idle tail.
     pub end_ms: f64,
     /// The requests in the order of their start.
-    pub requests: Vec<RequestShown>,
+    pub requests: Vec<RequestEntry>,
     /// The number of requests that are left out.
     pub requests_left_out: usize,
     /// The filmstrip of the load, at regular intervals.
@@ -103,7 +103,7 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
         .min(trace.since_origin_ms(trace.end_us))
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
-    requests.iter_mut().for_each(RequestShown::round);
+    requests.iter_mut().for_each(RequestEntry::round);
     Some(Exhibits {
         format: FORMAT,
         marks: Marks {

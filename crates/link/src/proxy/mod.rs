@@ -213,10 +213,10 @@ impl Link {
 
     /// Ends the emulation: from now on everything passes as fast as the machine and its own line
     /// let it, connections that are open included.
-    pub fn lift(&self) {
+    pub fn remove_limits(&self) {
         if let Some(wire) = &self.shared.wire {
             self.shared.lifted.store(true, Relaxed);
-            wire.lift();
+            wire.remove_limits();
         }
     }
 

@@ -115,8 +115,8 @@ impl Wire {
     }
 
     /// From now on everything passes without limit or delay.
-    pub(super) fn lift(&self) {
-        self.with(|state| state.net.lift());
+    pub(super) fn remove_limits(&self) {
+        self.with(|state| state.net.remove_limits());
     }
 
     /// Sends a packet that belongs to no connection, at once; waiting for it tells how long it took.

@@ -2,7 +2,7 @@
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{
-    Answer, Cell, Column, Details, ElementFound, Findings, Row, Unit, Verdict,
+    Cell, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
 };
 
 use super::charts;
@@ -217,7 +217,7 @@ fn found(details: &Details, scenes: &Scenes) -> Vec<Found> {
             vec![Found::Table(typed_table(findings, scenes), more)]
         }
         Details::Checklist { items } => {
-            let answer = |item: &Answer| {
+            let answer = |item: &ChecklistItem| {
                 let is_met = if item.is_met { "yes" } else { "no" };
                 vec![item.label.clone(), is_met.to_owned()]
             };
@@ -281,7 +281,7 @@ fn typed_row(row: &Row, is_sub: bool, scenes: &Scenes) -> RowView {
     }
 }
 
-fn element_views(items: &[ElementFound], scenes: &Scenes) -> Vec<ElementView> {
+fn element_views(items: &[ElementDetail], scenes: &Scenes) -> Vec<ElementView> {
     items
         .iter()
         .take(MOST_ITEMS)

@@ -64,7 +64,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
         let stands_for_all = format!("{} (the one that stands for all is shown)", cpu.visits);
         rows.push(("Visits", stands_for_all));
     }
-    if let Some(doubt) = cpu.score_doubt {
+    if let Some(doubt) = cpu.score_uncertainty {
         let known = format!("to about {doubt:.1} points by one visit");
         rows.push(("Performance score known", known));
     }

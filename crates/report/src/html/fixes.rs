@@ -1,7 +1,7 @@
 //! What to fix first: failed checks by what their passing would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Cell, Details, ElementFound, Findings, Row, Savings, Verdict};
+use plumbline_engine::checks::{Cell, Details, ElementDetail, Findings, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
@@ -212,7 +212,7 @@ fn first_few(items: Vec<Item>) -> Vec<Item> {
 fn items(details: &Details, scenes: &Scenes) -> Vec<Item> {
     match details {
         Details::Elements { items } => {
-            let element = |found: &ElementFound| Item {
+            let element = |found: &ElementDetail| Item {
                 crop: scenes.crop(&found.node),
                 ..Item::code(&found.node.snippet, "")
             };

@@ -1,6 +1,6 @@
 //! How the page loaded: waterfall, main thread, and what it all weighed.
 
-use plumbline_engine::exhibits::{Exhibits, Marks, RequestShown, Share, WORK_KINDS};
+use plumbline_engine::exhibits::{Exhibits, Marks, RequestEntry, Share, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -140,7 +140,7 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
     }
 }
 
-fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
+fn row(number: usize, request: &RequestEntry, axis: Axis) -> RowView {
     let took_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
     let failed = request.error.is_some() || request.status.is_some_and(|s| s >= 400);
     let status = match (request.status, &request.error) {
@@ -172,7 +172,7 @@ fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
 }
 
 /// What a click opens: only what there is.
-fn facts(request: &RequestShown) -> Vec<(String, String)> {
+fn facts(request: &RequestEntry) -> Vec<(String, String)> {
     let phases = &request.phases;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: Option<String>| {

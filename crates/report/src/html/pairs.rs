@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plumbline_engine::exhibits::{Exhibits, RequestShown};
+use plumbline_engine::exhibits::{Exhibits, RequestEntry};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, ms};
@@ -48,11 +48,11 @@ pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsVie
     }
 }
 
-type Pair<'a> = [Option<&'a RequestShown>; 2];
+type Pair<'a> = [Option<&'a RequestEntry>; 2];
 
 /// By address; of several requests of one address the first with the first, and so on.
-fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pair<'a>> {
-    let mut open: HashMap<&str, Vec<&RequestShown>> = HashMap::new();
+fn matched<'a>(before: &'a [RequestEntry], after: &'a [RequestEntry]) -> Vec<Pair<'a>> {
+    let mut open: HashMap<&str, Vec<&RequestEntry>> = HashMap::new();
     for request in after.iter().rev() {
         open.entry(&request.url).or_default().push(request);
     }
@@ -70,11 +70,11 @@ fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pai
 
 fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
     let request = pair[1].or(pair[0])?;
-    let took = |request: &RequestShown| {
+    let took = |request: &RequestEntry| {
         let end_ms = request.end_ms?;
         Some(ms(end_ms - request.start_ms))
     };
-    let both = |text: &dyn Fn(&RequestShown) -> String| {
+    let both = |text: &dyn Fn(&RequestEntry) -> String| {
         let said: Vec<String> = pair.iter().flatten().map(|request| text(request)).collect();
         match &said[..] {
             [before, after] if before != after => format!("{before} → {after}"),
@@ -104,18 +104,18 @@ fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
 mod tests {
     use super::*;
 
-    fn request(url: &str, start_ms: f64) -> RequestShown {
-        RequestShown {
+    fn request(url: &str, start_ms: f64) -> RequestEntry {
+        RequestEntry {
             url: url.to_owned(),
             start_ms,
             end_ms: Some(start_ms + 10.0),
-            ..RequestShown::default()
+            ..RequestEntry::default()
         }
     }
 
     #[test]
     fn requests_stand_beside_their_counterparts_in_order_of_their_start() {
-        let exhibits = |requests: Vec<RequestShown>| Exhibits {
+        let exhibits = |requests: Vec<RequestEntry>| Exhibits {
             requests,
             ..Exhibits::default()
         };

@@ -107,7 +107,7 @@ impl Exchange {
             is_same_site: told.is_same_site,
             wall_time_s: told.wall_time_s,
             sent_s: told.sent_s,
-            answer: told.answer.map(Answer::of),
+            answer: told.response.map(Answer::of),
             end_s: told.end_s,
             resource_bytes: told.resource_bytes,
             failure: told.failure.map(|failure| {
@@ -153,7 +153,7 @@ impl Exchange {
 }
 
 impl Answer {
-    fn of(told: trace::Answer) -> Self {
+    fn of(told: trace::Response) -> Self {
         Self {
             at_s: told.at_s,
             status: told.status.unwrap_or_default(),

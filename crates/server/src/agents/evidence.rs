@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, Request, State},
     response::Response,
 };
-use plumbline_seam::{Evidence, Hold, Received};
+use plumbline_seam::{Evidence, LeaseState, UploadStatus};
 use plumbline_store::Hold as Kept;
 
 use super::{
@@ -31,7 +31,7 @@ pub(crate) async fn received(
     caller: AgentCaller,
     Path((tracking_id, attempt, kind)): Named,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     if caller
         .held(&service, &tracking_id, attempt)
         .await?
@@ -55,7 +55,7 @@ pub(crate) async fn upload(
     query: Query,
     request: Request,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     let number = |name, called| -> Result<u64, Failure> {
         let given = query.get(name, called, |text| text.parse().ok())?;
         given.ok_or(Failure::InvalidParameter(called))
@@ -144,16 +144,16 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
 }
 
 fn answered(received: u64, complete: bool) -> Response {
-    answer::data(Received {
-        hold: Hold::Held,
+    answer::data(UploadStatus {
+        lease: LeaseState::Held,
         received,
         complete,
     })
 }
 
 fn lost() -> Response {
-    answer::data(Received {
-        hold: Hold::Lost,
+    answer::data(UploadStatus {
+        lease: LeaseState::Lost,
         received: 0,
         complete: false,
     })

@@ -192,7 +192,7 @@ async fn a_line_that_is_lifted_holds_nobody_back() {
         .await
         .unwrap()
         .unwrap();
-    link.lift();
+    link.remove_limits();
     let mut rest = vec![0; sent.len() - first.len()];
     timeout(PATIENCE, from.read_exact(&mut rest))
         .await
@@ -214,7 +214,7 @@ async fn a_line_that_is_lifted_holds_nobody_back() {
 #[tokio::test]
 async fn a_line_without_limits_can_be_lifted_too() {
     let (link, server) = (open(LineProfile::UNLIMITED).await, echo_server().await);
-    link.lift();
+    link.remove_limits();
     let mut stream = connect(&link, "127.0.0.1", server.port()).await.unwrap();
     stream.write_all(b"still here").await.unwrap();
     let mut answer = [0; 10];
