@@ -59,7 +59,7 @@ impl Work for StoreWork {
         };
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
-            (Evidence::Exhibits, audited.exhibits),
+            (Evidence::ReportMedia, audited.media),
         ] {
             // A full disk, or a bucket out of reach, costs the evidence, not the audit.
             if let Some(bytes) = bytes
@@ -114,7 +114,8 @@ impl StoreWork {
         })
     }
 
-    /// Once more by the attempt that has finished is as good as the first time, whose end may not have been heard of.
+    /// Once more by the attempt that has finished is as good as the first time, whose end may not
+    /// have been heard of.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
         let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
@@ -133,8 +134,8 @@ impl StoreWork {
     }
 }
 
-/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or a database away. The
-/// loop around it gives up when the lease is lost, or when it takes too long.
+/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or
+/// a database away. The loop around it gives up when the lease is lost, or when it takes too long.
 async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, WorkError>>,
@@ -226,7 +227,7 @@ mod tests {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
-                exhibits: blobs,
+                media: blobs,
                 phases: Phases::default(),
                 metrics: Arc::new(Metrics::default()),
                 clock: Arc::new(|| NOW),
@@ -257,7 +258,7 @@ mod tests {
         let audited = Audited {
             report: report(),
             bundle: None,
-            exhibits: None,
+            media: None,
         };
         let mut finish = work.finish(&job, audited);
         let early = timeout(Duration::from_millis(500), &mut finish).await;

@@ -7,8 +7,8 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
-use crate::exhibits::{self, Exhibits};
 use crate::facts::Facts;
+use crate::media::{self, ReportMedia};
 use crate::metrics::processor::Processor;
 use crate::metrics::uncertainty::score_uncertainty;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
@@ -46,19 +46,19 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
     report(&facts, conditions)
 }
 
-/// Evaluates a visit and collects its exhibits; the evidence is parsed once for both.
+/// Evaluates a visit and collects its report media; the evidence is parsed once for both.
 ///
 /// Returns `None` when `stop` was set before the evaluation finished. The flag is read between one
 /// fact or check and the next, each of which takes a time bounded by the size of the evidence.
-pub fn evaluate_with_exhibits(
+pub fn evaluate_with_media(
     bundle: &Bundle,
     conditions: Conditions,
     stop: &AtomicBool,
-) -> Option<(Report, Option<Exhibits>)> {
+) -> Option<(Report, Option<ReportMedia>)> {
     let facts = Facts::new(bundle, conditions.device.mode).until(stop);
     let report = report(&facts, conditions);
-    let exhibits = exhibits::of(&facts);
-    (!facts.is_stopped()).then_some((report, exhibits))
+    let media = media::of(&facts);
+    (!facts.is_stopped()).then_some((report, media))
 }
 
 fn report(facts: &Facts, conditions: Conditions) -> Report {

@@ -241,7 +241,7 @@ impl Work for RemoteWork {
         let mut pace = Pace::lasting(EVIDENCE_FOR);
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
-            (Evidence::Exhibits, audited.exhibits),
+            (Evidence::ReportMedia, audited.media),
         ] {
             let Some(bytes) = bytes else { continue };
             match self.upload(job, kind, bytes.into(), &mut pace).await {

@@ -178,8 +178,8 @@ pub struct UploadStatus {
 pub enum Evidence {
     /// The packed bundle from which the report was computed.
     Bundle,
-    /// Packed exhibits, shown on pages with the report.
-    Exhibits,
+    /// Packed report media, shown on pages with the report.
+    ReportMedia,
 }
 
 impl Evidence {
@@ -187,13 +187,13 @@ impl Evidence {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
-            Self::Exhibits => "exhibits",
+            Self::ReportMedia => "exhibits",
         }
     }
 
     /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Bundle, Self::Exhibits]
+        [Self::Bundle, Self::ReportMedia]
             .into_iter()
             .find(|kind| kind.as_str() == name)
     }

@@ -43,7 +43,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     };
     let data = &settings.place.data;
     create_private_dir(data)?;
-    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    // Held until the process ends: whoever has it may take over what servers on this directory have
+    // leased.
     let _only_server = lock(data)?;
     let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
     let Opened {
@@ -82,7 +83,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: Phases::on(&*store),
     };
 
@@ -101,7 +102,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: pages.phases.clone(),
         metrics: Arc::clone(&metrics),
         clock: Arc::new(now),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use film::{Frame, Picture};
 pub use main_thread::{MainThread, WORK_KINDS};
-pub use packed::ExhibitsError;
+pub use packed::ReportMediaError;
 pub use requests::{Phases, RequestEntry};
 pub use totals::Share;
 pub use whole_page::WholePage;
@@ -31,7 +31,7 @@ pub const FORMAT: u32 = 1;
 /// started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Exhibits {
+pub struct ReportMedia {
     pub format: u32,
     pub marks: Marks,
     /// The end of charts of the load: after the last event, without a long idle tail.
@@ -70,13 +70,13 @@ pub struct Marks {
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
 
-/// Collects the exhibits of a visit; returns `None` without a readable trace.
-pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
-    // The exhibits do not depend on the device.
+/// Collects the report media of a visit; returns `None` without a readable trace.
+pub fn report_media(bundle: &Bundle) -> Option<ReportMedia> {
+    // The report media do not depend on the device.
     of(&Facts::new(bundle, Mode::Mobile))
 }
 
-pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
+pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
     let bundle = facts.bundle;
     let trace = facts.get::<Trace>().ok()?;
     let measured = facts.get::<Measured>().ok()?;
@@ -104,7 +104,7 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
     requests.iter_mut().for_each(RequestEntry::round);
-    Some(Exhibits {
+    Some(ReportMedia {
         format: FORMAT,
         marks: Marks {
             fcp_ms: marks.fcp_ms.map(to_us),
