@@ -34,8 +34,8 @@ pub struct AuditOutput {
     pub report: Report,
     /// A packed [`Bundle`].
     pub bundle: Option<Vec<u8>>,
-    /// Packed exhibits, which web pages show besides the report.
-    pub exhibits: Option<Vec<u8>>,
+    /// Packed media, which web pages show besides the report.
+    pub media: Option<Vec<u8>>,
 }
 
 impl From<Report> for AuditOutput {
@@ -43,7 +43,7 @@ impl From<Report> for AuditOutput {
         Self {
             report,
             bundle: None,
-            exhibits: None,
+            media: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_engine::report::Conditions;
-use plumbline_engine::{evaluate_with_exhibits, not_measured, remember_conditions};
+use plumbline_engine::{evaluate_with_media, not_measured, store_conditions};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -87,21 +87,21 @@ fn judge_bundle(
     stop: &AtomicBool,
 ) -> Result<Option<AuditOutput>, AuditFault> {
     let started = Instant::now();
-    remember_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
-    let Some((mut report, exhibits)) = evaluate_with_exhibits(&bundle, conditions, stop) else {
+    store_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
+    let Some((mut report, media)) = evaluate_with_media(&bundle, conditions, stop) else {
         return Ok(None);
     };
     report.timings.push(PhaseTiming {
         phase: Phase::Judging,
         ms: started.elapsed().as_secs_f64() * 1000.0,
     });
-    let exhibits = exhibits.map(|exhibits| exhibits.pack()).transpose();
-    let exhibits = exhibits.map_err(AuditFault::of)?;
+    let media = media.map(|media| media.pack()).transpose();
+    let media = media.map_err(AuditFault::of)?;
     let bundle = bundle.pack().map_err(AuditFault::of)?;
     Ok(Some(AuditOutput {
         report,
         bundle: Some(bundle),
-        exhibits,
+        media,
     }))
 }
 

@@ -49,7 +49,7 @@ impl Visit {
             measured: report.error.is_none(),
             disturbance: disturbance(report),
             score: report.scores.performance,
-            doubt: report.conditions.cpu.score_doubt.unwrap_or(0.0),
+            doubt: report.conditions.cpu.score_uncertainty.unwrap_or(0.0),
         }
     }
 

@@ -179,7 +179,7 @@ fn output() -> Result<AuditOutput, Failure> {
     Ok(AuditOutput {
         report,
         bundle: None,
-        exhibits: None,
+        media: None,
     })
 }
 

@@ -7,8 +7,8 @@ use hyper::body::Bytes;
 use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
-    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
-    Offer, PROTOCOL, Progress, Received, Return, Standing, Why,
+    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseRequest, LeaseResponse,
+    LeaseStatus, Offer, PROTOCOL, ProgressUpdate, Return, ReturnReason, UploadStatus,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ const MAX_QUEUED_PHASES: usize = 16;
 pub struct RemoteWork {
     server: Arc<Server>,
     agent: Announcement,
-    phases: mpsc::Sender<Progress>,
+    phases: mpsc::Sender<ProgressUpdate>,
 }
 
 impl RemoteWork {
@@ -71,10 +71,10 @@ impl RemoteWork {
         mut backoff: Backoff,
     ) -> Result<Hold, RemoteError> {
         loop {
-            let result: Result<Standing, _> =
+            let result: Result<LeaseStatus, _> =
                 send(&self.server, path, message.clone(), deadline).await;
             match result {
-                Ok(response) => return Ok(hold(response.hold)),
+                Ok(response) => return Ok(hold(response.state)),
                 Err(error) if error.is_temporary() => backoff.wait(error).await?,
                 Err(error) => return Err(error),
             }
@@ -98,10 +98,10 @@ impl RemoteWork {
         }
     }
 
-    async fn return_job(&self, job: &Job, why: Why) -> Result<Hold, WorkError> {
+    async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<Hold, WorkError> {
         let message = encode(&Return {
             attempt: attempt(job),
-            why,
+            reason,
         })?;
         let backoff = Backoff::new(MAX_RETRY_TIME);
         Ok(self
@@ -131,12 +131,12 @@ impl RemoteWork {
         loop {
             let result = match next_offset.take() {
                 Some(offset) => self.send_from(&path, &sha256, &bytes, offset).await,
-                None => self.upload_state(&path).await,
+                None => self.upload_status(&path).await,
             };
             match result {
-                Ok(state) if state.hold == seam::Hold::Lost => return Ok(Hold::Lost),
-                Ok(state) if state.complete => return Ok(Hold::Held),
-                Ok(state) => next_offset = Some(state.received),
+                Ok(status) if status.lease == seam::LeaseState::Lost => return Ok(Hold::Lost),
+                Ok(status) if status.complete => return Ok(Hold::Held),
+                Ok(status) => next_offset = Some(status.received),
                 // Another upload is active, possibly on an own connection that is not closed yet.
                 Err(error) if error.has_status(409) => backoff.wait(error).await?,
                 Err(error) if error.has_status(422) && corrupt_uploads < MAX_CORRUPT_UPLOADS => {
@@ -155,7 +155,7 @@ impl RemoteWork {
         sha256: &str,
         bytes: &Bytes,
         offset: u64,
-    ) -> Result<Received, RemoteError> {
+    ) -> Result<UploadStatus, RemoteError> {
         let rest = usize::try_from(offset).ok().filter(|at| *at <= bytes.len());
         let rest = rest.map_or_else(|| bytes.clone(), |at| bytes.slice(at..));
         let path = format!(
@@ -173,7 +173,7 @@ impl RemoteWork {
         decode(response)
     }
 
-    async fn upload_state(&self, path: &str) -> Result<Received, RemoteError> {
+    async fn upload_status(&self, path: &str) -> Result<UploadStatus, RemoteError> {
         let response = self
             .server
             .send(Method::GET, path, None, RESPONSE_DEADLINE)
@@ -193,7 +193,7 @@ impl Work for RemoteWork {
             confirms: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
-        let response: LeaseAnswer = post(&self.server, seam::LEASE, &request, deadline).await?;
+        let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
         let Some(offer) = response.job else {
             return Ok(if response.drain {
                 NextJob::Drain
@@ -219,7 +219,7 @@ impl Work for RemoteWork {
             leaving: true,
             confirms: false,
         };
-        let _: LeaseAnswer = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
+        let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())
     }
 
@@ -227,8 +227,8 @@ impl Work for RemoteWork {
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
         let message = self.heartbeat_message(job);
         let deadline = job.heartbeat_every;
-        let response: Standing = post(&self.server, seam::HEARTBEAT, &message, deadline).await?;
-        Ok(hold(response.hold))
+        let response: LeaseStatus = post(&self.server, seam::HEARTBEAT, &message, deadline).await?;
+        Ok(hold(response.state))
     }
 
     fn report_progress(&self, job: &Job, step: Step<'_>) {
@@ -236,7 +236,7 @@ impl Work for RemoteWork {
             Step::Entered(phase) => (phase, None),
             Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
         };
-        let progress = Progress {
+        let progress = ProgressUpdate {
             attempt: attempt(job),
             phase,
             arrived_at,
@@ -250,7 +250,7 @@ impl Work for RemoteWork {
         let mut backoff = Backoff::new(MAX_EVIDENCE_TIME);
         for (kind, bytes) in [
             (Evidence::Bundle, output.bundle),
-            (Evidence::Exhibits, output.exhibits),
+            (Evidence::ReportMedia, output.media),
         ] {
             let Some(bytes) = bytes else { continue };
             match self.upload(job, kind, bytes.into(), &mut backoff).await {
@@ -275,18 +275,18 @@ impl Work for RemoteWork {
     }
 
     async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.return_job(job, Why::Fault).await
+        self.return_job(job, ReturnReason::Fault).await
     }
 
     async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.return_job(job, Why::Drained).await
+        self.return_job(job, ReturnReason::Drained).await
     }
 }
 
 /// Sends phases in order, each once: a phase that failed to be sent is soon followed by the next.
-async fn send_phases(server: Arc<Server>, mut queue: mpsc::Receiver<Progress>) {
+async fn send_phases(server: Arc<Server>, mut queue: mpsc::Receiver<ProgressUpdate>) {
     while let Some(progress) = queue.recv().await {
-        let result: Result<Standing, _> =
+        let result: Result<LeaseStatus, _> =
             post(&server, seam::PROGRESS, &progress, RESPONSE_DEADLINE).await;
         if let Err(error) = result {
             tracing::debug!(%error, "failed to send a phase");
@@ -392,10 +392,10 @@ fn attempt(job: &Job) -> Attempt {
     }
 }
 
-fn hold(hold: seam::Hold) -> Hold {
+fn hold(hold: seam::LeaseState) -> Hold {
     match hold {
-        seam::Hold::Held => Hold::Held,
-        seam::Hold::Lost => Hold::Lost,
+        seam::LeaseState::Held => Hold::Held,
+        seam::LeaseState::Lost => Hold::Lost,
     }
 }
 
