@@ -83,7 +83,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: Phases::on(&*store),
     };
 
@@ -102,7 +102,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: pages.phases.clone(),
         metrics: Arc::clone(&metrics),
         clock: Arc::new(now),
@@ -126,8 +126,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
-                stands_at,
-                most_visits: settings.visits,
+                agent_location: stands_at,
+                max_visits: settings.visits,
             };
             let agent = AgentSettings {
                 slots,
