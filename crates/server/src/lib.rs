@@ -28,6 +28,7 @@ mod query;
 mod rate;
 mod router;
 mod serve;
+pub mod summaries;
 mod target;
 mod time;
 mod tls;

@@ -9,7 +9,7 @@ use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
-    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
+    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with, summaries,
 };
 use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
@@ -98,6 +98,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
+    tokio::spawn(summaries::keep_adding_missing(Arc::clone(&store)));
     let desk = Arc::new(Desk::new(DeskParts {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),

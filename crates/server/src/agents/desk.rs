@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumbline_engine::report::Report;
+use plumbline_report::ReportSummary;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
@@ -26,7 +27,7 @@ use super::places::may_take;
 use super::polls::{Poll, Polls};
 use super::report_room::ReportRoom;
 use super::roll::Roll;
-use crate::{AuditFigures, Clock, Metrics, Phases};
+use crate::{AuditFigures, Clock, Metrics, Phases, summaries};
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
 /// so a lease signed like this by anybody else belongs to a process that is dead.
@@ -342,6 +343,8 @@ impl Desk {
             beside.finishing(lease, &mut report);
         }
         let figures = figures(&report);
+        let summary = summaries::stored(&ReportSummary::from(&report))
+            .map_err(|error| StoreError::Backend(format!("no summary: {error}")))?;
         let finished = FinishedAudit {
             report: serde_json::to_string(&report)
                 .map_err(|error| StoreError::Backend(format!("no report: {error}")))?,
@@ -351,6 +354,7 @@ impl Desk {
                 message: failure.message.replace('\0', "\u{fffd}"),
             }),
             finished_at: self.now(),
+            summary: Some(summary),
         };
         let hold = self.parts.store.finish(lease, finished).await;
         self.parts.phases.ended(&lease.tracking_id);

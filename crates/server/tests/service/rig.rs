@@ -12,7 +12,7 @@ use std::{
 
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
-    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
+    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with, summaries,
 };
 use plumbline_store::{
     AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
@@ -195,6 +195,7 @@ impl Rig {
             self.store.finish(lease, finished).await.unwrap(),
             Hold::Held
         );
+        summaries::add_missing(&*self.store).await.unwrap();
     }
 
     pub async fn credits(&self) -> i64 {
