@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumbline_store::{AttemptBlob, Blobs, FileBlobs, ForgottenAudit, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, PurgedAudit, S3Blobs, S3Config};
 
 use crate::args::BlobArgs;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ pub struct KeptBlobs {
     /// The evidence.
     pub bundles: Arc<dyn Blobs>,
     /// What pages show beside a report.
-    pub exhibits: Arc<dyn Blobs>,
+    pub media: Arc<dyn Blobs>,
 }
 
 /// As `--blobs` names it.
@@ -35,7 +35,7 @@ impl KeptBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
             Place::S3 { bucket, prefix } => {
@@ -46,7 +46,7 @@ impl KeptBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
         }
@@ -61,12 +61,12 @@ impl KeptBlobs {
     }
 
     /// What stays behind after a failure here goes when it is old.
-    pub async fn remove(&self, audit: &ForgottenAudit) {
+    pub async fn remove(&self, audit: &PurgedAudit) {
         let blob = AttemptBlob {
             audit_id: &audit.audit_id,
             attempt: audit.attempt,
         };
-        for blobs in [&self.bundles, &self.exhibits] {
+        for blobs in [&self.bundles, &self.media] {
             if let Err(error) = blob.remove_all(&**blobs).await {
                 tracing::warn!(audit = audit.audit_id, %error, "a blob could not be removed");
             }
@@ -96,9 +96,9 @@ fn place(named: Option<&str>, data: &Path) -> Result<Place, Exit> {
 }
 
 /// Secrets come from the environment only: arguments can be read by everybody on the machine.
-fn s3(args: &BlobArgs, bucket: String, prefix: String) -> S3Place {
+fn s3(args: &BlobArgs, bucket: String, prefix: String) -> S3Config {
     let secret = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    S3Place {
+    S3Config {
         bucket,
         prefix,
         endpoint: args.s3_endpoint.clone(),

@@ -10,7 +10,8 @@ use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_engine::field::{FieldHistory, FieldReason};
 use plumbline_engine::report::Report;
 use plumbline_field::{
-    ANSWER_BYTES, Asked, Dataset, Discretion, HttpAnswer, Quota, Transport, TransportError,
+    CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
+    Quota, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_server::{Beside, FieldSource};
@@ -33,10 +34,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Without a dataset, because there is no key, nothing is ever sent.
 pub struct FieldData {
-    dataset: Option<Dataset>,
+    dataset: Option<CruxClient>,
     catalog: Arc<Catalog>,
     /// By tracking id.
-    asked: Mutex<HashMap<String, (Instant, Asked)>>,
+    asked: Mutex<HashMap<String, (Instant, PendingQuery)>>,
 }
 
 impl FieldData {
@@ -53,10 +54,10 @@ impl FieldData {
                 allowed: Guard::new(settings.allowed),
                 public: Guard::public_only().denying(settings.denied),
             };
-            Dataset::new(
+            CruxClient::new(
                 settings.base,
                 key,
-                Arc::new(Outside(https())),
+                Arc::new(HttpsTransport(https())),
                 Arc::new(discreet),
                 quota,
                 Arc::new(|| now().0),
@@ -77,7 +78,7 @@ impl FieldData {
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if all
             .get(tracking_id)
-            .is_some_and(|(_, asked)| asked.is_about(url))
+            .is_some_and(|(_, asked)| asked.matches_url(url))
         {
             return;
         }
@@ -86,8 +87,8 @@ impl FieldData {
         all.insert(tracking_id.to_owned(), (Instant::now(), asked));
     }
 
-    /// The dataset files a visit under the address it led to: from there on that one is asked about, where it is
-    /// another than the one that was ordered.
+    /// The dataset files a visit under the address it led to: from there on that one is asked
+    /// about, where it is another than the one that was ordered.
     pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
         self.begin(tracking_id, url, device);
     }
@@ -99,7 +100,7 @@ impl FieldData {
             (None, _) => Err(FieldReason::NoKey),
             // Nothing was begun: the audit ends before it was visited.
             (Some(_), None) => Err(FieldReason::TimedOut),
-            (Some(_), Some((_, asked))) => asked.so_far(),
+            (Some(_), Some((_, asked))) => asked.current_result(),
         };
         drop(all);
         match found {
@@ -143,16 +144,18 @@ impl FieldSource for FieldData {
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.dataset.as_ref().map_or_else(Vec::new, Dataset::counts)
+        self.dataset
+            .as_ref()
+            .map_or_else(Vec::new, CruxClient::counts)
     }
 }
 
 /// The operator named the address, so the guard has no say; redirects are not followed.
-struct Outside(HttpsClient);
+struct HttpsTransport(HttpsClient);
 
 #[async_trait]
-impl Transport for Outside {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for HttpsTransport {
+    async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError> {
         let (host, port) = place(url).map_err(TransportError::Unreachable)?;
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .await
@@ -162,14 +165,14 @@ impl Transport for Outside {
             ("accept", "application/json".to_owned()),
         ];
         let bounds = AnswerBounds {
-            bytes: ANSWER_BYTES,
+            bytes: MAX_RESPONSE_BYTES,
             head_by: tokio::time::Instant::now() + ANSWER_WITHIN,
             body_within: ANSWER_WITHIN,
         };
         let sent = self.0.post(stream, url, headers, body, bounds).await;
         let answer = sent.map_err(TransportError::Unreachable)?;
         let retry_after = answer.headers.get("retry-after");
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: answer.status,
             retry_after: retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned),
             body: answer.body.ok_or(TransportError::TooLarge)?.to_vec(),
@@ -177,7 +180,8 @@ impl Transport for Outside {
     }
 }
 
-/// Names public hosts only, and of those none that the operator had to allow: a staging host is nobody's business.
+/// Names public hosts only, and of those none that the operator had to allow: a staging host is
+/// nobody's business.
 struct Discreet {
     /// What the operator wants to be asked about all the same.
     named: Guard,
@@ -188,8 +192,8 @@ struct Discreet {
 }
 
 #[async_trait]
-impl Discretion for Discreet {
-    async fn may_name(&self, url: &Url) -> bool {
+impl PrivacyPolicy for Discreet {
+    async fn may_disclose(&self, url: &Url) -> bool {
         let (Some(host), Ok((name, port))) = (url.host(), place(url)) else {
             return false;
         };
@@ -203,12 +207,12 @@ impl Discretion for Discreet {
         };
         let public = &self.public;
         let is_public_name = public.check_host(name, port).is_ok();
-        let may_name = |ip: &IpAddr| {
+        let may_disclose = |ip: &IpAddr| {
             let address = SocketAddr::new(*ip, port);
             let is_public = is_public_name && public.check_address(name, address).is_ok();
             self.named.allows(name, address) || (is_public && !self.allowed.allows(name, address))
         };
-        !addresses.is_empty() && addresses.iter().all(may_name)
+        !addresses.is_empty() && addresses.iter().all(may_disclose)
     }
 }
 
@@ -231,7 +235,7 @@ mod tests {
 
     async fn check(discreet: &Discreet, url: &str, expected: bool) {
         let url = Url::parse(url).unwrap();
-        assert_eq!(discreet.may_name(&url).await, expected, "{url}");
+        assert_eq!(discreet.may_disclose(&url).await, expected, "{url}");
     }
 
     #[tokio::test]

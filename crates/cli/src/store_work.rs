@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{Asker, Desk};
-use plumbline_store::{HandBack, Hold as Kept, Lease, Sighting, Standing, StoreError};
+use plumbline_store::{
+    AgentPresence, AttemptState, Hold as Kept, Lease, ReleaseReason, StoreError,
+};
 use tokio::time::sleep;
 
 /// Between two tries: doubled each time, up to the second.
@@ -17,20 +19,20 @@ const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_s
 pub struct StoreWork {
     pub desk: Arc<Desk>,
     /// This agent, under a name that no other process has.
-    pub agent: Sighting,
+    pub agent: AgentPresence,
 }
 
 #[async_trait]
 impl Work for StoreWork {
-    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError> {
+    async fn next_job(&self, slot: u32, at_most: Duration) -> Result<NextJob, WorkError> {
         let lease = self.desk.lease(&self.asker(slot), at_most).await;
         Ok(match lease.map_err(failed)? {
-            Some(lease) => Next::Job(self.job(lease)),
-            None => Next::Nothing,
+            Some(lease) => NextJob::Job(self.job(lease)),
+            None => NextJob::None,
         })
     }
 
-    async fn leave(&self, slot: u32) -> Result<(), WorkError> {
+    async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
         self.desk.leave(&self.asker(slot)).await.map_err(failed)
     }
 
@@ -44,20 +46,20 @@ impl Work for StoreWork {
         }
     }
 
-    fn reached(&self, job: &Job, step: Step<'_>) {
+    fn report_progress(&self, job: &Job, step: Step<'_>) {
         match step {
             Step::Entered(phase) => self.desk.reached(&job.tracking_id, phase),
             Step::Arrived(url) => self.desk.arrived(&job.tracking_id, &job.order.device, url),
         }
     }
 
-    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
+    async fn finish(&self, job: &Job, audited: AuditOutput) -> Result<Hold, WorkError> {
         let Some(lease) = insist(job, || self.lease_of(job)).await else {
             return Ok(Hold::Lost);
         };
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
-            (Evidence::Exhibits, audited.exhibits),
+            (Evidence::ReportMedia, audited.media),
         ] {
             // A full disk, or a bucket out of reach, costs the evidence, not the audit.
             if let Some(bytes) = bytes
@@ -69,12 +71,12 @@ impl Work for StoreWork {
         Ok(insist(job, || self.complete(job, &audited.report)).await)
     }
 
-    async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, HandBack::Fault).await
+    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.hand_back(job, ReleaseReason::Fault).await
     }
 
-    async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, HandBack::Drained).await
+    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.hand_back(job, ReleaseReason::Drained).await
     }
 }
 
@@ -90,7 +92,7 @@ impl StoreWork {
     fn job(&self, lease: Lease) -> Job {
         Job {
             attempt: lease.attempt,
-            exhausted: lease.exhausted(),
+            exhausted: lease.is_exhausted(),
             runs: lease.runs,
             heartbeat_every: self.desk.heartbeat_every(),
             tracking_id: lease.tracking_id,
@@ -107,23 +109,24 @@ impl StoreWork {
         let process = &self.agent.process;
         let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
         Ok(match standing.await.map_err(failed)? {
-            Standing::Held(lease) => Some(lease),
-            Standing::Finished | Standing::Lost => None,
+            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 
-    /// Once more by the attempt that has finished is as good as the first time, whose end may not have been heard of.
+    /// Once more by the attempt that has finished is as good as the first time, whose end may not
+    /// have been heard of.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
         let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
         match standing.await.map_err(failed)? {
-            Standing::Held(lease) => held(self.desk.finish(&lease, report.clone()).await),
-            Standing::Finished => Ok(Hold::Held),
-            Standing::Lost => Ok(Hold::Lost),
+            AttemptState::Held(lease) => held(self.desk.finish(&lease, report.clone()).await),
+            AttemptState::Finished => Ok(Hold::Held),
+            AttemptState::Lost => Ok(Hold::Lost),
         }
     }
 
-    async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
+    async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
             Some(lease) => held(self.desk.hand_back(&lease, why).await),
             None => Ok(Hold::Lost),
@@ -131,8 +134,8 @@ impl StoreWork {
     }
 }
 
-/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or a database away. The
-/// loop around it gives up when the lease is lost, or when it takes too long.
+/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or
+/// a database away. The loop around it gives up when the lease is lost, or when it takes too long.
 async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, WorkError>>,
@@ -165,7 +168,7 @@ fn failed(error: StoreError) -> WorkError {
 mod tests {
     use plumbline_server::{DeskParts, Metrics, Phases};
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Timestamp,
+        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Submission, Timestamp,
     };
     use tokio::time::timeout;
 
@@ -214,14 +217,17 @@ mod tests {
         let file = dir.path().join("store.db");
         let store = Arc::new(SqliteStore::open(&file).unwrap());
         let account = store.create_account("tests", 1, NOW).await.unwrap();
-        store.accept(new_audit(account.id.clone())).await.unwrap();
+        store
+            .submit(Submission::single(new_audit(account.id.clone())))
+            .await
+            .unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
         let work = StoreWork {
             desk: Arc::new(Desk::new(DeskParts {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
-                exhibits: blobs,
+                media: blobs,
                 phases: Phases::default(),
                 metrics: Arc::new(Metrics::default()),
                 clock: Arc::new(|| NOW),
@@ -230,7 +236,7 @@ mod tests {
                 simulate: true,
                 beside: Vec::new(),
             })),
-            agent: Sighting {
+            agent: AgentPresence {
                 process: "embedded-tests".to_owned(),
                 agent_id: None,
                 location: "eu".to_owned(),
@@ -241,7 +247,7 @@ mod tests {
                 seen_at: NOW,
             },
         };
-        let Ok(Next::Job(job)) = work.next(0, NEVER).await else {
+        let Ok(NextJob::Job(job)) = work.next_job(0, NEVER).await else {
             panic!("there is a job");
         };
         let disk = rusqlite::Connection::open(&file).unwrap();
@@ -249,10 +255,10 @@ mod tests {
             "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
         )
         .unwrap();
-        let audited = Audited {
+        let audited = AuditOutput {
             report: report(),
             bundle: None,
-            exhibits: None,
+            media: None,
         };
         let mut finish = work.finish(&job, audited);
         let early = timeout(Duration::from_millis(500), &mut finish).await;

@@ -1,12 +1,12 @@
-//! The judge: evidence in, report out. Pure, synchronous, deterministic: the same bundle gives the
-//! same bytes.
+//! The evaluation of a visit: evidence in, report out. It is pure, synchronous and deterministic:
+//! the same bundle gives the same bytes.
 
 pub mod category;
 pub mod checks;
 mod evaluate;
-pub mod exhibits;
 pub mod facts;
 pub mod field;
+pub mod media;
 pub mod metrics;
 pub mod registry;
 mod replay;
@@ -15,6 +15,6 @@ pub mod runs;
 pub mod scoring;
 
 pub use evaluate::{
-    evaluate, evaluate_with_exhibits, not_measured, remember_conditions, remembered_conditions,
+    evaluate, evaluate_with_media, not_measured, store_conditions, stored_conditions,
 };
 pub use replay::{Distance, distances};

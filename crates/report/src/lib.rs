@@ -1,4 +1,4 @@
-//! A report in the forms that people and programs read. Pure: data in, text out.
+//! Converts a report to the formats that people and programs read. This crate performs no IO.
 
 pub mod budget;
 pub mod contract;
@@ -9,10 +9,12 @@ pub mod html;
 mod junit;
 pub mod lighthouse;
 mod network;
+mod summary;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
 mod trace_file;
 
-pub use export::{ExportError, Format, Stored, Subject};
+pub use export::{ExportError, ExportSource, Format, StoredAudit};
 pub use network::visited_at_ms;
+pub use summary::ReportSummary;

@@ -28,6 +28,7 @@ mod query;
 mod rate;
 mod router;
 mod serve;
+pub mod summaries;
 mod target;
 mod time;
 mod tls;
@@ -171,10 +172,10 @@ impl Limits {
 
     pub(crate) fn failed_audits(&self) -> Option<FailureLimit> {
         let limit = FailureLimit {
-            at_most: self.failed_audits_per_hour,
+            max_failures: self.failed_audits_per_hour,
             window: Duration::from_secs(60 * 60),
         };
-        Some(limit).filter(|limit| limit.at_most > 0)
+        Some(limit).filter(|limit| limit.max_failures > 0)
     }
 }
 

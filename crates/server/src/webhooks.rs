@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use hmac::{Hmac, KeyInit, Mac};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, Settled, StoreError, Timestamp,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, DeliveryOutcome, StoreError,
+    Timestamp,
 };
 use serde::Serialize;
 use sha2::Sha256;
@@ -106,7 +107,7 @@ impl Sender {
         while !*stop.borrow() {
             while running.try_join_next().is_some() {}
             // Listened to before the claim, so that nothing in between is missed.
-            let mut arrival = pin!(self.app.store.deliveries_arrive().notified());
+            let mut arrival = pin!(self.app.store.delivery_notify().notified());
             let mut settled = pin!(self.settled.notified());
             arrival.as_mut().enable();
             settled.as_mut().enable();
@@ -156,7 +157,7 @@ impl Sender {
             lane,
             after_account: after_account.to_owned(),
             hold: HOLD,
-            at_most: u32::try_from(at_most).unwrap_or(u32::MAX),
+            limit: u32::try_from(at_most).unwrap_or(u32::MAX),
         };
         self.app.store.claim_deliveries(claim, now).await
     }
@@ -167,7 +168,7 @@ impl Sender {
         let settled = match sent.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(()) => {
                 info!(audit, attempt, "webhook delivered");
-                Settled::Delivered
+                DeliveryOutcome::Delivered
             }
             Err(reason) => {
                 warn!(audit, attempt, reason, "webhook not delivered");
@@ -175,9 +176,9 @@ impl Sender {
             }
         };
         self.app.metrics.webhook(match settled {
-            Settled::Delivered => "delivered",
-            Settled::Again(..) => "failed",
-            Settled::GivenUp(_) => "given-up",
+            DeliveryOutcome::Delivered => "delivered",
+            DeliveryOutcome::RetryAt(..) => "failed",
+            DeliveryOutcome::GivenUp(_) => "given-up",
         });
         if let Err(error) = self.app.store.settle(delivery, settled).await {
             error!(audit, attempt, %error, "what became of a webhook could not be kept");
@@ -185,11 +186,11 @@ impl Sender {
         self.settled.notify_waiters();
     }
 
-    fn after_failure(&self, attempt: u32, reason: String) -> Settled {
+    fn after_failure(&self, attempt: u32, reason: String) -> DeliveryOutcome {
         let failed = usize::try_from(attempt).unwrap_or(usize::MAX);
         match self.retries.get(failed.saturating_sub(1)) {
-            Some(wait) => Settled::Again((self.app.clock)().plus(*wait), reason),
-            None => Settled::GivenUp(reason),
+            Some(wait) => DeliveryOutcome::RetryAt((self.app.clock)().plus(*wait), reason),
+            None => DeliveryOutcome::GivenUp(reason),
         }
     }
 
@@ -228,7 +229,7 @@ fn wait_after(claimed: &ClaimedDeliveries, now: Timestamp) -> Duration {
         return LOOK_WHILE_HELD_BACK;
     }
     let due_in_ms = claimed
-        .look_again_at
+        .next_claim_at
         .map(|at| at.0.saturating_sub(now.0).max(0));
     due_in_ms.map_or(LOOK_AT_LEAST_EVERY, |ms| {
         LOOK_AT_LEAST_EVERY.min(Duration::from_millis(ms.unsigned_abs()))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::KeyDigest;
+use crate::{AuditSummary, KeyDigest};
 
 /// Milliseconds since the Unix epoch, UTC. Always passed in: a store reads no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl Lease {
     ///
     /// A store leases an exhausted audit like any other, so that ending it is fenced, and survives a
     /// crash, like any other work.
-    pub fn exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.faults >= MAX_FAULTS || self.attempt > MAX_ATTEMPTS
     }
 }
@@ -173,23 +173,26 @@ pub enum Hold {
 
 /// How an audit ended.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedAudit {
     pub report: String,
     /// Set when there are no measurements: the credits go back in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
+    /// The part of the report that lists show; without one, the audit is listed without figures until
+    /// [`crate::Store::store_summary`] adds it.
+    pub summary: Option<AuditSummary>,
 }
 
 /// Why a lease is given up before the audit ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandBack {
+pub enum ReleaseReason {
     /// The agent is being stopped; nobody's fault, counts against nothing.
     Drained,
-    /// A fault of ours: counted, see [`Lease::exhausted`].
+    /// A fault of ours: counted, see [`Lease::is_exhausted`].
     Fault,
     /// Nobody has said that they have it: only while no heartbeat has moved [`Lease::expires_at`] since it was leased. Counts
     /// against nothing.
-    Unheard,
+    Unconfirmed,
 }
 
 /// One change of an account's balance.

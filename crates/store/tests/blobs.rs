@@ -8,23 +8,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Config};
 
 use crate::s3::S3Server;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Two kinds of blobs side by side in one place: neither may see the other's.
-async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
+async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     // It comes back as it was put, the newest, whatever is in it.
     let odd: Vec<u8> = (0..300_000_u32).map(|n| (n * 31 % 251) as u8).collect();
     bundles.put("aud_1", b"old".to_vec()).await.unwrap();
     bundles.put("aud_1", odd.clone()).await.unwrap();
     bundles.put("aud_empty", Vec::new()).await.unwrap();
-    exhibits
-        .put("aud_1", b"another kind".to_vec())
-        .await
-        .unwrap();
+    media.put("aud_1", b"another kind".to_vec()).await.unwrap();
     assert_eq!(bundles.get("aud_1").await.unwrap(), Some(odd));
     assert_eq!(bundles.get("aud_empty").await.unwrap(), Some(Vec::new()));
     assert_eq!(bundles.get("aud_2").await.unwrap(), None);
@@ -41,11 +38,11 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     bundles.remove("aud_1").await.unwrap();
     bundles.remove("aud_1").await.unwrap();
     assert_eq!(bundles.get("aud_1").await.unwrap(), None);
-    let other = exhibits.get("aud_1").await.unwrap();
+    let other = media.get("aud_1").await.unwrap();
     assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
 
-    attempts_do_not_meet(&*exhibits).await;
-    files_come_back_as_they_were(&*exhibits).await;
+    attempts_do_not_meet(&*media).await;
+    files_come_back_as_they_were(&*media).await;
 
     // Only what is old goes, all of it.
     for n in 0..25 {
@@ -56,7 +53,7 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     assert_eq!(bundles.remove_older(DAY, now).await.unwrap(), 0);
     assert_eq!(bundles.remove_older(DAY, now + 2 * DAY).await.unwrap(), 26);
     assert_eq!(bundles.get("aud_old-7").await.unwrap(), None);
-    assert!(exhibits.get("aud_1").await.unwrap().is_some());
+    assert!(media.get("aud_1").await.unwrap().is_some());
 
     // Many at once.
     let puts = (0..16).map(|n| {
@@ -129,7 +126,7 @@ async fn files_conform() {
 async fn a_server_that_speaks_s3_conforms() {
     let server = S3Server::start();
     for prefix in ["", "of-ours/and-more"] {
-        let place = S3Place {
+        let place = S3Config {
             prefix: prefix.to_owned(),
             ..server.place()
         };
@@ -141,7 +138,7 @@ async fn a_server_that_speaks_s3_conforms() {
 #[tokio::test]
 async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missing_blob() {
     let server = S3Server::start();
-    let wrong = S3Place {
+    let wrong = S3Config {
         secret_access_key: Some("not-the-secret".to_owned()),
         ..server.place()
     };
@@ -150,7 +147,7 @@ async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missi
     assert!(!error.to_string().contains("not-the-secret"), "{error}");
     assert!(denied.get("aud_1").await.is_err());
 
-    let nowhere = S3Place {
+    let nowhere = S3Config {
         // Nobody listens on the discard port here.
         endpoint: Some("http://127.0.0.1:9".to_owned()),
         ..server.place()

@@ -1,10 +1,11 @@
-//! Reads what Chromium wrote while a page loaded: its trace, and a log of the protocol's network events.
+//! Reads the trace of a page load and the log of the protocol's network events, as written by
+//! Chromium.
 //!
-//! Pure: bytes in, typed facts out. Each byte is parsed once and only the events that carry a fact are kept.
-//! Which of these facts make a metric, and how, is the engine's business.
+//! The crate is pure: bytes in, typed facts out. Each byte is parsed once and only events that
+//! carry a fact are kept. The engine computes metrics from these facts.
 //!
-//! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
-//! [`Trace::since_origin_ms`] turns one into what people read.
+//! Times are those of Chromium: `_us` is a microsecond of its monotonic clock, and
+//! [`Trace::since_origin_ms`] converts one to milliseconds since the start of the navigation.
 
 mod activity;
 mod animations;
@@ -25,18 +26,18 @@ mod requests;
 mod resources;
 mod screenshots;
 mod shifts;
+mod task_dependencies;
 mod tasks;
 mod timing;
-mod turns;
 mod user_timings;
 mod work;
 
-pub use activity::{Activity, Stretch};
+pub use activity::{Activity, ActivitySpan};
 pub use animations::Animation;
 pub use culprits::{Culprits, Span};
 pub use document::{Documents, DomSize, LargeUpdate, UpdateKind};
 pub use error::TraceError;
-pub use exchanges::{Answer, Exchange, Failure, Headers};
+pub use exchanges::{Exchange, Failure, Headers, Response};
 pub use frames::{Frame, Frames};
 pub use interactions::{Interaction, InteractionKind};
 pub use navigation::{Navigation, Thread};
@@ -48,8 +49,8 @@ pub use requests::Request;
 pub use resources::{ImagePaint, Preconnect, Redirect, RemoteFont, Resource, Resources};
 pub use screenshots::Screenshot;
 pub use shifts::{LayoutShift, MovedNode, Shifts};
+pub use task_dependencies::{Dependency, TaskDependencies};
 pub use tasks::{Task, Tasks};
 pub use timing::ResourceTiming;
-pub use turns::{Tie, Turn};
 pub use user_timings::UserTiming;
-pub use work::{Chore, Work, WorkKind};
+pub use work::{BackgroundWork, Work, WorkKind};

@@ -5,15 +5,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{Audited, Auditor, Cpu, Order, Step};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, Step};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::Report;
-use plumbline_field::Alone;
+use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
 use plumbline_report::budget::median_run;
-use plumbline_report::{Format, Subject};
+use plumbline_report::{ExportSource, Format};
 use url::Url;
 
 use crate::args::AuditArgs;
@@ -50,7 +50,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     } = targets;
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
-    let (known, alone) = (Arc::clone(&catalog), Arc::new(Alone));
+    let (known, alone) = (Arc::clone(&catalog), Arc::new(UnsharedQuota));
     let field = FieldData::new(field, known, alone, HttpsClient::new);
     field.begin(ONLY, &order.url, &order.device);
     let auditor = Auditor {
@@ -59,8 +59,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         browsers: Pool::start(launcher, 0),
         catalog,
         guard,
-        stands_at,
-        most_visits: plumbline_agent::MOST_VISITS,
+        agent_location: stands_at,
+        max_visits: plumbline_agent::MAX_VISITS,
     };
     let mut runs = Vec::new();
     for turn in 1..=args.runs {
@@ -71,7 +71,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         };
         let audited = match args.runs {
             1 => auditor.audit(&order, &observe).await,
-            _ => auditor.audit_once(&order, &observe).await,
+            _ => auditor.audit_run(&order, &observe).await,
         };
         let audited = audited.map_err(Exit::failed)?;
         progress.end();
@@ -135,7 +135,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(audited: Audited) -> Self {
+    fn new(audited: AuditOutput) -> Self {
         Self {
             report: audited.report,
             packed: audited.bundle,
@@ -143,10 +143,10 @@ impl Run {
         }
     }
 
-    fn with_subject<T>(&self, then: impl FnOnce(&Subject) -> T) -> Result<T, Exit> {
+    fn with_subject<T>(&self, then: impl FnOnce(&ExportSource) -> T) -> Result<T, Exit> {
         let bundle = self.packed.as_deref().map(Bundle::unpack).transpose();
         let bundle = bundle.map_err(Exit::failed)?;
-        Ok(then(&Subject {
+        Ok(then(&ExportSource {
             report: &self.report,
             bundle: bundle.as_ref(),
             made_at_ms: self.made_at_ms,

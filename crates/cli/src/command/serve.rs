@@ -9,7 +9,7 @@ use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
-    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
+    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with, summaries,
 };
 use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
@@ -43,7 +43,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     };
     let data = &settings.place.data;
     create_private_dir(data)?;
-    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    // Held until the process ends: whoever has it may take over what servers on this directory have
+    // leased.
     let _only_server = lock(data)?;
     let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
     let Opened {
@@ -57,7 +58,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         false => &process_prefix,
     };
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
-    agents.unsee(orphans).await.map_err(Exit::failed)?;
+    agents
+        .remove_presence(orphans)
+        .await
+        .map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::warn!(
             recovered,
@@ -79,7 +83,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: Phases::on(&*store),
     };
 
@@ -94,11 +98,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
+    tokio::spawn(summaries::keep_adding_missing(Arc::clone(&store)));
     let desk = Arc::new(Desk::new(DeskParts {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: pages.phases.clone(),
         metrics: Arc::clone(&metrics),
         clock: Arc::new(now),
@@ -122,8 +127,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
-                stands_at,
-                most_visits: settings.visits,
+                agent_location: stands_at,
+                max_visits: settings.visits,
             };
             let agent = AgentSettings {
                 slots,

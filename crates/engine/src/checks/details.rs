@@ -3,15 +3,15 @@ use serde::{Deserialize, Serialize};
 use super::Findings;
 use crate::facts::Node;
 
-/// What a verdict stands on, in a shape that a page can show.
+/// The evidence behind a verdict, in a shape that a page can show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Details {
     Elements {
-        items: Vec<ElementFound>,
+        items: Vec<ElementDetail>,
     },
     Urls {
-        items: Vec<UrlFound>,
+        items: Vec<UrlDetail>,
     },
     Console {
         items: Vec<ConsoleLine>,
@@ -20,21 +20,21 @@ pub enum Details {
         items: Vec<Value>,
     },
     Table(Table),
-    /// Typed rows: what costs how many bytes or milliseconds.
+    /// A table with typed cells: resources, elements and what they cost in bytes or milliseconds.
     Findings(Findings),
-    /// Questions with an answer each.
+    /// A list of conditions, each met or not.
     Checklist {
-        items: Vec<Answer>,
+        items: Vec<ChecklistItem>,
     },
-    /// Several of the above, one below the other.
+    /// Several details, shown one below the other.
     Parts {
         items: Vec<Details>,
     },
 }
 
-/// One question of a checklist. The id is Lighthouse's.
+/// One condition of a checklist. The id is Lighthouse's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ChecklistItem {
     pub id: String,
     pub label: String,
     pub is_met: bool,
@@ -42,7 +42,7 @@ pub struct Answer {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ElementFound {
+pub struct ElementDetail {
     pub node: Node,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -51,7 +51,7 @@ pub struct ElementFound {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct UrlFound {
+pub struct UrlDetail {
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -60,10 +60,10 @@ pub struct UrlFound {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConsoleLine {
     pub text: String,
-    /// Who wrote it: `network`, `exception`, `console.error` …
+    /// The source of the message: `network`, `exception`, `console.error` …
     pub source: String,
     pub url: String,
-    /// From 0, as the browser counts.
+    /// The line, counted from 0 as the browser does.
     pub line: Option<u32>,
     pub column: Option<u32>,
 }
@@ -74,7 +74,7 @@ pub struct Value {
     pub value: String,
 }
 
-/// Every row has as many cells as there are columns.
+/// A table of plain text. Every row has as many cells as there are columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     pub columns: Vec<String>,
@@ -82,13 +82,13 @@ pub struct Table {
 }
 
 impl Details {
-    pub fn elements(items: impl IntoIterator<Item = ElementFound>) -> Self {
+    pub fn elements(items: impl IntoIterator<Item = ElementDetail>) -> Self {
         Self::Elements {
             items: items.into_iter().collect(),
         }
     }
 
-    pub fn urls(items: impl IntoIterator<Item = UrlFound>) -> Self {
+    pub fn urls(items: impl IntoIterator<Item = UrlDetail>) -> Self {
         Self::Urls {
             items: items.into_iter().collect(),
         }
@@ -120,7 +120,7 @@ impl Details {
         Self::Checklist {
             items: items
                 .into_iter()
-                .map(|(id, label, is_met)| Answer {
+                .map(|(id, label, is_met)| ChecklistItem {
                     id: id.to_owned(),
                     label,
                     is_met,
@@ -153,7 +153,7 @@ impl Details {
     }
 }
 
-impl From<&Node> for ElementFound {
+impl From<&Node> for ElementDetail {
     fn from(node: &Node) -> Self {
         Self {
             node: node.clone(),
@@ -162,7 +162,7 @@ impl From<&Node> for ElementFound {
     }
 }
 
-impl ElementFound {
+impl ElementDetail {
     pub fn noting(node: &Node, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
@@ -171,7 +171,7 @@ impl ElementFound {
     }
 }
 
-impl UrlFound {
+impl UrlDetail {
     pub fn noting(url: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -180,7 +180,7 @@ impl UrlFound {
     }
 }
 
-impl From<String> for UrlFound {
+impl From<String> for UrlDetail {
     fn from(url: String) -> Self {
         Self { url, note: None }
     }

@@ -3,7 +3,9 @@ use axum::{
     http::{header, request::Parts},
 };
 use plumbline_seam::{Announcement, Attempt, PROTOCOL_HEADER};
-use plumbline_store::{AgentRecord, AgentToken, KeyDigest, Lease, Sighting, Standing, Timestamp};
+use plumbline_store::{
+    AgentPresence, AgentRecord, AgentToken, AttemptState, KeyDigest, Lease, Timestamp,
+};
 
 use super::TokenScope;
 use crate::{errors::Failure, notes::Notes, peer, router::Shared};
@@ -78,7 +80,7 @@ impl AgentCaller {
 
     /// What it says about itself, under a name that only it can have. Refused where its token does
     /// not allow that.
-    pub(crate) fn sighting(&self, said: Announcement) -> Result<Sighting, Failure> {
+    pub(crate) fn sighting(&self, said: Announcement) -> Result<AgentPresence, Failure> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_name = (1..=NAME_CHARS).contains(&said.process.len());
         if !is_name || !said.process.chars().all(plain) {
@@ -92,7 +94,7 @@ impl AgentCaller {
             return Err(Failure::InvalidBody);
         }
         let bounds = &self.record.bounds;
-        if !bounds.allow(&said.location) {
+        if !bounds.allows_location(&said.location) {
             return Err(Failure::OtherLocation {
                 allowed: bounds.locations.clone().unwrap_or_default().join(", "),
                 location: said.location,
@@ -104,7 +106,7 @@ impl AgentCaller {
                 slots: said.slots,
             });
         }
-        Ok(Sighting {
+        Ok(AgentPresence {
             process: format!("{}{}", self.processes(), said.process),
             agent_id: Some(self.record.id.clone()),
             location: said.location,
@@ -122,15 +124,15 @@ impl AgentCaller {
         service: &Shared,
         tracking_id: &str,
         attempt: u32,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<AttemptState, Failure> {
         // No audit has such a name, and PostgreSQL takes no text with a NUL.
         if tracking_id.contains(char::is_control) {
-            return Ok(Standing::Lost);
+            return Ok(AttemptState::Lost);
         }
         let desk = &super::of(service)?.desk;
         let processes = self.processes();
         let standing = desk.standing(&processes, tracking_id, attempt).await?;
-        if standing != Standing::Lost {
+        if standing != AttemptState::Lost {
             self.notes.audit(tracking_id);
         }
         Ok(standing)
@@ -153,8 +155,8 @@ impl AgentCaller {
         attempt: u32,
     ) -> Result<Option<Lease>, Failure> {
         Ok(match self.standing(service, tracking_id, attempt).await? {
-            Standing::Held(lease) => Some(lease),
-            Standing::Finished | Standing::Lost => None,
+            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 }

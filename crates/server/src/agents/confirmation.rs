@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{Hold, Lease, Standing, StoreError};
+use plumbline_store::{AttemptState, Hold, Lease, StoreError};
 use tokio::time::sleep;
 
 use super::Desk;
@@ -79,7 +79,7 @@ impl Desk {
         // Perhaps at another server; looking takes no lock.
         let standing = self.standing(&lease.owner, &lease.tracking_id, lease.attempt);
         match standing.await? {
-            Standing::Held(held) if held.expires_at == lease.expires_at => {
+            AttemptState::Held(held) if held.expires_at == lease.expires_at => {
                 self.take_back_unheard(lease).await
             }
             _ => Ok(Hold::Lost),
@@ -90,8 +90,8 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, HandBack, NewAudit, Sighting, SqliteStore, Store,
-        Timestamp,
+        AgentPresence, AuditOptions, AuditOrder, FileBlobs, NewAudit, ReleaseReason, SqliteStore,
+        Store, Submission, Timestamp,
     };
 
     use super::*;
@@ -116,13 +116,13 @@ mod tests {
             options: AuditOptions::default(),
             accepted_at: NOW,
         };
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.join("blobs")).unwrap());
         Desk::new(DeskParts {
             store: store.clone(),
             agents: store,
             bundles: blobs.clone(),
-            exhibits: blobs,
+            media: blobs,
             phases: Phases::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Arc::new(|| NOW),
@@ -135,7 +135,7 @@ mod tests {
 
     fn asker(process: &str, slot: u32) -> Asker {
         Asker {
-            agent: Sighting {
+            agent: AgentPresence {
                 process: process.to_owned(),
                 agent_id: None,
                 location: "eu".to_owned(),
@@ -217,7 +217,9 @@ mod tests {
         desk.unconfirmed.expect(&over);
         assert!(!desk.confirm("slow/", "trk_1", 1));
         desk.unconfirmed.expect(&lease);
-        desk.hand_back(&lease, HandBack::Drained).await.unwrap();
+        desk.hand_back(&lease, ReleaseReason::Drained)
+            .await
+            .unwrap();
         assert!(!desk.confirm("slow/", "trk_1", 1));
     }
 }

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumbline_engine::report::Report;
+use plumbline_report::ReportSummary;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentBounds, AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold,
-    Lease, Seat, Sighting, SlotBound, Standing, Store, StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptBlob, AttemptState, AuditError,
+    Blobs, FinishedAudit, Hold, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError,
+    Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -25,7 +27,7 @@ use super::places::may_take;
 use super::polls::{Poll, Polls};
 use super::report_room::ReportRoom;
 use super::roll::Roll;
-use crate::{AuditFigures, Clock, Metrics, Phases};
+use crate::{AuditFigures, Clock, Metrics, Phases, summaries};
 
 /// How an agent inside a server signs its leases. One server runs on a data directory at a time,
 /// so a lease signed like this by anybody else belongs to a process that is dead.
@@ -59,7 +61,7 @@ pub struct DeskParts {
     /// Evidence, by attempt.
     pub bundles: Arc<dyn Blobs>,
     /// What pages show beside a report, by attempt.
-    pub exhibits: Arc<dyn Blobs>,
+    pub media: Arc<dyn Blobs>,
     pub phases: Phases,
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
@@ -84,7 +86,7 @@ pub struct Desk {
 /// A slot that asks for work.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    pub agent: Sighting,
+    pub agent: AgentPresence,
     pub slot: u32,
     /// What it may take; everything where it has no token, inside a server.
     pub scope: Option<TokenScope>,
@@ -176,7 +178,7 @@ impl Desk {
             let lease = self.parts.store.lease(&seat, self.now(), self.parts.lease);
             if let Some(lease) = lease.await? {
                 if !poll.is_newest() {
-                    self.hand_back(&lease, HandBack::Drained).await?;
+                    self.hand_back(&lease, ReleaseReason::Drained).await?;
                     return Ok(None);
                 }
                 for beside in &self.parts.beside {
@@ -190,7 +192,7 @@ impl Desk {
             }
             let look = left.min(self.look_again());
             tokio::select! {
-                () = self.parts.store.work_arrives(&seat, look) => {}
+                () = self.parts.store.wait_for_work(&seat, look) => {}
                 () = &mut over => return Ok(None),
             }
         }
@@ -205,7 +207,7 @@ impl Desk {
                 owner,
                 "put back: its slot does not work on it"
             );
-            self.hand_back(&left, HandBack::Drained).await?;
+            self.hand_back(&left, ReleaseReason::Drained).await?;
         }
         Ok(())
     }
@@ -223,7 +225,7 @@ impl Desk {
         if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
             self.polls.give_up(process);
         }
-        self.hand_back(lease, HandBack::Unheard).await
+        self.hand_back(lease, ReleaseReason::Unconfirmed).await
     }
 
     /// For who watches; the caller knows that the audit is held.
@@ -244,10 +246,14 @@ impl Desk {
         process: &str,
         tracking_id: &str,
         attempt: u32,
-    ) -> Result<Standing, StoreError> {
-        let standing = self.parts.agents.standing(tracking_id, attempt).await?;
+    ) -> Result<AttemptState, StoreError> {
+        let standing = self
+            .parts
+            .agents
+            .attempt_state(tracking_id, attempt)
+            .await?;
         Ok(match standing {
-            Standing::Held(lease) if !lease.owner.starts_with(process) => Standing::Lost,
+            AttemptState::Held(lease) if !lease.owner.starts_with(process) => AttemptState::Lost,
             standing => standing,
         })
     }
@@ -282,7 +288,7 @@ impl Desk {
     fn blobs(&self, kind: Evidence) -> &dyn Blobs {
         match kind {
             Evidence::Bundle => &*self.parts.bundles,
-            Evidence::Exhibits => &*self.parts.exhibits,
+            Evidence::ReportMedia => &*self.parts.media,
         }
     }
 
@@ -299,8 +305,8 @@ impl Desk {
         let standing = self
             .parts
             .agents
-            .standing(&lease.tracking_id, lease.attempt);
-        matches!(standing.await, Ok(Standing::Lost))
+            .attempt_state(&lease.tracking_id, lease.attempt);
+        matches!(standing.await, Ok(AttemptState::Lost))
     }
 
     /// Removes what no report refers to: of the attempts before the one that finished, or of one that was too late. Nobody
@@ -315,7 +321,7 @@ impl Desk {
             return;
         }
         let lease = lease.clone();
-        for blobs in [&self.parts.bundles, &self.parts.exhibits] {
+        for blobs in [&self.parts.bundles, &self.parts.media] {
             let (blobs, lease) = (Arc::clone(blobs), lease.clone());
             tokio::spawn(async move {
                 let blob = AttemptBlob::from(&lease);
@@ -337,7 +343,9 @@ impl Desk {
             beside.finishing(lease, &mut report);
         }
         let figures = figures(&report);
-        let finished = Finished {
+        let summary = summaries::stored(&ReportSummary::from(&report))
+            .map_err(|error| StoreError::Backend(format!("no summary: {error}")))?;
+        let finished = FinishedAudit {
             report: serde_json::to_string(&report)
                 .map_err(|error| StoreError::Backend(format!("no report: {error}")))?,
             error: report.error.map(|failure| AuditError {
@@ -346,6 +354,7 @@ impl Desk {
                 message: failure.message.replace('\0', "\u{fffd}"),
             }),
             finished_at: self.now(),
+            summary: Some(summary),
         };
         let hold = self.parts.store.finish(lease, finished).await;
         self.parts.phases.ended(&lease.tracking_id);
@@ -360,18 +369,20 @@ impl Desk {
         Ok(hold)
     }
 
-    pub async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+    pub async fn hand_back(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
         match why {
-            HandBack::Fault => self.parts.metrics.audit_faulted(),
-            HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
+            ReleaseReason::Fault => self.parts.metrics.audit_faulted(),
+            ReleaseReason::Drained | ReleaseReason::Unconfirmed => {
+                self.parts.metrics.audit_handed_back()
+            }
         }
         self.parts.phases.ended(&lease.tracking_id);
         self.unconfirmed.forget(lease);
-        self.parts.store.hand_back(lease, why).await
+        self.parts.store.release(lease, why).await
     }
 
     /// Notes that this agent lives, not more often than it takes to be believed.
-    pub async fn see(&self, agent: &Sighting) -> Result<(), StoreError> {
+    pub async fn see(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         self.roll.see(agent).await
     }
 
@@ -394,7 +405,7 @@ impl Desk {
         ))
     }
 
-    fn turn(&self, seat: &Seat) -> Arc<Semaphore> {
+    fn turn(&self, seat: &LeaseScope) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         // Places come and go; what nobody waits at is made anew when somebody does.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
@@ -414,24 +425,27 @@ impl Desk {
 }
 
 /// From where a slot leases: what it may take by its location, within what its token allows.
-fn seat(owner: String, locations: Option<Vec<String>>, scope: Option<&TokenScope>) -> Seat {
+fn seat(owner: String, locations: Option<Vec<String>>, scope: Option<&TokenScope>) -> LeaseScope {
     let Some(TokenScope { processes, bounds }) = scope else {
-        return Seat {
+        return LeaseScope {
             owner,
             locations,
             slots: None,
         };
     };
-    let allowed = |free: Vec<String>| free.into_iter().filter(|place| bounds.allow(place));
-    Seat {
+    let allowed = |free: Vec<String>| {
+        free.into_iter()
+            .filter(|place| bounds.allows_location(place))
+    };
+    LeaseScope {
         owner,
         locations: match locations {
             Some(free) => Some(allowed(free).collect()),
             None => bounds.locations.clone(),
         },
-        slots: bounds.slots.map(|at_most| SlotBound {
+        slots: bounds.slots.map(|at_most| SlotLimit {
             owner_prefix: processes.clone(),
-            at_most,
+            max_leases: at_most,
         }),
     }
 }

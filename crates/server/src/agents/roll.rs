@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{AgentRecord, AgentStore, Sighting, StoreError, Timestamp};
+use plumbline_store::{AgentPresence, AgentRecord, AgentStore, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use crate::Clock;
@@ -41,18 +41,18 @@ impl Roll {
     }
 
     /// Notes that this agent lives, not more often than it takes to be believed.
-    pub(super) async fn see(&self, agent: &Sighting) -> Result<(), StoreError> {
+    pub(super) async fn see(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         let enough = self.lease / 2;
         let known = locked(&self.seen).get(&agent.process).copied();
         if known.is_some_and(|at| at.elapsed() < enough) {
             return Ok(());
         }
         let now = Instant::now();
-        let sighting = Sighting {
+        let sighting = AgentPresence {
             seen_at: self.now(),
             ..agent.clone()
         };
-        self.agents.see(sighting).await?;
+        self.agents.record_presence(sighting).await?;
         {
             let mut seen = locked(&self.seen);
             seen.retain(|_, at| at.elapsed() < enough);
@@ -93,7 +93,7 @@ impl Roll {
             return Ok(known.clone());
         }
         let since = self.now().0.saturating_sub(ms(self.lease * 3));
-        let found = self.agents.stood_at(Timestamp(since)).await?;
+        let found = self.agents.active_locations(Timestamp(since)).await?;
         *stood_at = Some((Instant::now(), found.clone()));
         Ok(found)
     }

@@ -52,11 +52,11 @@ pub(crate) async fn start(
         accepted_at: now,
     };
     let submission = Submission {
-        unfinished_at_most: service.app.limits.unfinished_audits(),
+        max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        replay: idempotency_key
+        idempotency: idempotency_key
             .map(|key| idempotency::replay(key, &asked, tracking_id.clone(), now)),
-        ..Submission::of(audit)
+        ..Submission::single(audit)
     };
     let tracking_id = submit(&service, submission).await?.unwrap_or(tracking_id);
     starter.notes.audit(&tracking_id);
@@ -108,7 +108,7 @@ pub(crate) async fn status(
             let wait = Duration::from_secs(wait_s.into());
             let _place = service.places.wait(caller.from, &caller.key_id)?;
             tokio::select! {
-                found = app.store.completion(&caller.account_id, &id, wait) => found?,
+                found = app.store.wait_for_completion(&caller.account_id, &id, wait) => found?,
                 () = asked_to_stop(app.stopping.clone()) => {
                     app.store.status(&caller.account_id, &id).await?
                 }

@@ -3,9 +3,10 @@
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, Place, Timestamp,
+    AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, Timestamp,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
     answer,
@@ -29,7 +30,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, Failure> {
     let filter = filter(&query, service.app.limits.url_chars)?;
-    let after: Option<Place> = query.get("cursor", "Cursor", cursor::read)?;
+    let after: Option<ListCursor> = query.get("cursor", "Cursor", cursor::read)?;
     let limit = query
         .number("limit", "Limit", 1..=PAGE_AT_MOST)?
         .unwrap_or(PAGE_DEFAULT);
@@ -100,6 +101,9 @@ pub(crate) struct Row<'a> {
     batch_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a AuditError>,
+    /// As in the report operation; only for audits that were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab_data: Option<&'a RawValue>,
 }
 
 impl<'a> From<&'a AuditEntry> for Row<'a> {
@@ -118,8 +122,16 @@ impl<'a> From<&'a AuditEntry> for Row<'a> {
             audit_id: is_completed.then_some(&audit.audit_id),
             batch_id: audit.batch_id.as_deref(),
             error: audit.error.as_ref(),
+            lab_data: audit.lab_data.as_deref().and_then(read_lab_data),
         }
     }
+}
+
+/// Returns stored figures as they are. A text that is not JSON is logged and left out.
+fn read_lab_data(text: &str) -> Option<&RawValue> {
+    serde_json::from_str(text)
+        .inspect_err(|error| tracing::error!(%error, "unreadable figures of an audit"))
+        .ok()
 }
 
 /// `DELETE /v1/audit/data/{id}`: the report, its evidence, and every trace of it in lists.
@@ -133,11 +145,8 @@ pub(crate) async fn delete(
     let stored = stored.ok_or(Failure::NotFound)?;
     caller.notes.audit(&id);
     // What is kept beside it first: as long as that fails, deleting can be tried again.
-    let exhibits = service.app.pages.as_ref().map(|pages| &pages.exhibits);
-    for blobs in [service.app.bundles.as_ref(), exhibits]
-        .into_iter()
-        .flatten()
-    {
+    let media = service.app.pages.as_ref().map(|pages| &pages.media);
+    for blobs in [service.app.bundles.as_ref(), media].into_iter().flatten() {
         let removed = AttemptBlob::from(&stored).remove_all(&**blobs).await;
         removed.map_err(Failure::unavailable)?;
     }

@@ -3,18 +3,18 @@
 //! Two numbers in base 36 with a letter in front that names the form: nothing in it is secret, and
 //! nothing in it tells how many audits others have.
 
-use plumbline_store::{Place, Timestamp};
+use plumbline_store::{ListCursor, Timestamp};
 
 const FORM: char = 'a';
 const BETWEEN: char = '-';
 
-pub(crate) fn write(place: Place) -> String {
+pub(crate) fn write(place: ListCursor) -> String {
     let time = base36(place.accepted_at.0.unsigned_abs());
     let number = base36(place.number.unsigned_abs());
     format!("{FORM}{time}{BETWEEN}{number}")
 }
 
-pub(crate) fn read(text: &str) -> Option<Place> {
+pub(crate) fn read(text: &str) -> Option<ListCursor> {
     let (time, number) = text.strip_prefix(FORM)?.split_once(BETWEEN)?;
     let digits = |text: &str| {
         let is_plain = text
@@ -22,7 +22,7 @@ pub(crate) fn read(text: &str) -> Option<Place> {
             .all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
         i64::from_str_radix(text, 36).ok().filter(|_| is_plain)
     };
-    Some(Place {
+    Some(ListCursor {
         accepted_at: Timestamp(digits(time)?),
         number: digits(number)?,
     })
@@ -59,7 +59,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_place_comes_back_as_it_was(time in 0..i64::MAX, number in 0..i64::MAX) {
-            let place = Place { accepted_at: Timestamp(time), number };
+            let place = ListCursor { accepted_at: Timestamp(time), number };
             prop_assert_eq!(read(&write(place)), Some(place));
         }
 

@@ -6,7 +6,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, request::Parts},
 };
-use plumbline_store::{Replay, Timestamp};
+use plumbline_store::{IdempotencyRecord, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::errors::Failure;
@@ -49,8 +49,8 @@ impl IdempotencyKey {
 }
 
 /// `asked` is what was asked for, in one fixed form: spaces and the order of members do not count.
-pub(crate) fn replay(key: String, asked: &str, reply: String, now: Timestamp) -> Replay {
-    Replay {
+pub(crate) fn replay(key: String, asked: &str, reply: String, now: Timestamp) -> IdempotencyRecord {
+    IdempotencyRecord {
         key,
         digest: Sha256::digest(asked.as_bytes()).into(),
         reply,

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use plumbline_store::{Rate, Store, StoreError, Taken, Taking, Timestamp};
+use plumbline_store::{BucketGrant, BucketRate, BucketRequest, Store, StoreError, Timestamp};
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep, timeout},
@@ -255,24 +255,24 @@ impl SharedBuckets {
         Some(by_count.into_iter().map(round).collect())
     }
 
-    fn rate(&self, now: Timestamp, count: u32) -> Rate {
+    fn rate(&self, now: Timestamp, count: u32) -> BucketRate {
         let each = each_ns(self.limit);
-        Rate {
+        BucketRate {
             now_ns: fits(now_ns(now)),
             burst_ns: fits(each * i128::from(self.limit)),
-            each_ns: fits(each * i128::from(count)),
+            cost_ns: fits(each * i128::from(count)),
         }
     }
 
-    fn taking(&self, part: &Part) -> Taking {
-        Taking {
+    fn taking(&self, part: &Part) -> BucketRequest {
+        BucketRequest {
             bucket: format!("{} {}", self.name, part.key),
-            owed_ns: fits(each_ns(self.limit) * i128::from(part.untold)),
-            wanted: part.wanted,
+            debt_ns: fits(each_ns(self.limit) * i128::from(part.untold)),
+            requested: part.wanted,
         }
     }
 
-    fn settle(&self, round: Round, taken: &[Taken]) {
+    fn settle(&self, round: Round, taken: &[BucketGrant]) {
         let mut kept = self.locked();
         let each = each_ns(self.limit);
         for (part, taken) in round.parts.into_iter().zip(taken) {

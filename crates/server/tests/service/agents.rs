@@ -57,6 +57,7 @@ async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
         .ask(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
         .await;
     assert_eq!(data.json()["data"]["labData"]["performance"], 97);
+    assert_eq!(rig.store.unsummarized(1).await.unwrap(), []);
     assert_eq!(rig.credits().await, 99);
 }
 
@@ -204,7 +205,7 @@ async fn a_request_for_work_whose_agent_has_left_takes_nothing_from_others() {
     let ask = leaves.dress(post("/agent/v1/lease", asked.to_string()));
     let mut waiting = rig.connect().await;
     waiting.write(&ask.bytes()).await;
-    while rig.store.sightings(NOW).await.unwrap().is_empty() {
+    while rig.store.presences(NOW).await.unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     let leaving =
@@ -253,7 +254,7 @@ async fn an_audit_is_done_where_somebody_stands_and_simulated_where_nobody_does(
     assert_eq!(nothing["job"], Value::Null, "somebody stands there now");
     let real = europe.lease(&rig, 0).await;
     europe.finish(&rig, &real).await;
-    let seen = rig.store.sightings(NOW).await.unwrap();
+    let seen = rig.store.presences(NOW).await.unwrap();
     let places: Vec<_> = seen.iter().map(|seen| seen.location.as_str()).collect();
     assert_eq!(places.len(), 2);
     assert!(places.contains(&"eu") && places.contains(&"us-tx"));

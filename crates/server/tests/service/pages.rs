@@ -58,8 +58,8 @@ async fn an_audit_is_started_followed_and_read() {
     assert_is_page(&report);
     assert!(report.text().contains("Performance: 91 of 100, good"));
     assert!(
-        report.text().contains("is no longer kept"),
-        "there are no exhibits"
+        report.text().contains("are no longer stored"),
+        "there are no report media"
     );
     let remembered = format!("{cookie}; plumbline_choice=iphone7.wifi.eu");
     let start = rig.browse(&get("/").header("Cookie", &remembered)).await;

@@ -12,11 +12,11 @@ use std::{
 
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
-    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
+    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with, summaries,
 };
 use plumbline_store::{
-    AgentStore, AuditError, Blobs, FileBlobs, Finished, Hold, Key, Lease, PageStore, Seat,
-    SqliteStore, Store, Timestamp,
+    AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
+    PageStore, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -174,22 +174,28 @@ impl Rig {
 
     pub async fn lease(&self) -> Lease {
         self.store
-            .lease(&Seat::anywhere("tests"), NOW, Duration::from_secs(60))
+            .lease(
+                &LeaseScope::any_location("tests"),
+                NOW,
+                Duration::from_secs(60),
+            )
             .await
             .unwrap()
             .unwrap()
     }
 
     pub async fn finish(&self, lease: &Lease, report: Value, error: Option<AuditError>) {
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: report.to_string(),
             error,
             finished_at: Timestamp(NOW.0 + 7),
+            summary: None,
         };
         assert_eq!(
             self.store.finish(lease, finished).await.unwrap(),
             Hold::Held
         );
+        summaries::add_missing(&*self.store).await.unwrap();
     }
 
     pub async fn credits(&self) -> i64 {
@@ -219,10 +225,10 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     let read = clock.clone();
     app.clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
     let phases = Phases::on(&**store);
-    let exhibits = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
+    let media = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
     app.pages = Some(Pages {
         store: store.clone(),
-        exhibits: exhibits.clone(),
+        media: media.clone(),
         phases: phases.clone(),
     });
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
@@ -230,7 +236,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         store: store.clone(),
         agents: store.clone(),
         bundles: Arc::new(FileBlobs::open(&dir.join("bundles")).unwrap()),
-        exhibits,
+        media,
         phases,
         metrics: app.metrics.clone(),
         clock: app.clock.clone(),

@@ -5,7 +5,10 @@ use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, small};
-use crate::{Finished, HandBack, Hold, Lease, QueueDepth, QueuedAudit, StoreError, Timestamp};
+use crate::{
+    AuditSummary, FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError,
+    Timestamp, UnsummarizedAudit,
+};
 
 pub(super) async fn heartbeat(
     db: &Object,
@@ -32,14 +35,16 @@ pub(super) struct Done {
 pub(super) async fn finish(
     db: &Object,
     held: &Attempt,
-    finished: &Finished,
+    finished: &FinishedAudit,
 ) -> Result<Option<Done>, StoreError> {
     let error = finished.error.as_ref();
+    let summary = finished.summary.as_ref();
     let found = row(
         db,
         "WITH done AS (
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
-                               finished_at = $3, error_code = $4, error_message = $5
+                               finished_at = $3, error_code = $4, error_message = $5,
+                               lab_data = $7, summary = $8
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
              RETURNING position, account_id, runs, webhook
          ), kept AS (
@@ -62,6 +67,8 @@ pub(super) async fn finish(
             &error.map(|error| &error.code),
             &error.map(|error| &error.message),
             &finished.report,
+            &summary.and_then(|summary| summary.lab_data.as_deref()),
+            &summary.map(|summary| &summary.summary),
         ],
     )
     .await?;
@@ -73,10 +80,47 @@ pub(super) async fn finish(
     found.map(done).transpose()
 }
 
-pub(super) async fn hand_back(
+pub(super) async fn unsummarized(
+    db: &Object,
+    at_most: u32,
+) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+    let found = rows(
+        db,
+        "SELECT audits.tracking_id, reports.report
+         FROM audits JOIN reports ON reports.position = audits.position
+         WHERE audits.state = 'completed' AND audits.summary IS NULL
+         ORDER BY audits.position LIMIT $1",
+        &[&i64::from(at_most)],
+    )
+    .await?;
+    let audit = |row: &Row| {
+        Ok(UnsummarizedAudit {
+            tracking_id: row.try_get(0)?,
+            report: row.try_get(1)?,
+        })
+    };
+    found.iter().map(audit).collect()
+}
+
+pub(super) async fn store_summary(
+    db: &Object,
+    tracking_id: &str,
+    summary: &AuditSummary,
+) -> Result<(), StoreError> {
+    change(
+        db,
+        "UPDATE audits SET lab_data = $2, summary = $3
+         WHERE tracking_id = $1 AND state = 'completed' AND summary IS NULL",
+        &[&tracking_id, &summary.lab_data, &summary.summary],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn release(
     db: &Transaction<'_>,
     held: &Attempt,
-    why: HandBack,
+    why: ReleaseReason,
 ) -> Result<Hold, StoreError> {
     let owner = row(
         db,
@@ -97,10 +141,10 @@ pub(super) async fn hand_back(
                AND (NOT $4 OR lease_expires_at = $5)
          RETURNING position",
         &[
-            &i64::from(why == HandBack::Fault),
+            &i64::from(why == ReleaseReason::Fault),
             &held.tracking_id,
             &held.attempt,
-            &(why == HandBack::Unheard),
+            &(why == ReleaseReason::Unconfirmed),
             &held.expires_at.0,
         ],
     )

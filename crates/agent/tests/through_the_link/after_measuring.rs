@@ -1,0 +1,106 @@
+//! Requests that are made after the page was measured.
+
+use std::sync::Arc;
+
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order};
+use plumbline_browser::Pool;
+use plumbline_bundle::{Artifact, Bundle, FailureCode};
+use plumbline_catalog::{BUILT_IN, Catalog};
+use plumbline_link::Guard;
+use serde_json::Value;
+
+use crate::rig::launcher;
+use crate::site::{Response, Site};
+
+#[tokio::test]
+async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
+    // Takes ten seconds on 2G at its full rate; its deadline is two.
+    let robots = format!(
+        "User-agent: *\nDisallow:\n{}",
+        "# a comment\n".repeat(30_000)
+    );
+    let site = Site::serve([
+        (
+            "/",
+            Response::html("<!doctype html><html lang=en><title>Small</title><h1>Hello"),
+        ),
+        ("/robots.txt", Response::new("text/plain", robots)),
+    ])
+    .await;
+    let output = audit(&site, "normal2g").await;
+    assert_eq!(output.report.conditions.cpu.visits, 1);
+    let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+    let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
+        panic!("{:?}", bundle.artifacts["robots-txt"]);
+    };
+    let robots: Value = serde_json::from_str(raw.get()).unwrap();
+    assert_eq!(robots["status"], 200, "{}", robots["error"]);
+    assert!(robots["content"].as_str().unwrap().len() > 300_000);
+}
+
+#[tokio::test]
+async fn a_source_map_beyond_what_a_visit_may_transfer_does_not_make_the_page_too_large() {
+    let script = format!(
+        "var text = '{}';\n//# sourceMappingURL=/map",
+        "x".repeat(2000)
+    );
+    let site = Site::serve([
+        (
+            "/",
+            Response::html(
+                "<!doctype html><html lang=en><title>Small</title><h1>Hello</h1><script src=/script>\
+                 </script>",
+            ),
+        ),
+        ("/script", Response::new("text/javascript", script)),
+        ("/map", Response::new("application/json", " ".repeat(110_000_000))),
+    ])
+    .await;
+    let output = audit(&site, "wifiFast").await;
+    assert!(site.requested_paths().contains(&"/map".to_owned()));
+    assert!(output.report.error.is_none(), "{:?}", output.report.error);
+}
+
+async fn audit(site: &Site, network: &str) -> AuditOutput {
+    let catalog = Catalog::load(BUILT_IN).unwrap();
+    let order = Order {
+        url: site.url("/"),
+        device: "desktop".to_owned(),
+        network: network.to_owned(),
+        location: catalog.locations()[0].id.clone(),
+    };
+    let auditor = Auditor {
+        browsers: Pool::start(launcher(), 0),
+        agent_location: order.location.clone(),
+        max_visits: 1,
+        catalog: Arc::new(catalog),
+        guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
+        cpu: Cpu::new(launcher(), None),
+    };
+    auditor.audit(&order, &|_| {}).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
+    let page = include_str!("../../../../fixtures/hostile/trace-marks.html");
+    let site = Site::serve([("/", Response::html(page))]).await;
+    let catalog = Catalog::load(BUILT_IN).unwrap();
+    let order = Order {
+        url: site.url("/"),
+        device: "desktop".to_owned(),
+        network: "wifiFast".to_owned(),
+        location: catalog.locations()[0].id.clone(),
+    };
+    let auditor = Auditor {
+        browsers: Pool::start(launcher(), 0),
+        agent_location: order.location.clone(),
+        max_visits: 3,
+        catalog: Arc::new(catalog),
+        guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
+        cpu: Cpu::new(launcher(), None),
+    };
+    let output = auditor.audit(&order, &|_| {}).await.unwrap();
+    let failure = output.report.error.unwrap();
+    assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
+    assert_eq!(output.report.conditions.cpu.visits, 1);
+}

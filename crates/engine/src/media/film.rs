@@ -1,0 +1,151 @@
+//! The filmstrip of the load with a limited number of frames, and the final screenshot.
+
+use plumbline_bundle::Bundle;
+use plumbline_trace::Trace;
+use serde::{Deserialize, Serialize};
+
+use super::Marks;
+
+/// One frame of the filmstrip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Frame {
+    pub at_ms: f64,
+    /// The index of the picture; `None` before the first screenshot.
+    pub picture: Option<usize>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Picture {
+    pub mime_type: String,
+    pub width_px: u32,
+    pub height_px: u32,
+    /// The image file in Base64.
+    pub data: String,
+}
+
+/// The maximum number of frames: enough to follow a load, few enough for one screen.
+const MAX_FRAMES: usize = 12;
+/// The minimum time between frames.
+const MIN_STEP_MS: f64 = 100.0;
+/// The times between frames to choose from: round numbers.
+const STEPS_MS: [f64; 14] = [
+    100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
+    5000.0, 10_000.0,
+];
+/// The maximum size of a picture in Base64; the pictures of a visit are far smaller.
+pub(super) const MAX_PICTURE_CHARS: usize = 512 * 1024;
+
+pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Vec<Picture>) {
+    let shots = &trace.screenshots;
+    let Some(last) = shots.last() else {
+        return (Vec::new(), Vec::new());
+    };
+    let last_change_ms = trace.since_origin_ms(last.ts_us);
+    // The filmstrip ends when the page no longer changes and all marks have passed.
+    let mark_times = [marks.fcp_ms, marks.lcp_ms, marks.load_ms];
+    let until_ms = mark_times
+        .into_iter()
+        .flatten()
+        .fold(last_change_ms, f64::max);
+    let until_ms = until_ms.min(end_ms.max(MIN_STEP_MS));
+    let step_ms = step(until_ms);
+    let mut used_shots: Vec<usize> = Vec::new();
+    let mut film = Vec::new();
+    for index in 0..MAX_FRAMES {
+        let at_ms = step_ms * (index + 1) as f64;
+        let shown = shots
+            .iter()
+            .rposition(|shot| trace.since_origin_ms(shot.ts_us) <= at_ms)
+            .filter(|shot| shots[*shot].base64().len() <= MAX_PICTURE_CHARS);
+        let picture = shown.map(|shot| {
+            let existing = used_shots.iter().position(|used| *used == shot);
+            existing.unwrap_or_else(|| {
+                used_shots.push(shot);
+                used_shots.len() - 1
+            })
+        });
+        film.push(Frame { at_ms, picture });
+        if at_ms >= until_ms {
+            break;
+        }
+    }
+    let pictures = used_shots.into_iter().map(|shot| {
+        let data = shots[shot].base64().to_owned();
+        let (width_px, height_px) = shots[shot]
+            .jpeg()
+            .and_then(|jpeg| jpeg_size(&jpeg))
+            .unwrap_or_default();
+        Picture {
+            mime_type: "image/jpeg".to_owned(),
+            width_px,
+            height_px,
+            data,
+        }
+    });
+    (film, pictures.collect())
+}
+
+fn step(until_ms: f64) -> f64 {
+    let least = until_ms / MAX_FRAMES as f64;
+    let fits = STEPS_MS.into_iter().find(|step| *step >= least);
+    fits.unwrap_or_else(|| (least / 10_000.0).ceil() * 10_000.0)
+}
+
+/// Reads the size from the frame header of a JPEG file (ITU-T T.81, B.2.2).
+fn jpeg_size(jpeg: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let header = jpeg.get(at..at + 9)?;
+        let (marker, length) = (header[1], u16::from_be_bytes([header[2], header[3]]));
+        if header[0] != 0xff {
+            return None;
+        }
+        if matches!(marker, 0xc0..=0xc2) {
+            let height = u16::from_be_bytes([header[5], header[6]]);
+            let width = u16::from_be_bytes([header[7], header[8]]);
+            return Some((width.into(), height.into()));
+        }
+        at += 2 + usize::from(length);
+    }
+}
+
+/// Returns whether a media type may be written to a response header and a page.
+pub(super) fn is_known_type(mime_type: &str) -> bool {
+    matches!(mime_type, "image/webp" | "image/jpeg" | "image/png")
+}
+
+pub(super) fn screenshot(bundle: &Bundle) -> Option<Picture> {
+    let shot = bundle.screenshot.as_ref()?;
+    let is_known = is_known_type(&shot.mime_type);
+    (is_known && shot.data.len() <= 4 * MAX_PICTURE_CHARS).then(|| Picture {
+        mime_type: shot.mime_type.clone(),
+        width_px: shot.width_px,
+        height_px: shot.height_px,
+        data: shot.data.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_and_frames_are_few() {
+        assert_eq!(step(300.0), 100.0);
+        assert_eq!(step(2900.0), 250.0);
+        assert_eq!(step(6100.0), 750.0);
+        assert_eq!(step(250_000.0), 30_000.0);
+    }
+
+    #[test]
+    fn a_picture_tells_its_size_and_anything_else_tells_nothing() {
+        let jpeg = [
+            0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0x01, 0xf4, 0, 0xfa, 3,
+        ];
+        assert_eq!(jpeg_size(&jpeg), Some((250, 500)));
+        assert_eq!(jpeg_size(&jpeg[..12]), None);
+        assert_eq!(jpeg_size(b"GIF89a-no-jpeg-at-all"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! The full-page screenshot, for showing elements outside the first screen.
+
+use plumbline_bundle::{Artifact, Bundle};
+use serde::{Deserialize, Serialize};
+
+use super::film::{MAX_PICTURE_CHARS, Picture, is_known_type};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WholePage {
+    /// The picture, in CSS pixels.
+    pub picture: Picture,
+    /// The horizontal scroll offset of the page: elements are measured from the corner of the
+    /// viewport, the picture starts at the corner of the page.
+    pub scrolled_x: f64,
+    /// The vertical scroll offset of the page.
+    pub scrolled_y: f64,
+}
+
+/// The artifact, with sizes in CSS pixels (browser: gather/full_page.rs).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gathered {
+    mime_type: String,
+    width: f64,
+    height: f64,
+    scrolled_x: f64,
+    scrolled_y: f64,
+    data: String,
+}
+
+/// Returns the full-page screenshot, or `None` if one screen shows all of the page.
+pub(super) fn whole_page(bundle: &Bundle) -> Option<WholePage> {
+    let Artifact::Gathered(raw) = bundle.artifacts.get("full-page-picture")? else {
+        return None;
+    };
+    let gathered: Gathered = serde_json::from_str(raw.get()).ok()?;
+    let is_picture = is_known_type(&gathered.mime_type)
+        && gathered.data.len() <= 4 * MAX_PICTURE_CHARS
+        && gathered.width >= 1.0
+        && gathered.height >= 1.0;
+    is_picture.then_some(WholePage {
+        picture: Picture {
+            mime_type: gathered.mime_type,
+            width_px: gathered.width as u32,
+            height_px: gathered.height as u32,
+            data: gathered.data,
+        },
+        scrolled_x: gathered.scrolled_x,
+        scrolled_y: gathered.scrolled_y,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::testing::Visit;
+
+    fn read(artifact: &str) -> Option<WholePage> {
+        let visit = Visit::new().with("full-page-picture", artifact);
+        whole_page(&visit.bundle())
+    }
+
+    #[test]
+    fn a_whole_page_keeps_its_size_and_how_far_it_was_scrolled() {
+        let page = read(
+            r#"{"mimeType": "image/webp", "width": 412, "height": 4560, "scrolledX": 0, "scrolledY": 70.5, "data": "AAAA"}"#,
+        );
+        let page = page.unwrap();
+        assert_eq!((page.picture.width_px, page.picture.height_px), (412, 4560));
+        assert_eq!(page.scrolled_y, 70.5);
+    }
+
+    #[test]
+    fn an_invalid_picture_is_dropped() {
+        assert_eq!(read("null"), None);
+        assert_eq!(read(r#"{"mimeType": "image/webp"}"#), None);
+        let of = |mime_type: &str, height: &str| {
+            read(&format!(
+                r#"{{"mimeType": "{mime_type}", "width": 412, "height": {height}, "scrolledX": 0, "scrolledY": 0, "data": "AAAA"}}"#
+            ))
+        };
+        assert!(of("image/webp", "900").is_some());
+        assert_eq!(of("text/html", "900"), None);
+        assert_eq!(of("image/webp", "0"), None);
+        assert_eq!(of("image/webp", "-5"), None);
+    }
+}
