@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
+use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::not_measured;
@@ -79,7 +79,7 @@ impl Auditor {
     pub async fn audit(
         &self,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         self.audit_with(Care::Sure, order, progress).await
     }
@@ -88,7 +88,7 @@ impl Auditor {
     pub async fn audit_once(
         &self,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         self.audit_with(Care::Once, order, progress).await
     }
@@ -97,7 +97,7 @@ impl Auditor {
         &self,
         care: Care,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
         // The first audit of a host waits for it, and has as much time for its visits as any other.
@@ -138,7 +138,7 @@ impl Auditor {
         order: &Order,
         resolved: &Resolved<'_>,
         calibration: &Calibration,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
@@ -163,10 +163,10 @@ impl Auditor {
         let allowed = plan.deadline + AROUND_THE_VISIT;
         // Known when gathering begins: what is fetched from then on is not the page's.
         let page_over_limit = OnceLock::new();
-        let observe = |step: Step<'_>| {
+        let observe = |step: VisitEvent<'_>| {
             // What is fetched besides the page (robots.txt, source maps) is no part of what is
             // measured, and must not be cut because the line is slow.
-            if step == Step::Entered(Phase::Gathering) {
+            if step == VisitEvent::PhaseStarted(Phase::Gathering) {
                 page_over_limit.get_or_init(|| link.over_limit());
                 link.remove_limits();
             }
@@ -180,7 +180,7 @@ impl Auditor {
         link.close().await;
         match explained {
             Ok(bundle) => {
-                progress(Step::Entered(Phase::Judging));
+                progress(VisitEvent::PhaseStarted(Phase::Judging));
                 judge(bundle, conditions).await
             }
             Err(VisitError::Page(failure)) => {
@@ -215,7 +215,7 @@ impl Auditor {
     async fn visit(
         &self,
         plan: &VisitPlan,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Bundle, VisitError> {
         let browser = self.browsers.take().await;
         let browser = browser.map_err(|error| VisitError::Fault(error.to_string()))?;

@@ -17,7 +17,7 @@ mod work;
 
 pub use auditor::{AuditFault, Audited, Auditor, Order};
 pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
-pub use plumbline_browser::Step;
+pub use plumbline_browser::VisitEvent;
 pub use run::{AgentSettings, run};
 pub use self_check::{SelfCheckError, self_check};
 pub use visits::MOST_VISITS;

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -173,7 +173,7 @@ impl Slot {
                 Err(fault) => Ended::Fault(fault),
             };
         }
-        let progress = |step: Step<'_>| self.work.reached(job, step);
+        let progress = |step: VisitEvent<'_>| self.work.reached(job, step);
         // So that what is logged on the way, by the link for instance, says which audit it is of.
         let span = tracing::info_span!("visiting", audit = %job.tracking_id);
         let audit = self.auditor.audit_several(&job.order, job.runs, &progress);

@@ -1,6 +1,6 @@
 //! An audit of several runs.
 
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 use plumbline_engine::runs::{representative, spread};
 
 use crate::{AuditFault, Audited, Auditor, Order};
@@ -14,7 +14,7 @@ impl Auditor {
         &self,
         order: &Order,
         runs: u32,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Audited, AuditFault> {
         if runs <= 1 {
             return self.audit(order, progress).await;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 
 use crate::{Audited, Order};
 
@@ -62,7 +62,7 @@ pub trait Work: Send + Sync + 'static {
 
     /// Says how far the job is: a courtesy to who waits for it, and to who asks around about the page meanwhile.
     /// Must not block.
-    fn reached(&self, job: &Job, step: Step<'_>);
+    fn reached(&self, job: &Job, step: VisitEvent<'_>);
 
     /// Hands in what an audit came to: of a measured page, or of one that cannot be.
     async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError>;

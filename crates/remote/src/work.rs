@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::Method;
 use hyper::body::Bytes;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
+use plumbline_agent::{Audited, Hold, Job, Next, Order, VisitEvent, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
     self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
@@ -221,10 +221,10 @@ impl Work for RemoteWork {
         Ok(hold(answer.hold))
     }
 
-    fn reached(&self, job: &Job, step: Step<'_>) {
+    fn reached(&self, job: &Job, step: VisitEvent<'_>) {
         let (phase, arrived_at) = match step {
-            Step::Entered(phase) => (phase, None),
-            Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
+            VisitEvent::PhaseStarted(phase) => (phase, None),
+            VisitEvent::DocumentLoaded(url) => (Phase::Loading, Some(url.to_owned())),
         };
         let progress = Progress {
             attempt: attempt(job),
