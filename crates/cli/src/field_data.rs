@@ -86,8 +86,8 @@ impl FieldData {
         all.insert(tracking_id.to_owned(), (Instant::now(), asked));
     }
 
-    /// The dataset files a visit under the address it led to: from there on that one is asked about, where it is
-    /// another than the one that was ordered.
+    /// The dataset files a visit under the address it led to: from there on that one is asked
+    /// about, where it is another than the one that was ordered.
     pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
         self.begin(tracking_id, url, device);
     }
@@ -177,7 +177,8 @@ impl Transport for HttpTransport {
     }
 }
 
-/// Names public hosts only, and of those none that the operator had to allow: a staging host is nobody's business.
+/// Names public hosts only, and of those none that the operator had to allow: a staging host is
+/// nobody's business.
 struct Discreet {
     /// What the operator wants to be asked about all the same.
     named: Guard,

@@ -8,10 +8,12 @@ use plumbline_field::Quota;
 use plumbline_server::Clock;
 use plumbline_store::{BucketGrant, BucketRate, BucketRequest, SharedLimits, Store, StoreError};
 
-/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any minute.
+/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any
+/// minute.
 const BURST: i64 = 30;
 const EACH_NS: i64 = 60_000_000_000 / 120;
-/// One for all: servers on one store are expected to ask with the same key, or with keys of the same project.
+/// One for all: servers on one store are expected to ask with the same key, or with keys of the
+/// same project.
 const BUCKET: &str = "field data";
 /// A store that cannot answer is asked again then.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);

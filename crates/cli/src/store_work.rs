@@ -116,7 +116,8 @@ impl StoreWork {
         })
     }
 
-    /// Once more by the attempt that has finished is as good as the first time, whose end may not have been heard of.
+    /// Once more by the attempt that has finished is as good as the first time, whose end may not
+    /// have been heard of.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
         let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
@@ -135,8 +136,8 @@ impl StoreWork {
     }
 }
 
-/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or a database away. The
-/// loop around it gives up when the lease is lost, or when it takes too long.
+/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or
+/// a database away. The loop around it gives up when the lease is lost, or when it takes too long.
 async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, WorkError>>,

@@ -43,7 +43,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     };
     let data = &settings.place.data;
     create_private_dir(data)?;
-    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    // Held until the process ends: whoever has it may take over what servers on this directory have
+    // leased.
     let _only_server = lock(data)?;
     let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
     let Opened {

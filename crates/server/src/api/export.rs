@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use plumbline_report::{ExportError, Format, Stored};
+use plumbline_report::{ExportError, Format, StoredAudit};
 use plumbline_store::{AttemptBlob, StoredReport};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use url::form_urlencoded;
@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wanted {
             form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "format");
         match (asked.next(), asked.next()) {
             (None, _) => Ok(Self(None)),
-            (Some((_, name)), None) => Format::named(&name)
+            (Some((_, name)), None) => Format::from_name(&name)
                 .map(|format| Self(Some(format)))
                 .ok_or(Failure::InvalidFormat),
             _ => Err(Failure::InvalidFormat),
@@ -82,7 +82,7 @@ pub(crate) async fn file(
 }
 
 fn make(bundle: Option<&[u8]>, stored: &StoredReport, format: Format) -> Result<Vec<u8>, Failure> {
-    let made = format.export_stored(&Stored {
+    let made = format.export_stored(&StoredAudit {
         report_json: &stored.report,
         bundle,
         made_at_ms: stored.created_at.0,

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use plumbline_report::html::{self, Chrome, PictureId, ReportPage, Sharing};
+use plumbline_report::html::{self, PageFrame, PictureId, ReportPage, Sharing};
 use plumbline_store::{Share, StoreError, StoredReport, random_text};
 
 use super::form::Form;
@@ -44,7 +44,7 @@ pub(crate) async fn page(
         None => OwnedSharing::Off,
     };
     let path = format!("/reports/{id}");
-    render(&service, stored, visitor.chrome(), path, sharing).await
+    render(&service, stored, visitor.page_frame(), path, sharing).await
 }
 
 /// `GET /shared/{token}`
@@ -55,15 +55,15 @@ pub(crate) async fn shared(
 ) -> Result<Response, Failure> {
     let stored = opened_by(&service, &token).await?;
     let path = format!("/shared/{token}");
-    let sharing = OwnedSharing::NotOurs;
-    render(&service, stored, Chrome::shared(), path, sharing).await
+    let sharing = OwnedSharing::NotOwner;
+    render(&service, stored, PageFrame::shared(), path, sharing).await
 }
 
 /// A [`Sharing`] that can be taken to another thread.
 enum OwnedSharing {
     Off,
     On { path: String, until_ms: Option<i64> },
-    NotOurs,
+    NotOwner,
 }
 
 impl OwnedSharing {
@@ -74,7 +74,7 @@ impl OwnedSharing {
                 path,
                 until_ms: *until_ms,
             },
-            Self::NotOurs => Sharing::NotOurs,
+            Self::NotOwner => Sharing::NotOwner,
         }
     }
 }
@@ -82,7 +82,7 @@ impl OwnedSharing {
 async fn render(
     service: &Shared,
     stored: StoredReport,
-    chrome: Chrome,
+    page_frame: PageFrame,
     path: String,
     sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
@@ -98,7 +98,7 @@ async fn render(
     let page = service.renders.page(move || {
         html::report_page(&ReportPage {
             is_unreachable,
-            chrome,
+            page_frame,
             audit_id: &stored.audit_id,
             created_at_ms: stored.created_at.0,
             report: &stored.report,

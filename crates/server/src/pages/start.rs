@@ -8,7 +8,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
-use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
+use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::{
     router::Shared,
 };
 
-/// The last device, network and location, so that they need not be chosen again.
+/// The last device, network and location, so that they need not be form again.
 const REMEMBERED: &str = "plumbline_choice";
 const REMEMBERED_FOR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const RECENT: u32 = 12;
@@ -38,19 +38,19 @@ pub(crate) async fn page(
         let to = query(&parts, "to")?.unwrap_or_default();
         return Ok(signed_out(&to, None)?.into_response());
     };
-    let mut chosen = remembered(&service, &headers);
-    chosen.url = query(&parts, "url")?.unwrap_or_default();
-    render(&service, &visitor, chosen, None).await
+    let mut form = remembered(&service, &headers);
+    form.url = query(&parts, "url")?.unwrap_or_default();
+    render(&service, &visitor, form, None).await
 }
 
 /// The start page of nobody in particular.
 pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
     let page = StartPage {
-        chrome: Chrome::signed_out(),
+        page_frame: PageFrame::signed_out(),
         devices: Vec::new(),
         networks: Vec::new(),
         locations: Vec::new(),
-        chosen: Chosen::default(),
+        form: StartForm::default(),
         to,
         credits: None,
         past: Vec::new(),
@@ -62,33 +62,35 @@ pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>
 async fn render(
     service: &Shared,
     visitor: &Visitor,
-    chosen: Chosen,
+    form: StartForm,
     problem: Option<&'static str>,
 ) -> Result<Response, Failure> {
     let catalog = Arc::clone(&service.app.catalog);
     let recent = of(service)?.store.recent(&visitor.account_id, None, RECENT);
     let past = recent.await?.into_iter().map(past).collect();
-    let (chrome, credits) = (visitor.chrome(), visitor.credits);
+    let (page_frame, credits) = (visitor.page_frame(), visitor.credits);
     let page = service.renders.page(move || {
-        html::start_page(&signed_in(&catalog, chrome, credits, chosen, past, problem))
+        html::start_page(&signed_in(
+            &catalog, page_frame, credits, form, past, problem,
+        ))
     });
     Ok(page.await?.into_response())
 }
 
 fn signed_in<'a>(
     catalog: &'a Catalog,
-    chrome: Chrome,
+    page_frame: PageFrame,
     credits: i64,
-    chosen: Chosen,
-    past: Vec<Past>,
+    form: StartForm,
+    past: Vec<PastAudit>,
     problem: Option<&'a str>,
 ) -> StartPage<'a> {
     StartPage {
-        chrome,
+        page_frame,
         devices: catalog
             .devices()
             .iter()
-            .map(|device| Choice {
+            .map(|device| SelectOption {
                 id: &device.id,
                 name: &device.name,
             })
@@ -96,7 +98,7 @@ fn signed_in<'a>(
         networks: catalog
             .networks()
             .iter()
-            .map(|network| Choice {
+            .map(|network| SelectOption {
                 id: &network.id,
                 name: &network.name,
             })
@@ -104,12 +106,12 @@ fn signed_in<'a>(
         locations: catalog
             .locations()
             .iter()
-            .map(|location| Choice {
+            .map(|location| SelectOption {
                 id: &location.id,
                 name: &location.name,
             })
             .collect(),
-        chosen,
+        form,
         to: "",
         credits: Some(credits),
         past,
@@ -117,8 +119,8 @@ fn signed_in<'a>(
     }
 }
 
-pub(super) fn past(audit: RecentAudit) -> Past {
-    Past {
+pub(super) fn past(audit: RecentAudit) -> PastAudit {
+    PastAudit {
         tracking_id: audit.tracking_id,
         audit_id: audit.audit_id,
         url: audit.url,
@@ -127,8 +129,8 @@ pub(super) fn past(audit: RecentAudit) -> Past {
     }
 }
 
-/// What was chosen last, where it still exists, or else the catalog's usual.
-fn remembered(service: &Shared, headers: &HeaderMap) -> Chosen {
+/// What was form last, where it still exists, or else the catalog's usual.
+fn remembered(service: &Shared, headers: &HeaderMap) -> StartForm {
     let catalog = &service.app.catalog;
     let choice = Cookies::of(service, headers).get(REMEMBERED);
     let mut ids = choice.unwrap_or_default().split('.');
@@ -136,7 +138,7 @@ fn remembered(service: &Shared, headers: &HeaderMap) -> Chosen {
         let id = ids.next().filter(|id| known(id)).unwrap_or(usual);
         id.to_owned()
     };
-    Chosen {
+    StartForm {
         url: String::new(),
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
         network: pick(&|id| catalog.network(id).is_some(), "mobileSlow4g"),
@@ -151,16 +153,16 @@ pub(crate) async fn start(
     visitor: Visitor,
     mut form: Form,
 ) -> Result<Response, Failure> {
-    let chosen = Chosen {
+    let form = StartForm {
         url: with_scheme(form.take("url").trim()),
         device: form.take("device"),
         network: form.take("network"),
         location: form.take("location"),
     };
-    match accept(&service, &visitor, &chosen).await {
+    match accept(&service, &visitor, &form).await {
         Ok(tracking_id) => {
             let mut response = see_other(&format!("/audits/{tracking_id}"));
-            let choice = format!("{}.{}.{}", chosen.device, chosen.network, chosen.location);
+            let choice = format!("{}.{}.{}", form.device, form.network, form.location);
             let cookies = Cookies::of(&service, &headers);
             cookies.set(&mut response, REMEMBERED, &choice, REMEMBERED_FOR);
             Ok(response)
@@ -168,19 +170,19 @@ pub(crate) async fn start(
         Err(fault @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(fault),
         Err(refused) => {
             let problem = words(&refused);
-            let page = render(&service, &visitor, chosen, Some(problem)).await?;
+            let page = render(&service, &visitor, form, Some(problem)).await?;
             Ok(with_status_of(refused, page))
         }
     }
 }
 
 /// The same way in as the API's start: values, rate, credit.
-async fn accept(service: &Shared, visitor: &Visitor, chosen: &Chosen) -> Result<String, Failure> {
+async fn accept(service: &Shared, visitor: &Visitor, form: &StartForm) -> Result<String, Failure> {
     let wish: Wish = serde_json::from_value(json!({
-        "url": chosen.url,
-        "device": chosen.device,
-        "network": chosen.network,
-        "location": chosen.location,
+        "url": form.url,
+        "device": form.device,
+        "network": form.network,
+        "location": form.location,
     }))
     .map_err(|_| Failure::InvalidBody)?;
     let (order, options) = wish.into_order(&service.app)?;

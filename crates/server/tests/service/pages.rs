@@ -58,7 +58,7 @@ async fn an_audit_is_started_followed_and_read() {
     assert_is_page(&report);
     assert!(report.text().contains("Performance: 91 of 100, good"));
     assert!(
-        report.text().contains("is no longer kept"),
+        report.text().contains("are no longer stored"),
         "there are no exhibits"
     );
     let remembered = format!("{cookie}; plumbline_choice=iphone7.wifi.eu");
