@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::{collections::HashSet, sync::atomic::Ordering};
 
 use plumbline_server::summaries;
-use plumbline_store::{AuditError, FileBlobs, FinishedAudit};
+use plumbline_store::{AuditError, FileBlobs, FinishedAudit, Store};
 use serde_json::{Value, json};
 
 use crate::contract::report;
