@@ -13,8 +13,8 @@ use crate::exit::Exit;
 pub struct EvidenceBlobs {
     /// The bundles.
     pub bundles: Arc<dyn Blobs>,
-    /// The exhibits that report pages show.
-    pub exhibits: Arc<dyn Blobs>,
+    /// The report media, which report pages show.
+    pub media: Arc<dyn Blobs>,
 }
 
 /// The value of `--blobs`.
@@ -35,7 +35,7 @@ impl EvidenceBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
             BlobLocation::S3 { bucket, prefix } => {
@@ -46,7 +46,7 @@ impl EvidenceBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
         }
@@ -70,7 +70,7 @@ impl EvidenceBlobs {
             audit_id: &audit.audit_id,
             attempt: audit.attempt,
         };
-        for blobs in [&self.bundles, &self.exhibits] {
+        for blobs in [&self.bundles, &self.media] {
             if let Err(error) = blob.remove_all(&**blobs).await {
                 tracing::warn!(audit = audit.audit_id, %error, "failed to remove evidence");
             }

@@ -11,7 +11,8 @@ use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_engine::field::{FieldHistory, FieldReason};
 use plumbline_engine::report::Report;
 use plumbline_field::{
-    ANSWER_BYTES, Asked, Dataset, HttpAnswer, PrivacyPolicy, Quota, Transport, TransportError,
+    CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
+    Quota, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_server::{Beside, FieldSource};
@@ -35,10 +36,10 @@ const MAX_QUERY_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The field data of running audits. Without an API key there is no dataset, and nothing is sent.
 pub struct FieldData {
-    dataset: Option<Dataset>,
+    dataset: Option<CruxClient>,
     catalog: Arc<Catalog>,
     /// The queries of running audits, by tracking id.
-    asked: Mutex<HashMap<String, (Instant, Asked)>>,
+    queries: Mutex<HashMap<String, (Instant, PendingQuery)>>,
 }
 
 impl FieldData {
@@ -55,10 +56,10 @@ impl FieldData {
                 allowed: Guard::new(settings.allowed),
                 public: Guard::public_only().denying(settings.denied),
             };
-            Dataset::new(
+            CruxClient::new(
                 settings.base,
                 key,
-                Arc::new(HttpTransport(https())),
+                Arc::new(HttpsTransport(https())),
                 Arc::new(policy),
                 quota,
                 Arc::new(|| now().0),
@@ -67,7 +68,7 @@ impl FieldData {
         Self {
             dataset,
             catalog,
-            asked: Mutex::default(),
+            queries: Mutex::default(),
         }
     }
 
@@ -76,16 +77,16 @@ impl FieldData {
         let (Some(dataset), Some(device)) = (&self.dataset, self.catalog.device(device)) else {
             return;
         };
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if all
             .get(tracking_id)
-            .is_some_and(|(_, asked)| asked.is_about(url))
+            .is_some_and(|(_, query)| query.matches_url(url))
         {
             return;
         }
-        let asked = dataset.begin(url, device.form_factor());
+        let query = dataset.begin(url, device.form_factor());
         all.retain(|_, (begun, _)| begun.elapsed() < MAX_QUERY_AGE);
-        all.insert(tracking_id.to_owned(), (Instant::now(), asked));
+        all.insert(tracking_id.to_owned(), (Instant::now(), query));
     }
 
     /// Queries the final URL of a visit, if it differs from the requested one, because the dataset
@@ -97,15 +98,15 @@ impl FieldData {
     /// Adds the field data that has arrived to the report, or the reason why there is none. Does
     /// not wait.
     pub fn add_to(&self, report: &mut Report, tracking_id: &str) {
-        let all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match (&self.dataset, all.get(tracking_id)) {
+        let all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = match (&self.dataset, all.get(tracking_id)) {
             (None, _) => Err(FieldReason::NoKey),
             // There is no query if the audit ended before the visit.
             (Some(_), None) => Err(FieldReason::TimedOut),
-            (Some(_), Some((_, asked))) => asked.so_far(),
+            (Some(_), Some((_, query))) => query.current_result(),
         };
         drop(all);
-        match found {
+        match result {
             Ok(data) => report.field_data = Some(data),
             Err(reason) => report.field_data_reason = Some(reason),
         }
@@ -127,7 +128,7 @@ impl Beside for FieldData {
     }
 
     fn finished(&self, lease: &Lease) {
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(&lease.tracking_id);
     }
 }
@@ -146,16 +147,18 @@ impl FieldSource for FieldData {
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.dataset.as_ref().map_or_else(Vec::new, Dataset::counts)
+        self.dataset
+            .as_ref()
+            .map_or_else(Vec::new, CruxClient::counts)
     }
 }
 
 /// Sends requests to the URL that the operator set, without the guard. Redirects are not followed.
-struct HttpTransport(HttpsClient);
+struct HttpsTransport(HttpsClient);
 
 #[async_trait]
-impl Transport for HttpTransport {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for HttpsTransport {
+    async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError> {
         let (host, port) = host_and_port(url).map_err(TransportError::Unreachable)?;
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .await
@@ -165,14 +168,14 @@ impl Transport for HttpTransport {
             ("accept", "application/json".to_owned()),
         ];
         let limits = ResponseLimits {
-            bytes: ANSWER_BYTES,
+            bytes: MAX_RESPONSE_BYTES,
             head_deadline: tokio::time::Instant::now() + RESPONSE_TIMEOUT,
             body_timeout: RESPONSE_TIMEOUT,
         };
         let response = self.0.post(stream, url, headers, body, limits).await;
         let response = response.map_err(TransportError::Unreachable)?;
         let retry_after = response.headers.get("retry-after");
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: response.status,
             retry_after: retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned),
             body: response.body.ok_or(TransportError::TooLarge)?.to_vec(),

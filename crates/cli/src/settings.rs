@@ -417,7 +417,7 @@ fn read(path: &Path) -> Result<String, Exit> {
 /// Returns the maximum number of visits per audit.
 pub fn max_visits(visits: Option<u8>) -> Result<usize, Exit> {
     match visits {
-        None => Ok(plumbline_agent::MOST_VISITS),
+        None => Ok(plumbline_agent::MAX_VISITS),
         Some(visits @ 1..=9) => Ok(visits.into()),
         Some(_) => Err(Exit::usage("--visits: expected 1 to 9")),
     }

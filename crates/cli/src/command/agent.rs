@@ -70,8 +70,8 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         catalog: Arc::new(targets.catalog),
         guard,
         cpu,
-        stands_at: targets.agent_location,
-        most_visits: max_visits(args.visits)?,
+        agent_location: targets.agent_location,
+        max_visits: max_visits(args.visits)?,
     };
     let settings = AgentSettings {
         slots,

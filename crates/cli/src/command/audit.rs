@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{Audited, Auditor, Cpu, Order, Step};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, Step};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::Report;
-use plumbline_field::Alone;
+use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
 use plumbline_report::budget::median_run;
 use plumbline_report::{ExportSource, Format};
@@ -60,7 +60,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let field = FieldData::new(
         field,
         Arc::clone(&catalog),
-        Arc::new(Alone),
+        Arc::new(UnsharedQuota),
         HttpsClient::new,
     );
     field.begin(TRACKING_ID, &order.url, &order.device);
@@ -70,8 +70,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         browsers: Pool::start(launcher, 0),
         catalog,
         guard,
-        stands_at: agent_location,
-        most_visits: plumbline_agent::MOST_VISITS,
+        agent_location,
+        max_visits: plumbline_agent::MAX_VISITS,
     };
     let mut runs = Vec::new();
     for number in 1..=args.runs {
@@ -83,7 +83,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         let audited = if args.runs == 1 {
             auditor.audit(&order, &observe).await
         } else {
-            auditor.audit_once(&order, &observe).await
+            auditor.audit_run(&order, &observe).await
         };
         let audited = audited.map_err(Exit::failed)?;
         progress.end();
@@ -148,7 +148,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(audited: Audited) -> Self {
+    fn new(audited: AuditOutput) -> Self {
         Self {
             report: audited.report,
             packed: audited.bundle,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plumbline_agent::{Cpu, Way, self_check};
+use plumbline_agent::{Cpu, ThrottleMethod, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
 use plumbline_catalog::Catalog;
 use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
@@ -61,12 +61,12 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     out::line(format_args!("host index  {:.0}", calibration.host_index))?;
     out::line(format_args!(
         "slowed down {}",
-        match calibration.way {
-            Way::Paced => "by pacing the page's threads",
-            Way::ByChromium => "by Chromium, because this host does not allow pacing",
+        match calibration.method {
+            ThrottleMethod::Paced => "by pacing the page's threads",
+            ThrottleMethod::ByChromium => "by Chromium, because this host does not allow pacing",
         }
     ))?;
-    for step in &calibration.steps {
+    for step in &calibration.points {
         out::line(format_args!(
             "rate {:>5.2}  {:>5.2} times slower",
             step.rate, step.slowdown
@@ -81,13 +81,13 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
         .iter()
         .map(|device| device.cpu_index)
         .collect();
-    let trials = cpu.try_devices(&indices).await.map_err(Exit::failed)?;
+    let trials = cpu.measure_devices(&indices).await.map_err(Exit::failed)?;
     for (device, trial) in catalog.devices().iter().zip(trials) {
         let index = device
             .cpu_index
             .map_or("–".to_owned(), |index| index.to_string());
         let measured = trial
-            .read_index
+            .measured_index
             .map_or("–".to_owned(), |index| format!("{index:.0}"));
         let limited = if trial.choice.limited_by_host {
             "  limited by the host"

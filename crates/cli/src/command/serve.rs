@@ -88,7 +88,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: Phases::on(&*store),
     };
 
@@ -107,7 +107,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: pages.phases.clone(),
         metrics: Arc::clone(&metrics),
         clock: Arc::new(now),
@@ -131,8 +131,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
-                stands_at: agent_location,
-                most_visits: settings.visits,
+                agent_location,
+                max_visits: settings.visits,
             };
             let agent = AgentSettings {
                 slots,

@@ -44,7 +44,7 @@ fn a_page_that_cannot_be_measured_is_completed_with_its_reason_and_paid_back() {
         address: server.address,
         key: key.clone(),
     };
-    let url = format!("http://{}/", pages::nobody());
+    let url = format!("http://{}/", pages::unused_address());
     let started = client.start(&url);
     let status = completed(&client, started.json["trackingId"].as_str().unwrap());
     assert_eq!(status["error"]["code"], "CONNECTION_FAILED", "{status}");

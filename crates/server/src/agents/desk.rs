@@ -60,7 +60,7 @@ pub struct DeskParts {
     /// Evidence, by attempt.
     pub bundles: Arc<dyn Blobs>,
     /// What pages show beside a report, by attempt.
-    pub exhibits: Arc<dyn Blobs>,
+    pub media: Arc<dyn Blobs>,
     pub phases: Phases,
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
@@ -287,7 +287,7 @@ impl Desk {
     fn blobs(&self, kind: Evidence) -> &dyn Blobs {
         match kind {
             Evidence::Bundle => &*self.parts.bundles,
-            Evidence::Exhibits => &*self.parts.exhibits,
+            Evidence::ReportMedia => &*self.parts.media,
         }
     }
 
@@ -320,7 +320,7 @@ impl Desk {
             return;
         }
         let lease = lease.clone();
-        for blobs in [&self.parts.bundles, &self.parts.exhibits] {
+        for blobs in [&self.parts.bundles, &self.parts.media] {
             let (blobs, lease) = (Arc::clone(blobs), lease.clone());
             tokio::spawn(async move {
                 let blob = AttemptBlob::from(&lease);

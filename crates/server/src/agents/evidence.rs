@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, Request, State},
     response::Response,
 };
-use plumbline_seam::{Evidence, Hold, Received};
+use plumbline_seam::{Evidence, LeaseState, UploadStatus};
 use plumbline_store::Hold as Kept;
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{answer, errors::Failure, query::Query, router::Shared};
 pub(crate) const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 /// Unpacked they may not have more: a page view holds them in memory.
-const EXHIBITS_BYTES: u64 = 64 * 1024 * 1024;
+const MEDIA_BYTES: u64 = 64 * 1024 * 1024;
 
 type Named = Path<(String, u32, String)>;
 
@@ -31,7 +31,7 @@ pub(crate) async fn received(
     caller: AgentCaller,
     Path((tracking_id, attempt, kind)): Named,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     if caller
         .held(&service, &tracking_id, attempt)
         .await?
@@ -55,7 +55,7 @@ pub(crate) async fn upload(
     query: Query,
     request: Request,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     let number = |name, called| -> Result<u64, Failure> {
         let given = query.get(name, called, |text| text.parse().ok())?;
         given.ok_or(Failure::InvalidParameter(called))
@@ -124,7 +124,7 @@ async fn remove(uploads: &Uploads, name: &str) {
 fn most_bytes(uploads: &Uploads, kind: Evidence) -> u64 {
     match kind {
         Evidence::Bundle => uploads.most_bytes,
-        Evidence::Exhibits => uploads.most_bytes.min(EXHIBITS_BYTES),
+        Evidence::ReportMedia => uploads.most_bytes.min(MEDIA_BYTES),
     }
 }
 
@@ -144,16 +144,16 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
 }
 
 fn answered(received: u64, complete: bool) -> Response {
-    answer::data(Received {
-        hold: Hold::Held,
+    answer::data(UploadStatus {
+        lease: LeaseState::Held,
         received,
         complete,
     })
 }
 
 fn lost() -> Response {
-    answer::data(Received {
-        hold: Hold::Lost,
+    answer::data(UploadStatus {
+        lease: LeaseState::Lost,
         received: 0,
         complete: false,
     })
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exhibits_may_not_be_as_large_as_a_bundle() {
+    fn media_may_not_be_as_large_as_a_bundle() {
         let dir = tempfile::tempdir().unwrap();
         let at_most = |bytes, kind| most_bytes(&Uploads::open(dir.path(), bytes).unwrap(), kind);
         assert_eq!(at_most(1 << 30, Evidence::Bundle), 1 << 30);
-        assert_eq!(at_most(1 << 30, Evidence::Exhibits), EXHIBITS_BYTES);
-        assert_eq!(at_most(10, Evidence::Exhibits), 10);
+        assert_eq!(at_most(1 << 30, Evidence::ReportMedia), MEDIA_BYTES);
+        assert_eq!(at_most(10, Evidence::ReportMedia), 10);
     }
 
     #[test]

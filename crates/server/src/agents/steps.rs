@@ -9,8 +9,8 @@ use axum::{
 };
 use plumbline_engine::report::{FORMAT, Report};
 use plumbline_seam::{
-    Attempt, Finish, Heartbeat, Hold, LEASE_WAIT_AT_MOST_MS, LeaseAnswer, LeaseRequest, Offer,
-    Progress, Return, Standing, Why,
+    Attempt, Finish, Heartbeat, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
+    MAX_LEASE_WAIT_MS, Offer, ProgressUpdate, Return, ReturnReason,
 };
 use plumbline_store::{AttemptState as Stands, Hold as Kept, Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The longest that anybody's request for work is held.
-pub(crate) const WAIT_AT_MOST: Duration = Duration::from_millis(LEASE_WAIT_AT_MOST_MS);
+pub(crate) const WAIT_AT_MOST: Duration = Duration::from_millis(MAX_LEASE_WAIT_MS);
 /// Give or take a second; also how soon a revoked token gets nothing more.
 const DRAIN_NOTICED_WITHIN: Duration = Duration::from_secs(5);
 /// For a report to arrive.
@@ -85,7 +85,7 @@ pub(crate) async fn lease(
 }
 
 fn granted(job: Option<Offer>, drain: bool) -> Response {
-    answer::data(LeaseAnswer { job, drain })
+    answer::data(LeaseResponse { job, drain })
 }
 
 fn offer(desk: &Desk, lease: &Lease) -> Offer {
@@ -130,7 +130,7 @@ pub(crate) async fn heartbeat(
 pub(crate) async fn progress(
     State(service): State<Shared>,
     caller: AgentCaller,
-    Message(said): Message<Progress>,
+    Message(said): Message<ProgressUpdate>,
 ) -> Result<Response, Failure> {
     let hold = match held(&service, &caller, &said.attempt).await? {
         Some(lease) => {
@@ -177,9 +177,9 @@ pub(crate) async fn give_back(
     caller: AgentCaller,
     Message(said): Message<Return>,
 ) -> Result<Response, Failure> {
-    let why = match said.why {
-        Why::Fault => ReleaseReason::Fault,
-        Why::Drained => ReleaseReason::Drained,
+    let why = match said.reason {
+        ReturnReason::Fault => ReleaseReason::Fault,
+        ReturnReason::Drained => ReleaseReason::Drained,
     };
     let hold = match held(&service, &caller, &said.attempt).await? {
         Some(lease) => super::of(&service)?.desk.hand_back(&lease, why).await?,
@@ -200,10 +200,10 @@ async fn held(
 
 fn standing(hold: Kept) -> Response {
     let hold = match hold {
-        Kept::Held => Hold::Held,
-        Kept::Lost => Hold::Lost,
+        Kept::Held => LeaseState::Held,
+        Kept::Lost => LeaseState::Lost,
     };
-    answer::data(Standing { hold })
+    answer::data(LeaseStatus { state: hold })
 }
 
 /// A message of ours: small, and soon here.

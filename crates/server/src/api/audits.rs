@@ -133,11 +133,8 @@ pub(crate) async fn delete(
     let stored = stored.ok_or(Failure::NotFound)?;
     caller.notes.audit(&id);
     // What is kept beside it first: as long as that fails, deleting can be tried again.
-    let exhibits = service.app.pages.as_ref().map(|pages| &pages.exhibits);
-    for blobs in [service.app.bundles.as_ref(), exhibits]
-        .into_iter()
-        .flatten()
-    {
+    let media = service.app.pages.as_ref().map(|pages| &pages.media);
+    for blobs in [service.app.bundles.as_ref(), media].into_iter().flatten() {
         let removed = AttemptBlob::from(&stored).remove_all(&**blobs).await;
         removed.map_err(Failure::unavailable)?;
     }

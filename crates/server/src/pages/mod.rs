@@ -37,8 +37,8 @@ use crate::{errors::Failure, router::Shared};
 #[derive(Clone)]
 pub struct Pages {
     pub store: Arc<dyn PageStore>,
-    /// Packed exhibits by attempt.
-    pub exhibits: Arc<dyn Blobs>,
+    /// Packed report media by attempt.
+    pub media: Arc<dyn Blobs>,
     /// How far running audits are.
     pub phases: Phases,
 }
@@ -64,8 +64,8 @@ pub(crate) fn routes() -> Router<Shared> {
 
 impl Pages {
     /// None where they were not kept, or no longer; a failure where they cannot be reached.
-    async fn exhibits_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
-        match AttemptBlob::from(stored).get(&*self.exhibits).await {
+    async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
+        match AttemptBlob::from(stored).get(&*self.media).await {
             // No name of a blob: then there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
             read => read.map_err(Failure::unavailable),

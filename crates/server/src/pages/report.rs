@@ -87,11 +87,15 @@ async fn render(
     sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
     // The report is there even while what is kept beside it is not to be had.
-    let (exhibits, is_unreachable) = match of(service)?.exhibits_of(&stored).await {
-        Ok(exhibits) => (exhibits, false),
+    let (media, is_unreachable) = match of(service)?.media_of(&stored).await {
+        Ok(media) => (media, false),
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
-            tracing::warn!(audit = stored.audit_id, cause, "exhibits cannot be reached");
+            tracing::warn!(
+                audit = stored.audit_id,
+                cause,
+                "report media cannot be reached"
+            );
             (None, true)
         }
     };
@@ -102,7 +106,7 @@ async fn render(
             audit_id: &stored.audit_id,
             created_at_ms: stored.created_at.0,
             report: &stored.report,
-            exhibits: exhibits.as_deref(),
+            media: media.as_deref(),
             path: &path,
             sharing: sharing.borrow(),
         })
@@ -174,9 +178,9 @@ pub(crate) async fn shared_picture(
 
 async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Response, Failure> {
     let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
-    let exhibits = of(service)?.exhibits_of(stored).await?;
-    let exhibits = exhibits.ok_or(Failure::NotFound)?;
-    let picture = service.renders.run(move || html::picture(&exhibits, id));
+    let media = of(service)?.media_of(stored).await?;
+    let media = media.ok_or(Failure::NotFound)?;
+    let picture = service.renders.run(move || html::picture(&media, id));
     let picture = picture.await?.map_err(Failure::internal)?;
     let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;
     let headers = [
