@@ -48,8 +48,8 @@ pub async fn run_periodically(store: Arc<dyn Store>, blobs: EvidenceBlobs, keep:
             Err(error) => tracing::warn!(%error, "failed to delete old audits"),
         }
         remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
-        // Report media are deleted with their audits. Those that could not be deleted then are deleted
-        // a day later. That reads the whole list, so it is done once a day.
+        // Report media are deleted with their audits. Those that could not be deleted then are
+        // deleted a day later. That reads the whole list, so it is done once a day.
         if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
             remove_older(&*blobs.media, age + INTERVAL * 24, "exhibits").await;
         }

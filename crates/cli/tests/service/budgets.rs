@@ -253,8 +253,8 @@ fn assertions_have_the_results_of_lighthouse_ci() {
             "resource-summary:font:count": ["error", { "maxNumericValue": 0 }],
             "total-byte-weight": ["error", { "maxNumericValue": 1 }],
         });
-        // For categories, Lighthouse CI uses the best of all runs instead of the median run, which is
-        // not repeated here.
+        // For categories, Lighthouse CI uses the best of all runs instead of the median run, which
+        // is not repeated here.
         if method != "median-run" {
             assertions["categories:performance"] = json!(["error", { "minScore": 0.9 }]);
         }

@@ -179,8 +179,8 @@ pub fn missing() -> Reply {
     )
 }
 
-/// Returns a record, or a history of three weeks, in the format of the API since 2024: without First Input
-/// Delay.
+/// Returns a record, or a history of three weeks, in the format of the API since 2024: without
+/// First Input Delay.
 pub fn found(path: &str, query: &Value) -> Reply {
     let mut key = query.clone();
     key["formFactor"].take();

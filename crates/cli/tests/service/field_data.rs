@@ -101,7 +101,8 @@ fn an_audit_contains_field_data_and_its_source() {
 #[test]
 fn a_redirected_url_has_the_field_data_of_its_target() {
     let crux = Crux::start(found);
-    // Nothing is painted before the API has responded twice: for the requested URL and for its target.
+    // Nothing is painted before the API has responded twice: for the requested URL and for its
+    // target.
     let site = pages::serve_and_paint_after(crux.after_responses(2));
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 1);

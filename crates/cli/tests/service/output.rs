@@ -52,7 +52,8 @@ fn an_audit_starts_only_the_browsers_it_uses() {
         .args(["--device", "desktop", "--network", "wifi", "--json"])
         .arg("--chromium")
         .arg(&counting)
-        // A cached calibration would be checked against the version of the browser, which starts one.
+        // A cached calibration would be checked against the version of the browser, which starts
+        // one.
         .env("XDG_CACHE_HOME", folder.path())
         .output()
         .unwrap();

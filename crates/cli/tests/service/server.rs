@@ -110,12 +110,12 @@ pub fn credits(data: &Path, key: &str) -> i64 {
 pub fn completed(client: &Client, tracking_id: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(180);
     loop {
-        let answer = client.get(&format!("/v1/audit/status/{tracking_id}"));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        if answer.json["data"]["status"] == "completed" {
-            return answer.json["data"].clone();
+        let response = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        assert_eq!(response.status, 200, "{response:?}");
+        if response.json["data"]["status"] == "completed" {
+            return response.json["data"].clone();
         }
-        assert!(Instant::now() < deadline, "not completed: {answer:?}");
+        assert!(Instant::now() < deadline, "not completed: {response:?}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
