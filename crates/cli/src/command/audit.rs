@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, Step};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
@@ -76,9 +76,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let progress = ProgressLine::start(number, args.runs);
-        let observe = |step: Step<'_>| match step {
-            Step::Entered(phase) => progress.show(phase),
-            Step::Arrived(url) => field.arrived(TRACKING_ID, &order.device, url),
+        let observe = |event: VisitEvent<'_>| match event {
+            VisitEvent::PhaseStarted(phase) => progress.show(phase),
+            VisitEvent::DocumentLoaded(url) => field.arrived(TRACKING_ID, &order.device, url),
         };
         let audited = if args.runs == 1 {
             auditor.audit(&order, &observe).await
