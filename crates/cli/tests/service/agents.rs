@@ -133,7 +133,7 @@ fn a_remote_agent_runs_the_audits_of_a_server_without_an_agent() {
     assert_eq!(location["mode"], "agent");
     for kind in ["bundles", "exhibits"] {
         let file = data.path().join(kind).join(format!("{audit_id}-1.gz"));
-        assert!(file.exists(), "{kept:?}");
+        assert!(file.exists(), "{file:?}");
     }
     let left = std::fs::read_dir(data.path().join("uploads")).unwrap();
     assert_eq!(left.count(), 0, "what arrived is no longer on its way");
