@@ -9,7 +9,7 @@ use std::{
 };
 
 use plumbline_engine::report::Report;
-use plumbline_server::Beside;
+use plumbline_server::AuditObserver;
 use plumbline_store::{AgentStore, AgentToken, Lease, Store};
 use serde_json::{Value, json};
 
@@ -321,7 +321,7 @@ async fn what_makes_no_sense_is_refused() {
 async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
     #[derive(Default)]
     struct Note(AtomicU32);
-    impl Beside for Note {
+    impl AuditObserver for Note {
         fn leased(&self, lease: &Lease) {
             tracing::info!(audit = lease.tracking_id, "asking beside");
         }

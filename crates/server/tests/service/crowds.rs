@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use plumbline_server::Patience;
+use plumbline_server::ServeOptions;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -17,10 +17,10 @@ const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn heads_that_never_end_delay_nobody_who_sends_one_at_once() {
-    let patience = Patience {
+    let patience = ServeOptions {
         connections: 40,
         head: LONG,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let rig = Rig::with_patience(patience, |_| {}).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
@@ -46,9 +46,9 @@ async fn heads_that_never_end_delay_nobody_who_sends_one_at_once() {
 
 #[tokio::test]
 async fn an_idle_connection_is_kept_longer_than_a_head_may_take() {
-    let patience = Patience {
+    let patience = ServeOptions {
         head: Duration::from_millis(300),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let rig = Rig::with_patience(patience, |_| {}).await;
     let mut idle = rig.connect().await;
@@ -81,9 +81,9 @@ async fn slow_start(rig: &Rig, from: &str) -> Connection {
 }
 
 async fn crowded() -> Rig {
-    let patience = Patience {
+    let patience = ServeOptions {
         connections: 8,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     Rig::with_patience(patience, |app| {
         app.limits.behind_proxy = true;
@@ -165,9 +165,9 @@ async fn one_key_and_one_address_wait_at_no_more_than_a_quarter_of_the_places() 
 
 #[tokio::test]
 async fn event_streams_count_as_waits() {
-    let patience = Patience {
+    let patience = ServeOptions {
         connections: 8,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let rig = Rig::with_pages_and_patience(patience).await;
     let cookie = sign_in(&rig, &rig.key).await;

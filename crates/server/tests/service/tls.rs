@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use plumbline_server::{Patience, TlsError, TlsFiles, router, serve_with};
+use plumbline_server::{ServeOptions, TlsError, TlsFiles, router, serve_with};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,7 +49,7 @@ struct Encrypted {
 }
 
 impl Encrypted {
-    async fn with(patience: Patience) -> Self {
+    async fn with(patience: ServeOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), CERTIFICATES[0], KEYS[0]);
         let files = load(dir.path()).unwrap();
@@ -108,7 +108,7 @@ impl Encrypted {
 
 #[tokio::test]
 async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
-    let server = Encrypted::with(Patience::default()).await;
+    let server = Encrypted::with(ServeOptions::default()).await;
     let answer = server.ask(CERTIFICATES[0], get("/healthz")).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.ends_with("{\"status\":\"SUCCESS\",\"data\":{\"alive\":true}}"));
@@ -120,9 +120,9 @@ async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
 
 #[tokio::test]
 async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head() {
-    let patience = Patience {
+    let patience = ServeOptions {
         head: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let server = Encrypted::with(patience).await;
     let mut plain = TcpStream::connect(server.door.address).await.unwrap();
@@ -136,7 +136,7 @@ async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head
 
 #[tokio::test]
 async fn a_changed_certificate_is_taken_over_and_a_bad_one_is_not() {
-    let mut server = Encrypted::with(Patience::default()).await;
+    let mut server = Encrypted::with(ServeOptions::default()).await;
     assert!(server.shows(0).await);
     write(server.dir.path(), CERTIFICATES[1], KEYS[1]);
     server.files.reload();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_server::Patience;
+use plumbline_server::ServeOptions;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::rig::{Rig, failure, get, order, start};
@@ -297,10 +297,10 @@ async fn a_client_that_closes_its_half_after_asking_still_gets_its_answer() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_hung_up_on() {
-    let patience = Patience {
+    let patience = ServeOptions {
         head: Duration::from_millis(200),
         idle: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let rig = Rig::with_patience(patience, |_| {}).await;
     let mut connection = rig.connect().await;
@@ -317,9 +317,9 @@ async fn a_head_that_never_ends_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_client_that_asks_and_never_reads_is_hung_up_on() {
-    let patience = Patience {
+    let patience = ServeOptions {
         write: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let rig = Rig::with_patience(patience, |_| {}).await;
     let mut stream = TcpStream::connect(rig.address).await.unwrap();
