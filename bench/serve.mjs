@@ -1,5 +1,5 @@
-// Serves one directory for benchmarks: gzip for text, keep-alive, nothing cached. Over HTTP/1.1, or with a key and its
-// certificate over HTTPS, as HTTP/2 for who speaks it.
+// Serves a directory for benchmarks: gzip for text, keep-alive, no caching. Over HTTP/1.1, or with a key and its
+// certificate over HTTPS, with HTTP/2 for clients that support it.
 //   node serve.mjs DIR ADDRESS PORT [KEY.pem CERTIFICATE.pem]
 import fs from 'node:fs';
 import http from 'node:http';
@@ -16,17 +16,17 @@ const types = {
   woff: 'font/woff', woff2: 'font/woff2', ttf: 'font/ttf', md: 'text/plain', txt: 'text/plain', pdf: 'application/pdf',
   wasm: 'application/wasm', mp4: 'video/mp4', map: 'application/json', xml: 'application/xml',
 };
-const packed = new Map();
+const gzipped = new Map();
 
 function find(url) {
-  const asked = path.join(root, decodeURIComponent(new URL(url, 'http://x').pathname));
-  const file = fs.statSync(asked).isDirectory() ? path.join(asked, 'index.html') : asked;
+  const requested = path.join(root, decodeURIComponent(new URL(url, 'http://x').pathname));
+  const file = fs.statSync(requested).isDirectory() ? path.join(requested, 'index.html') : requested;
   const real = fs.realpathSync(file);
   if (real !== root && !real.startsWith(root + path.sep)) throw new Error('outside');
   return real;
 }
 
-function answer(request, response) {
+function respond(request, response) {
   let file, body;
   try {
     file = find(request.url);
@@ -38,8 +38,8 @@ function answer(request, response) {
   const type = types[path.extname(file).slice(1).toLowerCase()] ?? 'application/octet-stream';
   const headers = {'Content-Type': type, 'Cache-Control': 'no-cache'};
   if (/^text\/|json|xml|svg/.test(type) && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
-    if (!packed.has(file)) packed.set(file, zlib.gzipSync(body));
-    body = packed.get(file);
+    if (!gzipped.has(file)) gzipped.set(file, zlib.gzipSync(body));
+    body = gzipped.get(file);
     headers['Content-Encoding'] = 'gzip';
   }
   response.writeHead(200, {...headers, 'Content-Length': body.length});
@@ -47,6 +47,6 @@ function answer(request, response) {
 }
 
 const server = key
-  ? http2.createSecureServer({key: fs.readFileSync(key), cert: fs.readFileSync(cert), allowHTTP1: true}, answer)
-  : http.createServer(answer);
+  ? http2.createSecureServer({key: fs.readFileSync(key), cert: fs.readFileSync(cert), allowHTTP1: true}, respond)
+  : http.createServer(respond);
 server.listen(+port, address, () => console.log(`serving on ${address}:${port}`));

@@ -1,7 +1,7 @@
-// Three small pages for `bench/agreement --pages`, on an address that is not loopback, where HTTPS counts:
-// one over HTTPS to which HTTP leads, one over HTTPS with insecure parts, one over HTTP alone.
+// Serves three small pages for `bench/agreement --pages` on an address that is not loopback, where HTTPS matters:
+// one over HTTPS with a redirect from HTTP, one over HTTPS with mixed content, one over HTTP only.
 //   node serve_tls.mjs ADDRESS PORT > pages.txt       HTTP on PORT, HTTPS on PORT + 1
-// The certificate is made on the spot (openssl) and nobody vouches for it: see `bench/agreement --help`.
+// The certificate is generated (openssl) and untrusted: see `bench/agreement --help`.
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -23,9 +23,9 @@ const PAGES = {
 };
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><rect width="40" height="40"/></svg>';
 
-function answer(request, response, headers) {
-  const asked = new URL(request.url, plain).pathname;
-  const [type, body] = asked === '/picture.svg' ? ['image/svg+xml', PICTURE] : ['text/html; charset=utf-8', PAGES[asked]];
+function respond(request, response, headers) {
+  const pathname = new URL(request.url, plain).pathname;
+  const [type, body] = pathname === '/picture.svg' ? ['image/svg+xml', PICTURE] : ['text/html; charset=utf-8', PAGES[pathname]];
   response.writeHead(body ? 200 : 404, {'Content-Type': type, ...headers});
   response.end(body ?? 'not found');
 }
@@ -35,19 +35,19 @@ function certificate() {
   const [key, cert] = ['key.pem', 'cert.pem'].map(name => path.join(folder, name));
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', `/CN=${address}`,
     '-addext', `subjectAltName=IP:${address}`, '-keyout', key, '-out', cert], {stdio: 'ignore'});
-  const made = {key: fs.readFileSync(key), cert: fs.readFileSync(cert)};
+  const identity = {key: fs.readFileSync(key), cert: fs.readFileSync(cert)};
   fs.rmSync(folder, {recursive: true});
-  return made;
+  return identity;
 }
 
 http.createServer((request, response) => {
-  if (request.url !== '/secure') return answer(request, response, {});
+  if (request.url !== '/secure') return respond(request, response, {});
   response.writeHead(301, {Location: `${secure}/secure`});
   response.end();
 }).listen(port, address);
 https.createServer(certificate(), (request, response) => {
   const isStrict = request.url === '/secure';
-  answer(request, response, isStrict ? {'Strict-Transport-Security': 'max-age=31536000; includeSubDomains'} : {});
+  respond(request, response, isStrict ? {'Strict-Transport-Security': 'max-age=31536000; includeSubDomains'} : {});
 }).listen(port + 1, address);
 
 console.log(`tls-redirected\t${plain}/secure`);

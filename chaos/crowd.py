@@ -1,13 +1,13 @@
-"""Those who ask and those who work, by the hundred: clients that start audits, and agents that only pretend to visit."""
+"""Clients that start audits, and simulated agents."""
 import collections, http.client, itertools, json, threading, time, uuid
 
-from stage import PATIENCE_S, Broken
+from stage import TIMEOUT_S, CheckFailed
 
-UNANSWERED = (OSError, http.client.HTTPException)
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 
 
-def say(server, method, path, body=None, headers=()):
-    """One request over a connection of its own: status and JSON."""
+def send_request(server, method, path, body=None, headers=()):
+    """Sends a request over a new connection; returns status and JSON."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=45)
     try:
         connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json", **dict(headers)})
@@ -18,56 +18,56 @@ def say(server, method, path, body=None, headers=()):
 
 
 class Client:
-    """An account that knows every server, and asks the next where one does not answer."""
+    """An account that knows all servers and tries the next if one does not respond."""
 
     def __init__(self, servers, name, credits=1000):
         self.servers, self.name, self.opening = servers, name, credits
         self.key = servers[0].account(name, credits)
         self.turn = itertools.count()
         self.accepted = []
-        # Connections that came to nothing, answers of 500 and more, and requests that no server took at once.
+        # Failed connections, responses of 500 and above, and requests that no server accepted at the first try.
         self.unanswered, self.failed, self.refused = 0, 0, 0
-        self.answered = collections.Counter()  # By server and program.
+        self.answered = collections.Counter()  # Responses by server and program.
 
-    def ask(self, path, body=None, within=PATIENCE_S):
+    def request(self, path, body=None, within=TIMEOUT_S):
         headers = {"X-SVC-KEY": self.key}
         if body:
-            # Whoever asks again, not knowing whether the first was heard, gets the same audit.
+            # A retry after a lost response gets the same audit.
             headers["Idempotency-Key"] = str(uuid.uuid4())
         deadline = time.monotonic() + within
         for tried in itertools.count(1):
             server = self.servers[next(self.turn) % len(self.servers)]
             try:
-                status, answer = say(server, "POST" if body else "GET", path, body, headers)
+                status, answer = send_request(server, "POST" if body else "GET", path, body, headers)
                 if status < 500:
                     self.answered[server.name, server.program] += 1
                     return status, answer
                 self.failed += 1
-            except UNANSWERED:
+            except CONNECTION_ERRORS:
                 self.unanswered += 1
             self.refused += tried == len(self.servers)
             if time.monotonic() > deadline:
-                raise Broken(f"{path}: nobody answered within {within} s")
+                raise CheckFailed(f"{path}: no response within {within} s")
             time.sleep(0 if tried < len(self.servers) else 0.2)
 
     def get(self, path):
-        status, answer = self.ask(path)
+        status, answer = self.request(path)
         if status != 200:
-            raise Broken(f"{path} answers {status}: {answer}")
+            raise CheckFailed(f"{path} returned {status}: {answer}")
         return answer["data"]
 
     def order(self, url):
-        status, answer = self.ask("/v1/audit/start", {"url": url, **CONDITIONS})
+        status, answer = self.request("/v1/audit/start", {"url": url, **CONDITIONS})
         if status != 200:
-            raise Broken(f"a start answers {status}: {answer}")
+            raise CheckFailed(f"a start returned {status}: {answer}")
         self.accepted.append(answer["trackingId"])
         return answer["trackingId"]
 
     def batch(self, url, audits):
-        status, answer = self.ask("/v1/batches", {"urls": [f"{url}?{n}" for n in range(audits)],
+        status, answer = self.request("/v1/batches", {"urls": [f"{url}?{n}" for n in range(audits)],
                                                   **{f"{name}s": [value] for name, value in CONDITIONS.items()}})
         if status != 200:
-            raise Broken(f"a batch answers {status}: {answer}")
+            raise CheckFailed(f"a batch returned {status}: {answer}")
         rows = self.get(f"/v1/batches/{answer['data']['batchId']}")["audits"]
         self.accepted += [row["trackingId"] for row in rows]
 
@@ -76,7 +76,7 @@ CONDITIONS = {"device": "desktop", "network": "wifiFast", "location": "us-tx"}
 
 
 class Load:
-    """Starts audits and asks about them, at a steady pace, until told to end."""
+    """Starts audits and reads their status at a steady rate until stopped."""
 
     def __init__(self, client, url, pause_s):
         self.client, self.url, self.pause_s = client, url, pause_s
@@ -101,17 +101,17 @@ class Load:
 
 
 class FakeAgents:
-    """Agents that lease and finish over the wire, and hand in a report that was made once."""
+    """Simulated agents that lease audits over HTTP and submit a prepared report."""
 
     def __init__(self, stage, servers, each, visit_s):
         self.token = servers[0].token("fakes")
         self.report, self.visit_s = stage.settings.report(), visit_s
         self.leased, self.finished, self.lost = [], [], 0
         self.is_over = threading.Event()
-        stage.ends(self.is_over.set)
-        self.hire(servers, each)
+        stage.on_exit(self.is_over.set)
+        self.start_agents(servers, each)
 
-    def hire(self, servers, each):
+    def start_agents(self, servers, each):
         for server in servers:
             for _ in range(each):
                 threading.Thread(target=self.work, args=(server,), daemon=True).start()
@@ -139,10 +139,10 @@ class FakeAgents:
             self.is_over.wait(0.5)
 
     def step(self, server, name, body):
-        """None where there was no answer that says anything."""
+        """Sends a message; returns None without a valid response."""
         headers = {"Authorization": f"Bearer {self.token}", "X-Plumbline-Protocol": "1"}
         try:
-            status, answer = say(server, "POST", f"/agent/v1/{name}", body, headers)
-        except (*UNANSWERED, ValueError):
+            status, answer = send_request(server, "POST", f"/agent/v1/{name}", body, headers)
+        except (*CONNECTION_ERRORS, ValueError):
             return None
         return answer["data"] if status == 200 else None

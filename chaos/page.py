@@ -1,4 +1,4 @@
-"""page.py PORT: a page with a picture that takes two seconds; says on standard output what it is asked for."""
+"""page.py PORT: serves a page with an image that takes two seconds; prints the requests to standard output."""
 import http.server, struct, sys, time, zlib
 
 SLOW_S = 2.0
@@ -11,9 +11,9 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-PICTURE = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 32, 32, 8, 0, 0, 0, 0))
+IMAGE = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 32, 32, 8, 0, 0, 0, 0))
            + chunk(b"IDAT", zlib.compress((b"\0" + b"\x80" * 32) * 32)) + chunk(b"IEND", b""))
-ANSWERS = {"/": ("text/html; charset=utf-8", PAGE), "/slow": ("image/png", PICTURE),
+RESPONSES = {"/": ("text/html; charset=utf-8", PAGE), "/slow": ("image/png", IMAGE),
            "/script": ("text/javascript", b"document.title += '!';")}
 
 
@@ -24,8 +24,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         print("GET", self.path, flush=True)
         if self.path == "/slow":
             time.sleep(SLOW_S)
-        kind, body = ANSWERS.get(self.path, ("text/plain", b""))
-        self.send_response(200 if self.path in ANSWERS else 404)
+        kind, body = RESPONSES.get(self.path, ("text/plain", b""))
+        self.send_response(200 if self.path in RESPONSES else 404)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

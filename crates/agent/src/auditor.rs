@@ -168,7 +168,7 @@ impl Auditor {
             // measured, and must not be cut because the line is slow.
             if step == Step::Entered(Phase::Gathering) {
                 page_over_limit.get_or_init(|| link.over_limit());
-                link.lift();
+                link.remove_limits();
             }
             progress(step);
         };

@@ -2,7 +2,7 @@
 
 use plumbline_browser::VisitError;
 use plumbline_bundle::{Bundle, Failure, FailureCode};
-use plumbline_link::{Link, Outcome, Record};
+use plumbline_link::{ConnectionOutcome, ConnectionRecord, Link};
 use tokio::time::error::Elapsed;
 
 /// What the visit came to, with the link's knowledge of it.
@@ -32,44 +32,47 @@ pub(crate) fn explain(
 }
 
 /// The document did not arrive, so what failed last is what kept it.
-fn last_failure(records: &[Record]) -> Option<Failure> {
+fn last_failure(records: &[ConnectionRecord]) -> Option<Failure> {
     records.iter().rev().find_map(failure_of)
 }
 
-fn failure_of(record: &Record) -> Option<Failure> {
+fn failure_of(record: &ConnectionRecord) -> Option<Failure> {
     let (host, port) = (&record.host, record.port);
     let (code, message) = match &record.outcome {
-        Outcome::Pending | Outcome::Connected | Outcome::BrowserService | Outcome::OverLimit => {
+        ConnectionOutcome::Pending
+        | ConnectionOutcome::Connected
+        | ConnectionOutcome::BrowserService
+        | ConnectionOutcome::OverLimit => {
             return None;
         }
-        Outcome::Blocked(refusal) if !refusal.follows_a_lookup() => {
+        ConnectionOutcome::Blocked(refusal) if !refusal.follows_a_lookup() => {
             let detail = refusal.client_detail();
             let detail = detail.map_or_else(String::new, |detail| format!(": {detail}"));
             let message = format!("This address may not be visited{detail}.");
             (FailureCode::BlockedTarget, message)
         }
         // One answer for both: which names our network knows is not for clients to find out.
-        Outcome::Blocked(_) | Outcome::NameNotFound => (
+        ConnectionOutcome::Blocked(_) | ConnectionOutcome::NameNotFound => (
             FailureCode::DnsFailure,
             format!("The name {host} was not found, or has no address that may be visited."),
         ),
-        Outcome::LookupTimedOut => (
+        ConnectionOutcome::LookupTimedOut => (
             FailureCode::DnsFailure,
             format!("The name {host} could not be looked up in time."),
         ),
-        Outcome::ConnectionRefused => (
+        ConnectionOutcome::ConnectionRefused => (
             FailureCode::ConnectionFailed,
             format!("{host} refused the connection on port {port}."),
         ),
-        Outcome::ConnectTimedOut => (
+        ConnectionOutcome::ConnectTimedOut => (
             FailureCode::ConnectionFailed,
             format!("{host} did not answer on port {port}."),
         ),
-        Outcome::Unreachable => (
+        ConnectionOutcome::Unreachable => (
             FailureCode::ConnectionFailed,
             format!("No route leads to {host}."),
         ),
-        Outcome::Failed(_) => (
+        ConnectionOutcome::Failed(_) => (
             FailureCode::ConnectionFailed,
             format!("The connection to {host} on port {port} failed."),
         ),
@@ -85,17 +88,17 @@ mod tests {
 
     use super::*;
 
-    fn record(host: &str, outcome: Outcome) -> Record {
-        Record {
+    fn record(host: &str, outcome: ConnectionOutcome) -> ConnectionRecord {
+        ConnectionRecord {
             host: host.to_owned(),
             port: 80,
             address: None,
             outcome,
             bytes_up: 0,
             bytes_down: 0,
-            asked: Duration::ZERO,
-            decided: None,
-            ended: None,
+            requested_at: Duration::ZERO,
+            decided_at: None,
+            ended_at: None,
         }
     }
 
@@ -103,8 +106,8 @@ mod tests {
     fn a_redirect_into_a_private_network_is_named_as_such() {
         let refusal = Guard::public_only().check_host("10.0.0.1", 80).unwrap_err();
         let records = [
-            record("example.com", Outcome::Connected),
-            record("10.0.0.1", Outcome::Blocked(refusal)),
+            record("example.com", ConnectionOutcome::Connected),
+            record("10.0.0.1", ConnectionOutcome::Blocked(refusal)),
         ];
         let failure = last_failure(&records).unwrap();
         assert_eq!(failure.code, FailureCode::BlockedTarget);
@@ -115,8 +118,8 @@ mod tests {
         for address in ["10.0.0.1:80", "127.0.0.1:80", "[fd00::1]:80"] {
             let address = address.parse().unwrap();
             let refusal = Guard::public_only().check_address("wiki.corp.example", address);
-            let refused = Outcome::Blocked(refusal.unwrap_err());
-            let [refused, unknown] = [refused, Outcome::NameNotFound]
+            let refused = ConnectionOutcome::Blocked(refusal.unwrap_err());
+            let [refused, unknown] = [refused, ConnectionOutcome::NameNotFound]
                 .map(|outcome| last_failure(&[record("wiki.corp.example", outcome)]).unwrap());
             assert_eq!(refused, unknown);
             assert_eq!(refused.code, FailureCode::DnsFailure);
@@ -129,7 +132,8 @@ mod tests {
         let denied = vec!["93.184.215.0/24".parse().unwrap()];
         let guard = Guard::public_only().denying(denied);
         let refusal = guard.check_host("93.184.215.14", 80).unwrap_err();
-        let failure = last_failure(&[record("93.184.215.14", Outcome::Blocked(refusal))]).unwrap();
+        let failure =
+            last_failure(&[record("93.184.215.14", ConnectionOutcome::Blocked(refusal))]).unwrap();
         assert_eq!(failure.code, FailureCode::BlockedTarget);
         assert_eq!(failure.message, "This address may not be visited.");
     }
@@ -137,8 +141,8 @@ mod tests {
     #[test]
     fn the_browsers_own_calls_explain_nothing() {
         let records = [
-            record("nowhere.example", Outcome::NameNotFound),
-            record("update.example", Outcome::BrowserService),
+            record("nowhere.example", ConnectionOutcome::NameNotFound),
+            record("update.example", ConnectionOutcome::BrowserService),
         ];
         assert_eq!(
             last_failure(&records).unwrap().code,

@@ -2,12 +2,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a page could not be measured: what a client reads in `error`.
+/// Reason why a page could not be measured, as clients read it in `error`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
     pub code: FailureCode,
-    /// A sentence for a person, with no detail of our inside.
+    /// A sentence for people, without internal details.
     pub message: String,
 }
 
@@ -20,7 +20,7 @@ impl Failure {
     }
 }
 
-/// The closed list of reasons that the API promises.
+/// All failure codes of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FailureCode {

@@ -1,7 +1,7 @@
-//! What a visit leaves behind: the evidence that is judged, or the reason there is none.
+//! The result of a visit: the evidence for the report, or the reason for a failure.
 //!
-//! The browser writes a [`Bundle`], the engine reads it, and neither knows the other. It is plain
-//! data: no IO, no clock.
+//! The browser writes a [`Bundle`] and the engine reads it; neither depends on the other. It is
+//! plain data: no IO, no clock.
 
 mod failure;
 mod packed;
@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 pub use failure::{Failure, FailureCode};
 pub use packed::BundleError;
 
-/// The format that this version writes. Readers accept every older one.
+/// Format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;
 
 /// All artifacts of one visit, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bundle {
     pub format: u32,
-    /// The URL that was asked for.
+    /// The URL that was requested.
     pub requested_url: String,
-    /// The URL of the document that was measured, after redirects.
+    /// The URL of the measured document, after redirects.
     pub final_url: String,
     pub document: MainDocument,
     pub browser: BrowserIdentity,
@@ -33,20 +33,20 @@ pub struct Bundle {
     /// Protocol events of the network domain as a JSON array of `{method, params, sessionId}`.
     #[serde(with = "text")]
     pub log: Vec<u8>,
-    /// The page as it stood at the end of the visit, and how large the picture is.
+    /// The page at the end of the visit.
     pub screenshot: Option<Screenshot>,
-    /// Everything else that was gathered, by artifact name. A missing one spoils one check.
+    /// Other artifacts by name. A missing one only affects the checks that need it.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Artifact>,
-    /// What went differently than a visitor would see it, in sentences.
+    /// Differences to a real visitor's experience, as sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// How long each phase of the visit took, in order.
+    /// Duration of each phase of the visit, in order.
     #[serde(default)]
     pub timings: Vec<PhaseTiming>,
 }
 
-/// The answer that became the page.
+/// The response with the page's main document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MainDocument {
     pub status: u16,
@@ -56,9 +56,9 @@ pub struct MainDocument {
 /// The browser that made the visit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrowserIdentity {
-    /// As the protocol names it, e.g. `Chrome/156.0.8078.79`.
+    /// Product name of the protocol, e.g. `Chrome/156.0.8078.79`.
     pub product: String,
-    /// The user agent that the page saw.
+    /// User agent sent to the page.
     pub user_agent: String,
 }
 
@@ -67,11 +67,11 @@ pub struct Screenshot {
     pub mime_type: String,
     pub width_px: u32,
     pub height_px: u32,
-    /// Base64, as the protocol gives it.
+    /// Image in Base64, as the protocol delivers it.
     pub data: String,
 }
 
-/// One kind of evidence, or why it could not be gathered.
+/// One kind of evidence, or the reason why it could not be gathered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Artifact {
@@ -85,17 +85,17 @@ pub struct PhaseTiming {
     pub ms: f64,
 }
 
-/// The steps of a visit, in order; also what a waiting person is shown.
+/// The phases of a visit in order; they are also shown as progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Taking a browser and setting up the conditions.
+    /// Takes a browser and sets up the conditions.
     Preparing,
-    /// From navigation until the page is quiet.
+    /// Loads the page from the navigation until network and CPU are idle.
     Loading,
-    /// Ending the trace and collecting evidence.
+    /// Ends the trace and gathers evidence.
     Gathering,
-    /// Turning evidence into a report.
+    /// Computes the report from the evidence.
     Judging,
 }
 
@@ -110,7 +110,7 @@ impl Phase {
     }
 }
 
-/// Trace and log are JSON texts already: kept as strings, so that a bundle stays readable.
+/// Serializes trace and log as strings: they are JSON text already, and the bundle stays readable.
 mod text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error, ser};
 

@@ -1,4 +1,4 @@
-//! A bundle as bytes: JSON, gzip around it, so that any tool can look inside.
+//! Serializes bundles as gzipped JSON, which common tools can read.
 
 use std::io::{BufWriter, Read};
 
@@ -19,14 +19,14 @@ pub enum BundleError {
     TooLarge,
 }
 
-/// Unpacked; far above what a visit may gather, far below what would hurt.
+/// Maximum unpacked size: far above the limits of a visit, far below the memory of a host.
 const MAX_BYTES: u64 = 1 << 30;
 
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
-/// Read first, so that a newer format is named rather than misread.
+/// The format version, parsed first so that a newer format is reported instead of misread.
 #[derive(Deserialize)]
-struct Stamp {
+struct FormatVersion {
     format: u32,
 }
 
@@ -51,10 +51,10 @@ impl Bundle {
             return Err(BundleError::TooLarge);
         }
         let unreadable = |error: serde_json::Error| BundleError::Unreadable(error.to_string());
-        let stamp: Stamp = serde_json::from_slice(&text).map_err(unreadable)?;
-        if stamp.format > FORMAT {
+        let version: FormatVersion = serde_json::from_slice(&text).map_err(unreadable)?;
+        if version.format > FORMAT {
             return Err(BundleError::Newer {
-                found: stamp.format,
+                found: version.format,
             });
         }
         serde_json::from_slice(&text).map_err(unreadable)

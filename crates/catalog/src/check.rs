@@ -1,4 +1,4 @@
-//! What must hold of the data before anybody relies on it.
+//! Validates catalog data when it is loaded.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,8 @@ pub enum CatalogError {
     },
 }
 
-/// The API's limit on path parameters: a longer id could never be looked up.
+/// Maximum length of an id: the API's limit on path parameters, beyond which an id could not be
+/// looked up.
 const ID_MAX_LENGTH: usize = 50;
 
 pub(crate) fn parse<T: DeserializeOwned>(
@@ -32,8 +33,8 @@ pub(crate) fn parse<T: DeserializeOwned>(
 }
 
 pub(crate) fn check(catalog: &Catalog) -> Result<(), CatalogError> {
-    check_file("devices", &catalog.devices, |d| &d.id, device_fault)?;
-    check_file("networks", &catalog.networks, |n| &n.id, network_fault)?;
+    check_file("devices", &catalog.devices, |d| &d.id, device_error)?;
+    check_file("networks", &catalog.networks, |n| &n.id, network_error)?;
     check_file(
         "locations",
         &catalog.locations,
@@ -41,9 +42,9 @@ pub(crate) fn check(catalog: &Catalog) -> Result<(), CatalogError> {
         |location| {
             let on_earth = location.latitude.abs() <= 90.0 && location.longitude.abs() <= 180.0;
             if !location.name.contains(", ") {
-                return Some("`name` must be city and country, with a comma between".to_owned());
+                return Some("`name` must be `City, Country`".to_owned());
             }
-            (!on_earth).then(|| "latitude or longitude is not on Earth".to_owned())
+            (!on_earth).then(|| "latitude or longitude is out of range".to_owned())
         },
     )?;
     check_round_trips(catalog)
@@ -53,37 +54,37 @@ fn check_file<T>(
     file: &'static str,
     entries: &[T],
     id_of: impl Fn(&T) -> &String,
-    fault: impl Fn(&T) -> Option<String>,
+    find_error: impl Fn(&T) -> Option<String>,
 ) -> Result<(), CatalogError> {
-    let mut seen = HashSet::new();
+    let mut ids = HashSet::new();
     if entries.is_empty() {
         return Err(invalid(file, "", "the file has no entry"));
     }
     for entry in entries {
         let id = id_of(entry);
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if id.is_empty() || id.len() > ID_MAX_LENGTH || !id.chars().all(plain) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if id.is_empty() || id.len() > ID_MAX_LENGTH || !id.chars().all(is_allowed) {
             return Err(invalid(
                 file,
                 id,
                 "an id has 1 to 50 letters, digits, `-` or `_`",
             ));
         }
-        if !seen.insert(id) {
-            return Err(invalid(file, id, "the id stands twice"));
+        if !ids.insert(id) {
+            return Err(invalid(file, id, "duplicate id"));
         }
-        if let Some(reason) = fault(entry) {
+        if let Some(reason) = find_error(entry) {
             return Err(invalid(file, id, reason));
         }
     }
     Ok(())
 }
 
-fn device_fault(device: &Device) -> Option<String> {
+fn device_error(device: &Device) -> Option<String> {
     let size = format!("({}x{})", device.screen.width, device.screen.height);
     let empty = |size: crate::Size| size.width == 0 || size.height == 0;
     if !device.name.contains(&size) {
-        return Some(format!("`name` must carry the screen size {size}"));
+        return Some(format!("`name` must include the screen size {size}"));
     }
     if empty(device.viewport) || empty(device.screen) {
         return Some("viewport and screen must not be empty".to_owned());
@@ -96,7 +97,7 @@ fn device_fault(device: &Device) -> Option<String> {
         return Some("scale must be between 0.5 and 5".to_owned());
     }
     if device.cpu_index == Some(0) {
-        return Some("cpu_index must be above 0".to_owned());
+        return Some("cpu_index must be greater than 0".to_owned());
     }
     if device.user_agent("1").trim().is_empty() {
         return Some("user_agent is empty".to_owned());
@@ -104,10 +105,10 @@ fn device_fault(device: &Device) -> Option<String> {
     None
 }
 
-fn network_fault(network: &Network) -> Option<String> {
+fn network_error(network: &Network) -> Option<String> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if !positive(network.down_kbps) || !positive(network.up_kbps) {
-        return Some("down_kbps and up_kbps must be above 0".to_owned());
+        return Some("down_kbps and up_kbps must be greater than 0".to_owned());
     }
     if !network.rtt_ms.is_finite() || network.rtt_ms < 0.0 {
         return Some("rtt_ms must not be negative".to_owned());
@@ -116,12 +117,12 @@ fn network_fault(network: &Network) -> Option<String> {
         return Some("loss_pct must be at least 0 and below 100".to_owned());
     }
     if network.deadline_s == 0 {
-        return Some("deadline_s must be above 0".to_owned());
+        return Some("deadline_s must be greater than 0".to_owned());
     }
     let round_trip = format!("{} ms RTT", network.rtt_ms);
     if !network.name.contains(&round_trip) || !network.name.contains("bps down") {
         return Some(format!(
-            "`name` must carry the bandwidth (`… Mbps down`) and the round trip (`{round_trip}`)"
+            "`name` must include the bandwidth (`… Mbps down`) and the round trip (`{round_trip}`)"
         ));
     }
     None
@@ -142,7 +143,7 @@ fn check_round_trips(catalog: &Catalog) -> Result<(), CatalogError> {
                 return Err(invalid(
                     "locations",
                     "round_trips",
-                    format!("row {from}, column {to}: must be the same both ways, not negative"),
+                    format!("row {from}, column {to}: must be symmetric and not negative"),
                 ));
             }
         }

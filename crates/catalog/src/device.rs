@@ -1,40 +1,40 @@
 use serde::{Deserialize, Serialize};
 
-/// A device as a page sees it.
+/// An emulated device.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     pub id: String,
-    /// For people; carries the screen size.
+    /// Display name, which includes the screen size.
     pub name: String,
     pub mode: Mode,
-    /// What the page gets, in CSS pixels.
+    /// Viewport of the page in CSS pixels.
     pub viewport: Size,
-    /// What the page is told the screen has, in CSS pixels.
+    /// Screen size reported to the page, in CSS pixels.
     pub screen: Size,
     /// Device pixels per CSS pixel.
     pub scale: f64,
     pub touch: bool,
-    /// Speed on Lighthouse's BenchmarkIndex scale; without one the device is never slowed down.
+    /// CPU speed on Lighthouse's BenchmarkIndex scale; the CPU is not throttled without one.
     pub cpu_index: Option<u32>,
-    /// Operating system and version, for people.
+    /// Operating system and version, for display.
     pub platform: String,
     pub chip: String,
     user_agent: String,
     pub navigator_platform: String,
-    /// Where screen and scale come from.
+    /// Source of the screen size and scale.
     pub source: String,
-    /// All of them, or none where the real browser sends none.
+    /// User-agent client hints; `None` if the real browser sends none.
     pub client_hints: Option<ClientHints>,
 }
 
 impl Device {
-    /// The user agent with the major version of the browser that really runs.
+    /// Returns the user agent with the major version of the running browser.
     pub fn user_agent(&self, chrome_major: &str) -> String {
         self.user_agent.replace("{CHROME_MAJOR}", chrome_major)
     }
 
-    /// What kind of device it is to people.
+    /// Returns the form factor of the device.
     pub fn form_factor(&self) -> FormFactor {
         match self.mode {
             Mode::Desktop => FormFactor::Desktop,
@@ -46,8 +46,8 @@ impl Device {
     }
 }
 
-/// The shorter side from which a touch device is a tablet, in CSS pixels. Source: Android's
-/// "smallest width" qualifier for tablets, sw600dp.
+/// Minimum shorter side of a tablet in CSS pixels. Source: Android's "smallest width" qualifier for
+/// tablets, sw600dp.
 const TABLET_SIDE_PX: u32 = 600;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,7 +91,8 @@ pub struct Size {
     pub height: u32,
 }
 
-/// User-agent client hints. A field left out would be filled with the host's truth, so none is.
+/// User-agent client hints. All fields are required, because Chromium would fill a missing one with
+/// the host's real value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientHints {

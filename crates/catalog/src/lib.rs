@@ -1,7 +1,7 @@
-//! Devices, networks and locations: data files that a person can edit, checked when loaded.
+//! Devices, networks and locations: data files that a person can edit, validated when loaded.
 //!
-//! The files in `data/` are built in; an operator may load others of the same form. Pure: the
-//! caller reads files, this crate reads text.
+//! The files in `data/` are built in; an operator may load others of the same form. The crate is
+//! pure: the caller reads the files, this crate parses the text.
 
 mod check;
 mod device;
@@ -15,7 +15,7 @@ pub use device::{ClientHints, Device, FormFactor, Mode, Size};
 pub use location::Location;
 pub use network::Network;
 
-/// Everything that an audit can be ordered with, in the order of the files.
+/// The devices, networks and locations of an audit, in the order of the files.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     devices: Vec<Device>,
@@ -24,7 +24,7 @@ pub struct Catalog {
     round_trips_ms: Vec<Vec<f64>>,
 }
 
-/// The texts of the three data files.
+/// Contents of the three data files.
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogFiles<'a> {
     pub devices: &'a str,
@@ -32,7 +32,7 @@ pub struct CatalogFiles<'a> {
     pub locations: &'a str,
 }
 
-/// What is built in.
+/// The built-in data files.
 pub const BUILT_IN: CatalogFiles<'static> = CatalogFiles {
     devices: include_str!("../data/devices.toml"),
     networks: include_str!("../data/networks.toml"),
@@ -40,7 +40,7 @@ pub const BUILT_IN: CatalogFiles<'static> = CatalogFiles {
 };
 
 impl Catalog {
-    /// Reads and checks the three files; the error names the file, the entry and what is wrong.
+    /// Parses and validates the three files; an error names the file, the entry and the reason.
     pub fn load(files: CatalogFiles<'_>) -> Result<Self, CatalogError> {
         let devices: DeviceFile = check::parse("devices", files.devices)?;
         let networks: NetworkFile = check::parse("networks", files.networks)?;
@@ -67,7 +67,7 @@ impl Catalog {
         &self.locations
     }
 
-    /// Ids are exact and case-sensitive.
+    /// Finds a device by id; ids are case-sensitive.
     pub fn device(&self, id: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.id == id)
     }
@@ -80,7 +80,7 @@ impl Catalog {
         self.locations.iter().find(|location| location.id == id)
     }
 
-    /// Typical round trip between two places; `None` when either is unknown.
+    /// Returns the typical round trip between two locations; `None` if either is unknown.
     pub fn round_trip_ms(&self, from: &str, to: &str) -> Option<f64> {
         let place = |id| self.locations.iter().position(|location| location.id == id);
         Some(self.round_trips_ms[place(from)?][place(to)?])

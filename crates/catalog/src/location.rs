@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-/// A place that an audit is made from.
+/// A location from which audits are made.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Location {

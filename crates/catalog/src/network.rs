@@ -1,18 +1,18 @@
 use serde::Deserialize;
 
-/// A network profile, at packet level: headers use the line too.
+/// A network profile at packet level: packet headers count towards the bandwidth.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     pub id: String,
-    /// For people; carries bandwidth and round trip.
+    /// Display name, which includes bandwidth and round trip.
     pub name: String,
     pub down_kbps: f64,
     pub up_kbps: f64,
-    /// The full round trip.
+    /// Full round trip time added to the real path.
     pub rtt_ms: f64,
     pub loss_pct: f64,
-    /// The longest that one visit may take: slow networks are slow by right.
+    /// Deadline of one visit, which is longer on slow networks.
     pub deadline_s: u32,
     pub source: String,
 }

@@ -1,4 +1,4 @@
-//! The built-in data, and what is refused of other data.
+//! Tests of the built-in data and of the validation.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles, FormFactor, Mode};
@@ -102,17 +102,17 @@ fn a_device_is_added_by_adding_data() {
 }
 
 #[test]
-fn what_is_wrong_with_the_data_is_said() {
+fn an_error_names_the_invalid_entry_and_the_reason() {
     check_refused(
         BUILT_IN.devices.replacen("(412x823)", "(1x1)", 1).as_str(),
-        "entry `mobile`: `name` must carry the screen size (412x823)",
+        "entry `mobile`: `name` must include the screen size (412x823)",
     );
     check_refused(
         BUILT_IN
             .devices
             .replacen("id = \"desktop\"", "id = \"mobile\"", 1)
             .as_str(),
-        "entry `mobile`: the id stands twice",
+        "entry `mobile`: duplicate id",
     );
     check_refused(
         BUILT_IN

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plumbline_store::{AttemptBlob, Blobs, FileBlobs, ForgottenAudit, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, PurgedAudit, S3Blobs, S3Config};
 
 use crate::args::BlobArgs;
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ impl KeptBlobs {
     }
 
     /// What stays behind after a failure here goes when it is old.
-    pub async fn remove(&self, audit: &ForgottenAudit) {
+    pub async fn remove(&self, audit: &PurgedAudit) {
         let blob = AttemptBlob {
             audit_id: &audit.audit_id,
             attempt: audit.attempt,
@@ -96,9 +96,9 @@ fn place(named: Option<&str>, data: &Path) -> Result<Place, Exit> {
 }
 
 /// Secrets come from the environment only: arguments can be read by everybody on the machine.
-fn s3(args: &BlobArgs, bucket: String, prefix: String) -> S3Place {
+fn s3(args: &BlobArgs, bucket: String, prefix: String) -> S3Config {
     let secret = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    S3Place {
+    S3Config {
         bucket,
         prefix,
         endpoint: args.s3_endpoint.clone(),

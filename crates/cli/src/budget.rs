@@ -16,7 +16,8 @@ pub fn read(path: &Path) -> Result<Budget, Exit> {
     Budget::read(&name, &text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Prints what failed by how much; beside what a program reads from standard output, on standard error.
+/// Prints what failed by how much; beside what a program reads from standard output, on standard
+/// error.
 pub fn hold(budget: &Budget, runs: &[Value], outputs: &Outputs) -> Result<Exit, Exit> {
     let verdicts = budget.check(runs);
     let table = verdicts.table(runs.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumbline_agent::{AgentSettings, Auditor, Cpu, WorkError};
 use plumbline_browser::{BrowserError, Launcher};
 use plumbline_server::Dispatcher;
-use plumbline_store::{Sighting, Timestamp, random_text};
+use plumbline_store::{AgentPresence, Timestamp, random_text};
 use tokio::sync::watch;
 
 use crate::store_work::StoreWork;
@@ -29,7 +29,7 @@ pub async fn run(
         ("unknown".to_owned(), None)
     });
     let mark = random_text(12).map_err(|error| WorkError::Refused(error.to_string()))?;
-    let agent = Sighting {
+    let agent = AgentPresence {
         process: format!("{process_prefix}{mark}"),
         agent_id: None,
         location: auditor.stands_at.clone(),

@@ -10,7 +10,7 @@ use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_engine::field::{FieldHistory, FieldReason};
 use plumbline_engine::report::Report;
 use plumbline_field::{
-    ANSWER_BYTES, Asked, Dataset, Discretion, HttpAnswer, Quota, Transport, TransportError,
+    ANSWER_BYTES, Asked, Dataset, HttpAnswer, PrivacyPolicy, Quota, Transport, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_server::{AuditObserver, FieldSource};
@@ -56,7 +56,7 @@ impl FieldData {
             Dataset::new(
                 settings.base,
                 key,
-                Arc::new(Outside(https())),
+                Arc::new(HttpTransport(https())),
                 Arc::new(discreet),
                 quota,
                 Arc::new(|| now().0),
@@ -86,8 +86,8 @@ impl FieldData {
         all.insert(tracking_id.to_owned(), (Instant::now(), asked));
     }
 
-    /// The dataset files a visit under the address it led to: from there on that one is asked about, where it is
-    /// another than the one that was ordered.
+    /// The dataset files a visit under the address it led to: from there on that one is asked
+    /// about, where it is another than the one that was ordered.
     pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
         self.begin(tracking_id, url, device);
     }
@@ -148,10 +148,10 @@ impl FieldSource for FieldData {
 }
 
 /// The operator named the address, so the guard has no say; redirects are not followed.
-struct Outside(HttpsClient);
+struct HttpTransport(HttpsClient);
 
 #[async_trait]
-impl Transport for Outside {
+impl Transport for HttpTransport {
     async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError> {
         let (host, port) = place(url).map_err(TransportError::Unreachable)?;
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
@@ -177,7 +177,8 @@ impl Transport for Outside {
     }
 }
 
-/// Names public hosts only, and of those none that the operator had to allow: a staging host is nobody's business.
+/// Names public hosts only, and of those none that the operator had to allow: a staging host is
+/// nobody's business.
 struct Discreet {
     /// What the operator wants to be asked about all the same.
     named: Guard,
@@ -188,8 +189,8 @@ struct Discreet {
 }
 
 #[async_trait]
-impl Discretion for Discreet {
-    async fn may_name(&self, url: &Url) -> bool {
+impl PrivacyPolicy for Discreet {
+    async fn may_disclose(&self, url: &Url) -> bool {
         let (Some(host), Ok((name, port))) = (url.host(), place(url)) else {
             return false;
         };
@@ -203,12 +204,12 @@ impl Discretion for Discreet {
         };
         let public = &self.public;
         let is_public_name = public.check_host(name, port).is_ok();
-        let may_name = |ip: &IpAddr| {
+        let may_disclose = |ip: &IpAddr| {
             let address = SocketAddr::new(*ip, port);
             let is_public = is_public_name && public.check_address(name, address).is_ok();
             self.named.allows(name, address) || (is_public && !self.allowed.allows(name, address))
         };
-        !addresses.is_empty() && addresses.iter().all(may_name)
+        !addresses.is_empty() && addresses.iter().all(may_disclose)
     }
 }
 
@@ -231,7 +232,7 @@ mod tests {
 
     async fn check(discreet: &Discreet, url: &str, expected: bool) {
         let url = Url::parse(url).unwrap();
-        assert_eq!(discreet.may_name(&url).await, expected, "{url}");
+        assert_eq!(discreet.may_disclose(&url).await, expected, "{url}");
     }
 
     #[tokio::test]

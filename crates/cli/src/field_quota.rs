@@ -6,12 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_field::Quota;
 use plumbline_server::Clock;
-use plumbline_store::{Rate, SharedLimits, Store, StoreError, Taken, Taking};
+use plumbline_store::{BucketGrant, BucketRate, BucketRequest, SharedLimits, Store, StoreError};
 
-/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any minute.
+/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any
+/// minute.
 const BURST: i64 = 30;
 const EACH_NS: i64 = 60_000_000_000 / 120;
-/// One for all: servers on one store are expected to ask with the same key, or with keys of the same project.
+/// One for all: servers on one store are expected to ask with the same key, or with keys of the
+/// same project.
 const BUCKET: &str = "field data";
 /// A store that cannot answer is asked again then.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -32,20 +34,20 @@ impl SharedQuota {
         limits: &dyn SharedLimits,
     ) -> Result<Result<(), Duration>, StoreError> {
         let now_ns = (self.clock)().0.saturating_mul(1_000_000);
-        let rate = Rate {
+        let rate = BucketRate {
             now_ns,
             burst_ns: BURST * EACH_NS,
-            each_ns: EACH_NS,
+            cost_ns: EACH_NS,
         };
-        let one = Taking {
+        let one = BucketRequest {
             bucket: BUCKET.to_owned(),
-            owed_ns: 0,
-            wanted: 1,
+            debt_ns: 0,
+            requested: 1,
         };
         let taken = limits.take(rate, vec![one]).await?;
         Ok(match taken.first() {
-            Some(Taken { granted: 1.., .. }) => Ok(()),
-            Some(Taken { full_at_ns, .. }) => {
+            Some(BucketGrant { granted: 1.., .. }) => Ok(()),
+            Some(BucketGrant { full_at_ns, .. }) => {
                 let missing_ns = full_at_ns + EACH_NS - (now_ns + rate.burst_ns);
                 Err(Duration::from_nanos(missing_ns.max(0).unsigned_abs()))
             }

@@ -1,5 +1,5 @@
-//! POSTs over HTTP/1.1, with TLS where the address asks for it. No redirects, one request a connection. Who may
-//! be connected to is the caller's to decide: it brings the connection.
+//! POSTs over HTTP/1.1, with TLS where the address asks for it. No redirects, one request a
+//! connection. Who may be connected to is the caller's to decide: it brings the connection.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -28,8 +28,9 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::exit::Exit;
 
-/// Gives memory back to the system soon after it was freed. The C library's allocator keeps what each of its arenas once
-/// needed: after a few large pages, some hundred megabytes that nobody uses.
+/// Gives memory back to the system soon after it was freed. The C library's allocator keeps what
+/// each of its arenas once needed: after a few large pages, some hundred megabytes that nobody
+/// uses.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plumbline_report::contract::iso8601_ms;
-use plumbline_report::{Format, Subject};
+use plumbline_report::{ExportSource, Format};
 use url::Url;
 
 use crate::args::OutputArgs;
@@ -58,19 +58,19 @@ impl Outputs {
         matches!(self.to, To::StandardOutput) && !self.formats.is_empty()
     }
 
-    pub fn write(&self, subject: &Subject) -> Result<(), Exit> {
+    pub fn write(&self, source: &ExportSource) -> Result<(), Exit> {
         for format in &self.formats {
-            if format.needs_evidence() && subject.bundle.is_none() {
+            if format.needs_evidence() && source.bundle.is_none() {
                 // A page that was never reached leaves none: the report says why.
                 eprintln!("plumbline: no {}: the page left no evidence", format.name());
                 continue;
             }
-            let bytes = format.export(subject).map_err(Exit::failed)?;
+            let bytes = format.export(source).map_err(Exit::failed)?;
             match &self.to {
                 To::StandardOutput => out::document(&bytes)?,
                 To::File(path) => write_file(path, &bytes)?,
                 To::Files(beginning) => {
-                    let beginning = beginning.clone().unwrap_or_else(|| named_after(subject));
+                    let beginning = beginning.clone().unwrap_or_else(|| named_after(source));
                     let mut path = beginning.into_os_string();
                     path.push(format!(".{}", format.extension()));
                     write_file(Path::new(&path), &bytes)?;
@@ -89,12 +89,12 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Exit> {
 }
 
 /// `example.com_2026-11-15_02-09-42`: only what is plain in a file name.
-fn named_after(subject: &Subject) -> PathBuf {
-    let host = Url::parse(&subject.report.requested_url)
+fn named_after(source: &ExportSource) -> PathBuf {
+    let host = Url::parse(&source.report.requested_url)
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned))
         .unwrap_or_else(|| "page".to_owned());
-    let time = iso8601_ms(subject.made_at_ms);
+    let time = iso8601_ms(source.made_at_ms);
     let time = time
         .split('.')
         .next()

@@ -47,8 +47,8 @@ pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Kee
             Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
         }
         remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
-        // Exhibits go with their audits. What stayed because it could not be removed then goes a day later;
-        // all of them are looked through for it, so not every hour.
+        // Exhibits go with their audits. What stayed because it could not be removed then goes a
+        // day later; all of them are looked through for it, so not every hour.
         if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
             remove_older(&*blobs.exhibits, age + EVERY * 24, "exhibits").await;
         }
@@ -71,7 +71,7 @@ pub async fn forget(
 ) -> Result<u64, StoreError> {
     let mut forgotten = 0;
     loop {
-        let round = store.forget(retention, now(), AT_ONCE).await?;
+        let round = store.purge(retention, now(), AT_ONCE).await?;
         if round.audits.is_empty() {
             return Ok(forgotten);
         }

@@ -1,4 +1,5 @@
-//! Standard output. Whoever reads it may leave early (`| head -1`): then there is nobody to say more to.
+//! Standard output. Whoever reads it may leave early (`| head -1`): then there is nobody to say
+//! more to.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};

@@ -111,8 +111,8 @@ pub async fn open(address: &Address, options: PostgresOptions) -> Result<Opened,
     })
 }
 
-/// What tells the servers of a shared store apart: drawn once for a data directory, on which one server runs
-/// at a time.
+/// What tells the servers of a shared store apart: drawn once for a data directory, on which one
+/// server runs at a time.
 pub fn server_id(data: &Path) -> Result<String, Exit> {
     let path = data.join("server-id");
     let failed = |error: std::io::Error| Exit::failed(format!("{}: {error}", path.display()));

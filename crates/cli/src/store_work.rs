@@ -8,7 +8,9 @@ use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{AgentSlot, Dispatcher};
-use plumbline_store::{HandBack, Hold as Kept, Lease, Sighting, Standing, StoreError};
+use plumbline_store::{
+    AgentPresence, AttemptState, Hold as Kept, Lease, ReleaseReason, StoreError,
+};
 use tokio::time::sleep;
 
 /// Between two tries: doubled each time, up to the second.
@@ -17,7 +19,7 @@ const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_s
 pub struct StoreWork {
     pub dispatcher: Arc<Dispatcher>,
     /// This agent, under a name that no other process has.
-    pub agent: Sighting,
+    pub agent: AgentPresence,
 }
 
 #[async_trait]
@@ -79,11 +81,11 @@ impl Work for StoreWork {
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, HandBack::Fault).await
+        self.hand_back(job, ReleaseReason::Fault).await
     }
 
     async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, HandBack::Drained).await
+        self.hand_back(job, ReleaseReason::Drained).await
     }
 }
 
@@ -99,7 +101,7 @@ impl StoreWork {
     fn job(&self, lease: Lease) -> Job {
         Job {
             attempt: lease.attempt,
-            exhausted: lease.exhausted(),
+            exhausted: lease.is_exhausted(),
             runs: lease.runs,
             heartbeat_every: self.dispatcher.heartbeat_interval(),
             tracking_id: lease.tracking_id,
@@ -118,34 +120,35 @@ impl StoreWork {
             .dispatcher
             .attempt_state(process, &job.tracking_id, job.attempt);
         Ok(match standing.await.map_err(failed)? {
-            Standing::Held(lease) => Some(lease),
-            Standing::Finished | Standing::Lost => None,
+            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 
-    /// Once more by the attempt that has finished is as good as the first time, whose end may not have been heard of.
+    /// Once more by the attempt that has finished is as good as the first time, whose end may not
+    /// have been heard of.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
         let standing = self
             .dispatcher
             .attempt_state(process, &job.tracking_id, job.attempt);
         match standing.await.map_err(failed)? {
-            Standing::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
-            Standing::Finished => Ok(Hold::Held),
-            Standing::Lost => Ok(Hold::Lost),
+            AttemptState::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
+            AttemptState::Finished => Ok(Hold::Held),
+            AttemptState::Lost => Ok(Hold::Lost),
         }
     }
 
-    async fn hand_back(&self, job: &Job, why: HandBack) -> Result<Hold, WorkError> {
+    async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
-            Some(lease) => held(self.dispatcher.hand_back(&lease, why).await),
+            Some(lease) => held(self.dispatcher.release(&lease, why).await),
             None => Ok(Hold::Lost),
         }
     }
 }
 
-/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or a database away. The
-/// loop around it gives up when the lease is lost, or when it takes too long.
+/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or
+/// a database away. The loop around it gives up when the lease is lost, or when it takes too long.
 async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, WorkError>>,
@@ -178,7 +181,7 @@ fn failed(error: StoreError) -> WorkError {
 mod tests {
     use plumbline_server::{DispatcherParts, Metrics, Phases};
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Timestamp,
+        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Submission, Timestamp,
     };
     use tokio::time::timeout;
 
@@ -227,7 +230,10 @@ mod tests {
         let file = dir.path().join("store.db");
         let store = Arc::new(SqliteStore::open(&file).unwrap());
         let account = store.create_account("tests", 1, NOW).await.unwrap();
-        store.accept(new_audit(account.id.clone())).await.unwrap();
+        store
+            .submit(Submission::single(new_audit(account.id.clone())))
+            .await
+            .unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
         let work = StoreWork {
             dispatcher: Arc::new(Dispatcher::new(DispatcherParts {
@@ -243,7 +249,7 @@ mod tests {
                 simulate: true,
                 observers: Vec::new(),
             })),
-            agent: Sighting {
+            agent: AgentPresence {
                 process: "embedded-tests".to_owned(),
                 agent_id: None,
                 location: "eu".to_owned(),

@@ -1,4 +1,5 @@
-//! What the files in `deploy/` promise, as far as it can be held without an engine, a cluster and systemd.
+//! What the files in `deploy/` promise, as far as it can be held without an engine, a cluster and
+//! systemd.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Prints what there is to show of a kept bundle: `exhibits BUNDLE > exhibits.json`.
+//! Prints the exhibits of a stored bundle: `exhibits BUNDLE > exhibits.json`.
 use std::io::{Error, Write};
 
 use plumbline_bundle::Bundle;

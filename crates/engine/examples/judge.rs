@@ -1,4 +1,4 @@
-//! Judges a stored bundle by every check and prints the categories as JSON.
+//! Runs every check on a stored bundle and prints the categories as JSON.
 
 use std::error::Error;
 

@@ -1,6 +1,6 @@
-//! How long judging takes: each bundle several times, and the one with the longest trace once more
-//! with that trace grown to 50 MB. What costs time is timed apart: what it adds when all else has been judged, and which
-//! of its checks takes longest.
+//! Measures the duration of an evaluation: each bundle several times, and the one with the longest
+//! trace once more with that trace extended to 50 MB. The performance checks are also timed
+//! separately: the time that they add after all other checks, and the slowest of them.
 //!
 //!   cargo run --release -p plumbline-engine --example judge_time -- target/agreement/*.bundle
 
@@ -17,23 +17,23 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 const RUNS: usize = 5;
-const GROWN_BYTES: usize = 50_000_000;
+const EXTENDED_BYTES: usize = 50_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut medians = Vec::new();
     let mut longest: Option<(String, Bundle)> = None;
     println!(
-        "Medians in ms: the whole report; of that, all checks, and what costs time; the report with what pages show."
+        "Medians in ms: the whole report; of that, all checks and the performance checks; the report with exhibits."
     );
     println!(
         "{:<32}{:>10}{:>10}{:>10}{:>10}{:>10}  LONGEST",
-        "BUNDLE", "TRACE MB", "REPORT", "CHECKS", "COSTS", "SHOWN"
+        "BUNDLE", "TRACE MB", "REPORT", "CHECKS", "PERF", "EXHIBITS"
     );
     for path in std::env::args().skip(1) {
         let bundle = Bundle::unpack(&std::fs::read(&path)?)?;
         let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
         let Some(times) = Times::of(&bundle) else {
-            println!("{name:<32} does not say what it was gathered under");
+            println!("{name:<32} has no stored conditions");
             continue;
         };
         times.show(&name, &bundle);
@@ -51,21 +51,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         medians.len(),
         median(medians)
     );
-    bundle.trace = grown(&bundle.trace)?;
+    bundle.trace = extend(&bundle.trace)?;
     if let Some(times) = Times::of(&bundle) {
-        times.show(&format!("{name}, grown"), &bundle);
+        times.show(&format!("{name}, extended"), &bundle);
     }
     Ok(())
 }
 
 struct Times {
     report_ms: f64,
-    /// Everything that is judged, once the trace and the log are read.
+    /// The time of all checks after the trace and the log have been parsed.
     checks_ms: f64,
-    /// What costs time, once everything else is judged.
-    costs_ms: f64,
+    /// The time of the performance checks after all others have run.
+    performance_ms: f64,
     longest: (&'static str, f64),
-    shown_ms: f64,
+    exhibits_ms: f64,
 }
 
 impl Times {
@@ -73,15 +73,15 @@ impl Times {
         let conditions = remembered_conditions(bundle)?;
         let facts = || {
             let facts = Facts::new(bundle, conditions.device.mode);
-            facts.tell(conditions.clone());
-            // Reads the trace and the log.
+            facts.insert(conditions.clone());
+            // Parses the trace and the log.
             facts.get::<Measured>().ok();
             facts
         };
         Some(Self {
             report_ms: median_ms(|| (), |()| evaluate(bundle, conditions.clone())),
             checks_ms: median_ms(facts, |facts| registry::judge(&facts)),
-            costs_ms: median_ms(
+            performance_ms: median_ms(
                 || {
                     let facts = facts();
                     run(&facts, |category| category != CategoryId::Performance);
@@ -96,7 +96,7 @@ impl Times {
                 let longest = took.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
                 longest.unwrap_or_default()
             },
-            shown_ms: median_ms(
+            exhibits_ms: median_ms(
                 || (),
                 |()| evaluate_with_exhibits(bundle, conditions.clone(), &AtomicBool::new(false)),
             ),
@@ -108,18 +108,18 @@ impl Times {
         let Self {
             report_ms,
             checks_ms,
-            costs_ms,
+            performance_ms,
             longest: (longest, longest_ms),
-            shown_ms,
+            exhibits_ms,
         } = self;
         println!(
-            "{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{costs_ms:>10.1}{shown_ms:>10.1}  \
+            "{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{performance_ms:>10.1}{exhibits_ms:>10.1}  \
              {longest} {longest_ms:.1}"
         );
     }
 }
 
-/// Runs the checks of some categories; each with the milliseconds that it took.
+/// Runs the checks of some categories and returns the milliseconds that each took.
 fn run(facts: &Facts, is_wanted: impl Fn(CategoryId) -> bool) -> Vec<(&'static str, f64)> {
     let wanted = registry::categories()
         .into_iter()
@@ -151,8 +151,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The same trace with its ordinary work repeated behind its end, as a page that stays busy has it.
-fn grown(trace: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+/// Returns the trace with its complete events repeated after its end, like a page that stays busy.
+fn extend(trace: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     #[derive(Deserialize)]
     struct Trace<'a> {
         #[serde(borrow, rename = "traceEvents")]
@@ -186,7 +186,7 @@ fn grown(trace: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
         .ok_or("the trace has another form")?
         .to_vec();
     let mut shift_us = 0;
-    while bytes.len() < GROWN_BYTES {
+    while bytes.len() < EXTENDED_BYTES {
         shift_us += last - first + 1_000_000;
         for (ts, event) in &work {
             let (now, then) = (format!("\"ts\":{ts}"), format!("\"ts\":{}", ts + shift_us));

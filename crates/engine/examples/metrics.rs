@@ -1,4 +1,4 @@
-//! Prints the metrics of a trace file, for looking at one by hand: `metrics TRACE [LOG]`.
+//! Prints the metrics of a trace file for manual inspection: `metrics TRACE [LOG]`.
 
 use std::error::Error;
 

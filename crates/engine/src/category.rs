@@ -1,18 +1,18 @@
-//! The results of judging, as they are kept and sent: plain data.
+//! The results of an evaluation by category: plain data that is stored and sent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::checks::{Details, Figure, Savings, Verdict};
 
-/// One of the scores, and everything that was checked for it. What performance is scored by are its
-/// metrics; its checks say what costs time and weigh nothing.
+/// The score and the checks of one category. The performance score comes from the metrics; the
+/// checks of that category have weight 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CategoryResult {
     pub id: CategoryId,
     pub title: String,
-    /// 0 to 100. None when a check that counts could not be measured: a score without it would
-    /// mean something else.
+    /// The score from 0 to 100; `None` if a weighted check could not be measured, because a score
+    /// without it would not be comparable.
     pub score: Option<u8>,
     pub checks: Vec<CheckResult>,
 }
@@ -21,25 +21,25 @@ pub struct CategoryResult {
 #[serde(rename_all = "camelCase")]
 pub struct CheckResult {
     pub id: String,
-    /// What is so, by the verdict.
+    /// The title for the verdict.
     pub title: String,
     pub verdict: Verdict,
-    /// 0 to 1; none where the verdict is no judgement.
+    /// The score from 0 to 1; `None` for a verdict that does not count.
     pub score: Option<f64>,
-    /// How much it counts in its category: 0 where there was nothing to judge.
+    /// The weight in the category; 0 if the check is not applicable or informative.
     pub weight: f64,
     pub group: Group,
-    /// What was found, in a few words.
+    /// The result in a few words or one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     pub why: String,
     pub fix: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
-    /// What following the advice would give, where that can be estimated.
+    /// The estimated savings from following the advice, if they can be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub savings: Option<Savings>,
-    /// The one number that the verdict goes by, where there is one.
+    /// The number that the verdict is based on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Figure>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +78,7 @@ impl CategoryId {
     }
 }
 
-/// Where a check is shown within its category. Ids are Lighthouse's.
+/// The section of a category in which a check is shown. Ids are Lighthouse's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Group {
     #[serde(rename = "insights")]
@@ -117,7 +117,7 @@ pub enum Group {
     Installable,
     #[serde(rename = "pwa-optimized")]
     Optimized,
-    /// Not sure enough, or not telling enough, to be shown beside the others.
+    /// Checks that are not reliable or useful enough to be shown with the others.
     #[serde(rename = "hidden")]
     Experimental,
 }
@@ -134,15 +134,15 @@ impl Group {
             Self::TablesAndLists => "Tables and lists",
             Self::Language => "Language",
             Self::AudioAndVideo => "Audio and video",
-            Self::GoodHabits => "Good habits",
-            Self::Crawling => "Crawling and listing",
+            Self::GoodHabits => "Best practices",
+            Self::Crawling => "Crawling and indexing",
             Self::Content => "Content",
             Self::TrustAndSafety => "Trust and safety",
             Self::UserExperience => "User experience",
             Self::Compatibility => "Browser compatibility",
             Self::General => "General",
             Self::Installable => "Installable",
-            Self::Optimized => "Optimised as an app",
+            Self::Optimized => "PWA optimised",
             Self::Experimental => "Experimental",
         }
     }

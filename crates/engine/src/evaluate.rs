@@ -1,4 +1,4 @@
-//! From evidence to report.
+//! The evaluation of a bundle into a report.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,10 +16,10 @@ use crate::registry;
 use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
 use crate::scoring::{self, Metric as Curve};
 
-/// The artifact that says what the visit was made under.
+/// The artifact with the conditions of the visit.
 const CONDITIONS: &str = "conditions";
 
-/// Writes into a bundle what it was gathered under, so that it can be judged again later.
+/// Stores the conditions of the visit in a bundle, so that it can be evaluated again later.
 pub fn remember_conditions(
     bundle: &mut Bundle,
     conditions: &Conditions,
@@ -30,7 +30,8 @@ pub fn remember_conditions(
     Ok(())
 }
 
-/// What [`remember_conditions`] wrote; none in a bundle that never had it, or has it spoiled.
+/// Returns the conditions that [`remember_conditions`] stored, or `None` if they are missing or
+/// unreadable.
 pub fn remembered_conditions(bundle: &Bundle) -> Option<Conditions> {
     match bundle.artifacts.get(CONDITIONS)? {
         Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
@@ -38,15 +39,17 @@ pub fn remembered_conditions(bundle: &Bundle) -> Option<Conditions> {
     }
 }
 
-/// Judges a visit. Never fails: a page that cannot be measured is a report that says so.
+/// Evaluates a visit. It never fails: the report of a page that cannot be measured contains the
+/// error.
 pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
     let facts = Facts::new(bundle, conditions.device.mode);
     report(&facts, conditions)
 }
 
-/// The same with what there is to show beside the report; the evidence is read once for both. None when `stop` was set
-/// before all was done. It is looked at between one fact or check and the next: each of them takes a time that the size of
-/// the evidence bounds.
+/// Evaluates a visit and collects its exhibits; the evidence is parsed once for both.
+///
+/// Returns `None` when `stop` was set before the evaluation finished. The flag is read between one
+/// fact or check and the next, each of which takes a time bounded by the size of the evidence.
 pub fn evaluate_with_exhibits(
     bundle: &Bundle,
     conditions: Conditions,
@@ -69,7 +72,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
         ..unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;
-    facts.tell(report.conditions.clone());
+    facts.insert(report.conditions.clone());
     match measure(facts, &mut report.warnings) {
         Ok(Judged {
             measured,
@@ -81,12 +84,12 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             let cpu = &mut report.conditions.cpu;
             cpu.contention = contention;
             cpu.score_doubt = score_doubt;
-            // Bundles from before there was a pacer carry readings of their own.
+            // Bundles from before the pacer have their own measurements.
             if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
                 cpu.host_index = Some(nominal * during);
                 cpu.host_index_after = Some(nominal * after);
             }
-            facts.tell(measured.clone());
+            facts.insert(measured.clone());
             report.categories = registry::judge(facts);
             for category in &mut report.categories {
                 if category.id == CategoryId::Performance {
@@ -126,7 +129,7 @@ fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
     }
 }
 
-/// The report of a page that could not be measured.
+/// Returns the report of a page that could not be measured.
 pub fn not_measured(requested_url: &str, conditions: Conditions, failure: Failure) -> Report {
     Report {
         error: Some(failure),
@@ -154,24 +157,28 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
     }
 }
 
-/// What was measured, with the host's share in it taken out and told apart.
+/// The metrics corrected for CPU contention, and the figures about it.
 struct Judged {
     measured: Measured,
     as_traced: AsTraced,
     contention: Option<Contention>,
     /// The core's speed during the load and after it, 1 being nominal.
     speed: Option<[f64; 2]>,
-    /// By how many points the performance score may be off for that.
+    /// The uncertainty of the performance score in points.
     score_doubt: Option<f64>,
 }
 
 fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
-    let broken =
-        |what: &str| Failure::new(FailureCode::Internal, format!("the {what} is unreadable"));
-    let trace = facts.get::<Trace>().map_err(|_| broken("trace"))?;
+    let unreadable = |evidence: &str| {
+        Failure::new(
+            FailureCode::Internal,
+            format!("the {evidence} is unreadable"),
+        )
+    };
+    let trace = facts.get::<Trace>().map_err(|_| unreadable("trace"))?;
     let log = facts
         .get::<ProtocolLog>()
-        .map_err(|_| broken("protocol log"))?;
+        .map_err(|_| unreadable("protocol log"))?;
     let processor = facts.get::<Processor>().unwrap_or_default();
     let traced_tasks = main_tasks(&trace);
     let tasks = processor.on_device(&traced_tasks);
@@ -179,18 +186,18 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
     let Ok(fcp_ms) = measured.fcp else {
         return Err(Failure::new(
             FailureCode::NoPaint,
-            "The page painted nothing that a visitor could see.",
+            "The page painted no content.",
         ));
     };
     let mut traced = metrics::interactivity(&trace, Some(&log), &traced_tasks);
-    // Lighthouse gives no blocking time to a page that never becomes quiet. It is known all the
-    // same, as far as the visit went; the report says how far that was.
+    // Lighthouse has no blocking time for a page that never becomes idle. Here it is counted up to
+    // the end of the visit, and a warning names that time.
     if let Err(MetricError::NoCpuIdlePeriod | MetricError::NoNetworkIdlePeriod) = measured.tti {
         let end_ms = measured.trace_end_ms;
         measured.tbt = Ok(tbt::total_blocking_time(&tasks, fcp_ms, end_ms));
         traced.tbt = Ok(tbt::total_blocking_time(&traced_tasks, fcp_ms, end_ms));
         warnings.push(format!(
-            "The page never became quiet, so it has no Time to Interactive; its blocking time is \
+            "The page never became idle, so it has no Time to Interactive; its blocking time is \
              counted up to the end of the visit ({:.1} s).",
             end_ms / 1000.0
         ));

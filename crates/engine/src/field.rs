@@ -1,19 +1,19 @@
-//! What visitors of a page met in the field: plain data, as the Chrome UX Report has it.
+//! Field data of a page's visitors from the Chrome UX Report: plain data.
 //!
-//! It is no evidence of a visit: who hands in a report adds it (docs/decisions/0017-field-data.md), and
-//! judging a bundle again neither asks for it nor makes it up.
+//! It is not part of a visit's evidence. The code that stores a report adds it
+//! (docs/decisions/0017-field-data.md); evaluating a bundle again neither requests nor restores it.
 
 use plumbline_catalog::FormFactor;
 use serde::{Deserialize, Serialize};
 
-/// The percentile that all figures are: three of four visits were at least as good.
+/// The percentile of all figures: three of four visits were at least as good.
 pub const PERCENTILE: u8 = 75;
 
 /// One record of the dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldData {
-    /// Whether the figures are the page's own, or of all pages of its origin.
+    /// The scope of the figures: the page, or all pages of its origin.
     pub record: RecordOf,
     /// The page or origin, as the dataset names it.
     pub subject: String,
@@ -30,7 +30,7 @@ pub enum RecordOf {
     Origin,
 }
 
-/// First and last day, `YYYY-MM-DD`.
+/// A collection period with its first and last day as `YYYY-MM-DD`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Period {
@@ -38,7 +38,8 @@ pub struct Period {
     pub last_date: String,
 }
 
-/// None where the dataset has none; First Input Delay since 2024.
+/// The metrics of a record; `None` where the dataset has no figures, as for First Input Delay since
+/// 2024.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FieldMetrics {
     pub fcp: Option<FieldMetric>,
@@ -52,12 +53,12 @@ pub struct FieldMetrics {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldMetric {
-    /// Milliseconds; layout shift has no unit.
+    /// The 75th percentile in milliseconds; layout shift has no unit.
     pub p75: f64,
     pub shares: Option<Shares>,
 }
 
-/// Parts of all visits, 0 to 1 each, adding up to about 1.
+/// The fractions of all visits by rating, from 0 to 1 each, adding up to about 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shares {
@@ -66,14 +67,14 @@ pub struct Shares {
     pub poor: f64,
 }
 
-/// The same figures over time, the oldest first.
+/// The figures over time, the oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldHistory {
     pub record: RecordOf,
     pub subject: String,
     pub form_factor: FormFactor,
     pub periods: Vec<Period>,
-    /// By metric: the 75th percentile of each period, none where the period has none.
+    /// The 75th percentile of each period by metric; `None` for periods without figures.
     pub p75s: Vec<(FieldKind, Vec<Option<f64>>)>,
 }
 
@@ -97,8 +98,9 @@ impl FieldKind {
         Self::Ttfb,
     ];
 
-    /// Good up to the first, poor above the second. Source: web.dev/articles/defining-core-web-vitals-thresholds
-    /// and the pages of FCP, TTFB and FID there; the bounds of the dataset's own bins.
+    /// Returns the thresholds: values up to the first are good, above the second poor. Source:
+    /// web.dev/articles/defining-core-web-vitals-thresholds and the pages of FCP, TTFB and FID
+    /// there; the bounds of the dataset's own bins.
     pub fn limits(self) -> [f64; 2] {
         match self {
             Self::Fcp => [1800.0, 3000.0],
@@ -135,27 +137,27 @@ impl FieldMetrics {
     }
 }
 
-/// Why there is none.
+/// The reason why there is no field data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FieldReason {
-    /// The operator gave no key: nothing was sent to anybody.
+    /// The operator has set no API key, so nothing was requested.
     NoKey,
-    /// The host is not a public one, or one that only the operator let be visited: nothing was sent.
+    /// The host is not public, or only allowed by the operator, so nothing was requested.
     NotPublic,
     /// Neither the page nor its origin is in the dataset for this form factor.
     NotInDataset,
-    /// The answer had not arrived when the visit ended.
+    /// The response had not arrived when the visit ended.
     TimedOut,
-    /// More was asked than the dataset answers in a minute.
+    /// The API's quota per minute was exceeded.
     Quota,
-    /// The dataset does not accept the operator's key.
+    /// The API rejected the operator's key.
     KeyRefused,
-    /// The dataset did not accept the question.
+    /// The API rejected the request.
     Rejected,
-    /// What came back could not be read.
+    /// The response could not be parsed.
     BadAnswer,
-    /// The dataset could not be reached, or had a fault.
+    /// The API could not be reached, or had an internal error.
     Unavailable,
 }
 
@@ -172,7 +174,7 @@ impl FieldReason {
         Self::Unavailable,
     ];
 
-    /// As it is written in reports.
+    /// Returns the name that is written to reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoKey => "NO_KEY",

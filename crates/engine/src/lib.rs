@@ -1,5 +1,5 @@
-//! The judge: evidence in, report out. Pure, synchronous, deterministic: the same bundle gives the
-//! same bytes.
+//! The evaluation of a visit: evidence in, report out. It is pure, synchronous and deterministic:
+//! the same bundle gives the same bytes.
 
 pub mod category;
 pub mod checks;

@@ -1,4 +1,4 @@
-//! THE list: which checks count how much in which category. And the judge that goes through it.
+//! The registry of all checks with their category and weight, and the function that runs them.
 
 use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
 use crate::checks::{
@@ -7,13 +7,13 @@ use crate::checks::{
 };
 use crate::facts::Facts;
 
-/// A category: its checks in the order of the report.
+/// A category with its checks in the order of the report.
 pub struct Category {
     pub id: CategoryId,
     pub entries: Vec<Entry>,
 }
 
-/// A check's place in a category.
+/// A check with its weight and group in a category.
 #[derive(Clone, Copy)]
 pub struct Entry {
     pub check: &'static Check,
@@ -21,7 +21,7 @@ pub struct Entry {
     pub group: Group,
 }
 
-/// All categories. Weights are Lighthouse 13.5's, those of PWA Lighthouse 11.7.1's
+/// Returns all categories. Weights are those of Lighthouse 13.5, for PWA those of Lighthouse 11.7.1
 /// (core/config/default-config.js).
 pub fn categories() -> [Category; 5] {
     let category = |id, entries: &[(&'static Check, f64, Group)]| Category {
@@ -54,7 +54,7 @@ pub fn categories() -> [Category; 5] {
     ]
 }
 
-/// What costs time. The category is scored by its metrics: these weigh nothing.
+/// The checks of the performance category. It is scored by its metrics, so these have weight 0.
 const PERFORMANCE: &[(&Check, f64, Group)] = &[
     (&perf::cls_culprits_insight::CHECK, 0.0, Group::Insights),
     (&perf::dom_size_insight::CHECK, 0.0, Group::Insights),
@@ -161,7 +161,7 @@ const PWA: &[(&Check, f64, Group)] = &[
     (&pwa::maskable_icon::CHECK, 1.0, Group::Optimized),
 ];
 
-/// Judges a visit by every check. Never fails: what cannot be measured says so.
+/// Runs every check on a visit. It never fails: a check that cannot be measured has that verdict.
 pub fn judge(facts: &Facts) -> Vec<CategoryResult> {
     categories()
         .into_iter()
@@ -185,7 +185,7 @@ impl Entry {
     fn result(&self, facts: &Facts) -> CheckResult {
         let check = self.check;
         let outcome = if facts.is_stopped() {
-            Outcome::could_not_measure("judging was stopped".to_owned())
+            Outcome::could_not_measure("the evaluation was stopped".to_owned())
         } else {
             (check.run)(facts)
                 .unwrap_or_else(|missing| Outcome::could_not_measure(missing.to_string()))
@@ -216,8 +216,8 @@ impl Entry {
     }
 }
 
-/// The weighted mean of what counts, rounded twice as Lighthouse does (core/scoring.js): to two
-/// decimals, which is to whole points.
+/// Returns the weighted mean of the checks, rounded to two decimals like Lighthouse
+/// (core/scoring.js), in points.
 fn score(checks: &[CheckResult]) -> Option<u8> {
     let mut sum = 0.0;
     let mut weight = 0.0;
@@ -228,14 +228,14 @@ fn score(checks: &[CheckResult]) -> Option<u8> {
     (weight > 0.0).then(|| (sum / weight * 100.0).round() as u8)
 }
 
-/// The reference documentation of all checks, from their doc comments.
+/// Returns the reference documentation of all checks, generated from their doc comments.
 pub fn reference_markdown() -> String {
     let mut text = String::from(
         "# Checks\n\n\
          Generated from the doc comments in `crates/engine/src/checks`; do not edit.\n\n\
          Ids and weights are those of Lighthouse 13.5 (PWA: 11.7.1). A check passes, fails, is not\n\
-         applicable, only informs, or could not be measured. A category's score is the mean of the\n\
-         checks that pass or fail, by weight; a check that counts and could not be measured leaves\n\
+         applicable, is informative, or could not be measured. A category's score is the weighted mean\n\
+         of the checks that pass or fail; a weighted check that could not be measured leaves\n\
          the category without a score.\n",
     );
     for category in categories() {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_the_weighted_mean_of_what_counts() {
+    fn a_score_is_the_weighted_mean_of_the_checks_that_count() {
         let axe = r#"{"violations": [{"id": "image-alt"}], "notApplicable": ["label", "list"]}"#;
         let bundle = Visit::new().with("axe", axe).bundle();
         let accessibility = &judged(&bundle, Mode::Mobile)[1];

@@ -1,4 +1,4 @@
-//! The report: what an audit says, as it is kept. Plain data that every output is made from.
+//! The report of an audit: plain data that is stored and from which every output is made.
 
 use plumbline_bundle::{BrowserIdentity, Failure, MainDocument, PhaseTiming};
 use plumbline_catalog::Mode;
@@ -16,14 +16,14 @@ pub const FORMAT: u32 = 1;
 pub struct Report {
     pub format: u32,
     pub requested_url: String,
-    /// The document that was measured, after redirects; none when there was no document.
+    /// The URL of the measured document after redirects; `None` if there was no document.
     pub final_url: Option<String>,
     pub conditions: Conditions,
     pub scores: Scores,
-    /// None when the page could not be measured: `error` then says why.
+    /// The metrics; `None` if the page could not be measured, with the reason in `error`.
     pub metrics: Option<Metrics>,
     pub error: Option<Failure>,
-    /// Every check's outcome, by category; empty when the page could not be measured.
+    /// The result of every check by category; empty if the page could not be measured.
     #[serde(default)]
     pub categories: Vec<CategoryResult>,
     #[serde(default)]
@@ -32,18 +32,19 @@ pub struct Report {
     pub browser: Option<BrowserIdentity>,
     #[serde(default)]
     pub timings: Vec<PhaseTiming>,
-    /// Where the page was audited several times: the figures of every run.
+    /// The figures of every run, if the page was audited several times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
-    /// What visitors met in the field. Added after judging, never a part of it.
+    /// Field data of the page's visitors, which is added after the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_data: Option<FieldData>,
-    /// Why there is none; none as well where nobody asked.
+    /// The reason why there is no field data; `None` as well if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_data_reason: Option<FieldReason>,
 }
 
-/// What the page was loaded under. Names are kept beside ids: a report outlives its catalog.
+/// The conditions under which the page was loaded. Names are stored with ids because a report
+/// outlives its catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conditions {
@@ -68,21 +69,21 @@ pub struct NetworkUsed {
     pub name: String,
     pub down_kbps: f64,
     pub up_kbps: f64,
-    /// The round trip that was emulated, a simulated location's share included.
+    /// The emulated round-trip time, including that of a simulated location.
     pub rtt_ms: f64,
-    /// How the browser was kept from reaching anything but this network; none in reports of
-    /// versions that did not record it.
+    /// The isolation of the browser from other networks; `None` in reports of versions that did not
+    /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<NetworkIsolation>,
 }
 
-/// How a browser is kept from getting around the emulated network and its guard.
+/// The mechanism that prevents a browser from bypassing the emulated network and its guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkIsolation {
-    /// The browser has a network namespace of its own.
+    /// The browser has its own network namespace.
     Namespace,
-    /// Only Chromium's flags keep it in: the machine's network is shared with the browser.
+    /// The browser shares the machine's network and is restricted by Chromium's flags only.
     Shared,
 }
 
@@ -92,63 +93,65 @@ pub struct LocationUsed {
     pub id: String,
     pub name: String,
     pub mode: LocationMode,
-    /// What the place adds to the round trip; zero where the agent really stands.
+    /// The round-trip time that the location adds; 0 if the agent is at the location.
     pub added_rtt_ms: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LocationMode {
-    /// The agent stood there.
+    /// The agent was at the location.
     Agent,
-    /// The agent stood elsewhere; the distance was added to the round trip.
+    /// The agent was elsewhere; the distance was added to the round-trip time.
     Simulated,
 }
 
-/// How fast the page's processor was, and how we know. Speeds are on Lighthouse's BenchmarkIndex
-/// scale.
+/// The speed of the page's CPU, and how it was measured. Speeds are on the scale of Lighthouse's
+/// BenchmarkIndex.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CpuUsed {
-    /// How many times slower than the nominal speed the page was held; 1 is not at all.
+    /// The slowdown rate relative to the nominal speed; 1 means no slowdown.
     pub rate: f64,
-    /// The device's speed; none where it is never slowed down.
+    /// The speed of the device; `None` if it is never slowed down.
     pub device_index: Option<u32>,
-    /// The host's speed when it was calibrated, unthrottled: what the rate counts from.
+    /// The unthrottled speed of the host at calibration, to which the rate refers.
     #[serde(default)]
     pub nominal_index: Option<f64>,
-    /// The speed that the page's core had during the load, unthrottled, on the average.
+    /// The mean unthrottled speed of the page's core during the load.
     pub host_index: Option<f64>,
-    /// And right after it.
+    /// The mean unthrottled speed of the page's core right after the load.
     pub host_index_after: Option<f64>,
-    /// The host is slower than the device: the page ran as fast as it could here.
+    /// True if the host is slower than the device, so that the page ran as fast as the host allows.
     #[serde(default)]
     pub limited_by_host: bool,
-    /// What the main thread waited for a core; none where the host does not tell.
+    /// The CPU contention of the main thread; `None` if the host does not report it.
     #[serde(default)]
     pub contention: Option<Contention>,
-    /// By how many points the performance score of this visit may be off, up or down, because the core's speed is not
-    /// known better; none where nobody read it.
+    /// The uncertainty of this visit's performance score in points, up or down, due to the core's
+    /// speed; `None` if the speed was not measured.
     #[serde(default)]
     pub score_doubt: Option<f64>,
-    /// How often the page was visited; more than once where the host spoiled a visit, or left doubt about the score.
+    /// The number of visits to the page; more than one if the host disturbed a visit or the score
+    /// was too uncertain.
     #[serde(default)]
     pub visits: u32,
 }
 
-/// How long the page's main thread stood ready and had no core, until the page was interactive.
-/// Blocking time and Time to Interactive are judged without it.
+/// CPU contention: the time that the page's main thread was runnable without a core until the page
+/// was interactive. Total Blocking Time and Time to Interactive exclude it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contention {
     pub waited_ms: f64,
-    /// Of all the time in which it wanted to run, 0 to 1.
+    /// The fraction of all runnable time, from 0 to 1.
     pub share: f64,
-    /// The time that was looked at: from the navigation until the page was interactive.
+    /// The end of the observed time, which starts with the navigation and ends when the page is
+    /// interactive.
     pub until_ms: f64,
 }
 
-/// Whole numbers from 0 to 100; none where there is nothing to judge by.
+/// The scores by category, from 0 to 100; `None` for a category without a score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scores {
@@ -159,7 +162,7 @@ pub struct Scores {
     pub pwa: Option<u8>,
 }
 
-/// The lab metrics, unrounded; times in milliseconds since the navigation began.
+/// The unrounded lab metrics; times are in milliseconds since the navigation started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
@@ -169,7 +172,7 @@ pub struct Metrics {
     pub cls: Option<Metric>,
     pub si: Option<Metric>,
     pub tti: Option<Metric>,
-    /// The two that depend on task lengths, with the waiting for a core left in.
+    /// The two metrics that depend on task durations, including CPU contention.
     #[serde(default)]
     pub as_traced: AsTraced,
 }
@@ -184,6 +187,6 @@ pub struct AsTraced {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     pub value: f64,
-    /// 0 to 1 on the metric's curve.
+    /// The score on the metric's curve, from 0 to 1.
     pub score: f64,
 }

@@ -1,4 +1,4 @@
-//! Several visits to one page: which of them stands for all, and how far they lie apart.
+//! Several runs of one page: the choice of the representative run, and the spread of the figures.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::Report;
 
-/// What a report says about the runs it was chosen from.
+/// The runs from which a report was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Runs {
-    /// How many were asked for.
+    /// The number of requested runs.
     pub count: u32,
-    /// Which of them the report is; 1 for the first.
+    /// The number of the chosen run, counted from 1.
     pub chosen: u32,
-    /// By the metric's short name, unrounded; milliseconds, and layout shift without a unit.
+    /// The unrounded metrics by short name, in milliseconds; layout shift has no unit.
     pub metrics: BTreeMap<String, Spread>,
-    /// By category, 0 to 100.
+    /// The scores by category, from 0 to 100.
     pub scores: BTreeMap<String, Spread>,
 }
 
-/// One figure over all runs. The statistics are of the runs that have it.
+/// One figure over all runs. The statistics include the runs that have it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
-    /// In the order of the runs; null where a run has no such figure.
+    /// The values in the order of the runs; null for a run without the figure.
     pub values: Vec<Option<f64>>,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub median: Option<f64>,
-    /// Of the sample (divided by n - 1); none for fewer than two.
+    /// The sample standard deviation (divided by n - 1); `None` for fewer than two values.
     pub standard_deviation: Option<f64>,
 }
 
-/// The run closest to the median of First Contentful Paint and Time to Interactive, the earlier
-/// interactive one of two that are equally close. `None` when no run was measured.
+/// Returns the run closest to the median of First Contentful Paint and Time to Interactive, and the
+/// one that is interactive earlier if two are equally close. Returns `None` if no run was measured.
 ///
-/// Source: Lighthouse 13.5, core/lib/median-run.js (and Lighthouse CI's representative run). A run
-/// that lacks one of the two there is an error; here it is passed over while others have both, and
-/// where none has, the one that they have decides.
+/// Source: Lighthouse 13.5, core/lib/median-run.js (and Lighthouse CI's representative run). There
+/// a run without one of the two is an error; here it is skipped if other runs have both, and if
+/// none has both, the available one decides.
 pub fn representative(runs: &[Report]) -> Option<usize> {
     let measured = |run: &Report| run.error.is_none() && run.metrics.is_some();
-    let having = |names: &[&str]| -> Vec<usize> {
+    let runs_with = |names: &[&str]| -> Vec<usize> {
         let has_all = |run: &Report| names.iter().all(|name| figure(run, name).is_some());
         (0..runs.len())
             .filter(|run| measured(&runs[*run]) && has_all(&runs[*run]))
@@ -50,7 +50,7 @@ pub fn representative(runs: &[Report]) -> Option<usize> {
     let decisive: [&[&str]; 4] = [&["fcp", "tti"], &["fcp"], &["tti"], &[]];
     let (names, candidates) = decisive
         .into_iter()
-        .map(|names| (names, having(names)))
+        .map(|names| (names, runs_with(names)))
         .find(|(_, candidates)| !candidates.is_empty())?;
     let medians: Vec<(&str, f64)> = names
         .iter()
@@ -64,7 +64,11 @@ pub fn representative(runs: &[Report]) -> Option<usize> {
     let distance = |run: usize| -> f64 {
         let from =
             |(name, median): &(&str, f64)| figure(&runs[run], name).unwrap_or(*median) - median;
-        medians.iter().map(from).map(|off| off * off).sum()
+        medians
+            .iter()
+            .map(from)
+            .map(|deviation| deviation * deviation)
+            .sum()
     };
     let tti = |run: usize| figure(&runs[run], "tti").unwrap_or(f64::MAX);
     candidates.into_iter().min_by(|a, b| {
@@ -73,8 +77,9 @@ pub fn representative(runs: &[Report]) -> Option<usize> {
     })
 }
 
-/// Every run's figures; `asked_for` may be more than there are, where the rest was not worth trying.
-pub fn spread(runs: &[Report], asked_for: u32, chosen: usize) -> Runs {
+/// Returns the figures of every run; `requested` may exceed the number of runs if the remaining
+/// ones were skipped.
+pub fn spread(runs: &[Report], requested: u32, chosen: usize) -> Runs {
     let over_all = |names: &[&str]| -> BTreeMap<String, Spread> {
         let of = |name: &&str| {
             let values = runs.iter().map(|run| figure(run, name)).collect();
@@ -83,7 +88,7 @@ pub fn spread(runs: &[Report], asked_for: u32, chosen: usize) -> Runs {
         names.iter().map(of).collect()
     };
     Runs {
-        count: asked_for,
+        count: requested,
         chosen: u32::try_from(chosen + 1).unwrap_or(u32::MAX),
         metrics: over_all(&["fcp", "lcp", "tbt", "cls", "si", "tti"]),
         scores: over_all(&[
@@ -118,12 +123,12 @@ fn figure(run: &Report, name: &str) -> Option<f64> {
 
 impl Spread {
     fn of(values: Vec<Option<f64>>) -> Self {
-        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        let available: Vec<f64> = values.iter().copied().flatten().collect();
         Self {
-            min: known.iter().copied().reduce(f64::min),
-            max: known.iter().copied().reduce(f64::max),
-            standard_deviation: standard_deviation(&known),
-            median: median(known),
+            min: available.iter().copied().reduce(f64::min),
+            max: available.iter().copied().reduce(f64::max),
+            standard_deviation: standard_deviation(&available),
+            median: median(available),
             values,
         }
     }
@@ -139,7 +144,7 @@ fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (count - 1.0)).sqrt())
 }
 
-/// Between the two in the middle where there is no middle one.
+/// Returns the median: the mean of the two middle values for an even number.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -206,9 +211,10 @@ mod tests {
     fn the_run_closest_to_both_medians_is_chosen() {
         check(&[(1000.0, 5000.0)], 0);
         check(&[(900.0, 4000.0), (1000.0, 5000.0), (1100.0, 6000.0)], 1);
-        // Medians 1000 and 5000: the third is 100 and 100 away, the others farther.
+        // The medians are 1000 and 5000: the third run deviates by 100 and 100, the others by more.
         check(&[(1000.0, 9000.0), (500.0, 5000.0), (1100.0, 4900.0)], 2);
-        // Two are as close to the middle between them: the earlier interactive one.
+        // Two runs are equally close to the median between them: the one that is interactive
+        // earlier is chosen.
         check(&[(1000.0, 6000.0), (1000.0, 5000.0)], 1);
     }
 
@@ -218,7 +224,7 @@ mod tests {
         assert_eq!(representative(&[failed(), good(), failed()]), Some(1));
         assert_eq!(representative(&[failed(), failed()]), None);
         assert_eq!(representative(&[]), None);
-        // A page that never rests has no Time to Interactive in any run.
+        // A page that never becomes idle has no Time to Interactive in any run.
         let restless = [900.0, 1000.0, 1300.0].map(|fcp| run(Some(fcp), None));
         assert_eq!(representative(&restless), Some(1));
         assert_eq!(representative(&[run(Some(1.0), None), good()]), Some(1));

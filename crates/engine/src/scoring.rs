@@ -1,10 +1,10 @@
-//! From a number to a score: log-normal curves per metric, weights per category.
+//! The conversion of metrics to scores: log-normal curves per metric, weights per category.
 
 use plumbline_catalog::Mode;
 
 use crate::metrics::{Measured, cls, fcp, lcp, speed_index, tbt, tti};
 
-/// Where a metric's curve passes: values at `p10` score 0.9, at `median` 0.5.
+/// The two points that define a metric's curve: a value of `p10` scores 0.9, one of `median` 0.5.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
     pub p10: f64,
@@ -21,7 +21,7 @@ pub enum Metric {
     Tti,
 }
 
-/// The performance category: Lighthouse 13.5.0, core/config/default-config.js.
+/// The weights of the performance category (Lighthouse 13.5.0, core/config/default-config.js).
 pub const PERFORMANCE_WEIGHTS: [(Metric, f64); 5] = [
     (Metric::Fcp, 10.0),
     (Metric::Lcp, 25.0),
@@ -42,7 +42,8 @@ impl Metric {
         }
     }
 
-    /// 0 to 1 in steps of a hundredth. Lighthouse rounds a Speed Index to milliseconds before it scores it.
+    /// Returns the score from 0 to 1, truncated to hundredths. Like Lighthouse, it rounds a Speed
+    /// Index to milliseconds first.
     pub fn score(self, mode: Mode, value: f64) -> f64 {
         let value = match self {
             Self::Si => value.round(),
@@ -64,13 +65,14 @@ impl Metric {
     }
 }
 
-/// 0 to 1 in steps of a hundredth; nothing when a metric that has weight is missing.
+/// Returns the performance score from 0 to 1, rounded to hundredths, or `None` if a weighted metric
+/// is missing.
 pub fn performance_score(mode: Mode, measured: &Measured) -> Option<f64> {
     let score = weighted(measured, |metric, value| metric.score(mode, value))?;
     Some((score * 100.0).round() / 100.0)
 }
 
-/// The same without any step, for telling how it moves where a metric does.
+/// Returns the performance score without rounding, to estimate the effect of small changes.
 pub(crate) fn smooth_performance_score(mode: Mode, measured: &Measured) -> Option<f64> {
     weighted(measured, |metric, value| metric.curve(mode).smooth(value))
 }
@@ -86,22 +88,25 @@ fn weighted(measured: &Measured, score: impl Fn(Metric, f64) -> f64) -> Option<f
 }
 
 impl Curve {
-    /// The share of pages that are slower, lifted slightly above 0.9 so that 1 can be reached, and cut to
-    /// hundredths (Lighthouse 13.5.0, shared/util.js `computeLogNormalScore`).
+    /// Returns the fraction of pages that are slower, raised slightly above 0.9 so that 1 can be
+    /// reached, and truncated to hundredths (Lighthouse 13.5.0, shared/util.js
+    /// `computeLogNormalScore`).
     pub fn score(&self, value: f64) -> f64 {
         (self.smooth(value) * 100.0).floor() / 100.0
     }
 
-    /// Before it is cut.
+    /// Returns the score before truncation.
     fn smooth(&self, value: f64) -> f64 {
         let share = self.share_above(value);
         share + 0.05 * (share - 0.9).max(0.0)
     }
 
-    /// The complementary log-normal distribution through both points, kept on the right side of each so that a
-    /// value equal to a point never misses its score by rounding (Lighthouse 13.5.0, shared/statistics.js).
+    /// Returns the complementary log-normal distribution through both points, clamped on the right
+    /// side of each so that a value equal to a point never misses its score by rounding (Lighthouse
+    /// 13.5.0, shared/statistics.js).
     fn share_above(&self, value: f64) -> f64 {
-        /// The inverse complementary error function of 1/5: where the curve has its tenth percentile.
+        /// The inverse complementary error function of 1/5, which gives the tenth percentile of the
+        /// curve.
         const INVERSE_ERFC_OF_A_FIFTH: f64 = 0.906_193_802_436_823_2;
         if value <= 0.0 {
             return 1.0;
@@ -120,8 +125,8 @@ impl Curve {
     }
 }
 
-/// The error function to about 1.5e-7: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
-/// The same approximation as Lighthouse's, as a better one would give other scores.
+/// Approximates the error function to about 1.5e-7: Abramowitz and Stegun, Handbook of Mathematical
+/// Functions, 7.1.26. Lighthouse uses the same approximation; a better one would give other scores.
 fn erf(x: f64) -> f64 {
     const P: f64 = 0.327_591_1;
     const A: [f64; 5] = [

@@ -1,4 +1,4 @@
-//! What there is to show of every recorded page load holds together.
+//! Tests that the exhibits of every recorded page load are consistent.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, MainDocument};
 use plumbline_engine::exhibits::{Exhibits, exhibits};
 use std::io::Read;
 
-/// The recorded loads of `tests/data`, as bundles.
+/// Returns the recorded loads of `tests/data` as bundles.
 fn bundles() -> Vec<(String, Bundle)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let unpacked = |file: &Path| {
@@ -18,7 +18,7 @@ fn bundles() -> Vec<(String, Bundle)> {
         GzDecoder::new(&packed[..]).read_to_end(&mut text).ok()?;
         Some(text)
     };
-    let mut found = Vec::new();
+    let mut bundles_by_name = Vec::new();
     for entry in fs::read_dir(&data).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         let Some(name) = file.strip_suffix(".trace.json.gz") else {
@@ -38,17 +38,17 @@ fn bundles() -> Vec<(String, Bundle)> {
             warnings: Vec::new(),
             timings: Vec::new(),
         };
-        found.push((name.to_owned(), bundle));
+        bundles_by_name.push((name.to_owned(), bundle));
     }
-    assert!(!found.is_empty());
-    found
+    assert!(!bundles_by_name.is_empty());
+    bundles_by_name
 }
 
 fn check(name: &str, shown: &Exhibits) {
     assert!(shown.film.len() <= 12, "{name}");
     for pair in shown.film.windows(2) {
         let even = pair[1].at_ms - pair[0].at_ms - shown.film[0].at_ms;
-        assert!(even.abs() < 1e-6, "{name}: frames stand at even times");
+        assert!(even.abs() < 1e-6, "{name}: frames are at regular intervals");
     }
     for frame in &shown.film {
         assert!(
@@ -60,7 +60,7 @@ fn check(name: &str, shown: &Exhibits) {
     let used = |index| shown.film.iter().any(|frame| frame.picture == Some(index));
     assert!(
         (0..shown.pictures.len()).all(used),
-        "{name}: no picture is kept for nothing"
+        "{name}: every picture is used"
     );
     for pair in shown.requests.windows(2) {
         assert!(pair[0].start_ms <= pair[1].start_ms, "{name}: in order");
@@ -99,7 +99,7 @@ fn check(name: &str, shown: &Exhibits) {
 }
 
 #[test]
-fn what_is_shown_of_every_recorded_load_holds_together() {
+fn exhibits_of_every_recorded_load_are_consistent() {
     for (name, bundle) in bundles() {
         if let Some(shown) = exhibits(&bundle) {
             check(&name, &shown);
@@ -118,7 +118,7 @@ fn the_same_bundle_gives_the_same_bytes() {
 }
 
 #[test]
-fn without_a_readable_trace_there_is_nothing_to_show() {
+fn without_a_readable_trace_there_are_no_exhibits() {
     let (_, mut bundle) = bundles().swap_remove(0);
     bundle.trace = b"{".to_vec();
     assert_eq!(exhibits(&bundle), None);

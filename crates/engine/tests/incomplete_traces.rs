@@ -1,4 +1,5 @@
-//! Traces that lack something: the metrics that need it say so, the others stand.
+//! Tests incomplete traces: the metrics that need the missing part have an error, the others a
+//! value.
 
 use plumbline_engine::metrics::{MainTask, Measured, MetricError, main_tasks, measure};
 use plumbline_trace::Trace;

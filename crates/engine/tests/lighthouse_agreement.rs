@@ -1,4 +1,5 @@
-//! Every recorded page load gives the numbers that Lighthouse gives for it. See data/README.md.
+//! Tests that every recorded page load has the metrics that Lighthouse computes for it. See
+//! data/README.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const METRICS: [(&str, Metric); 6] = [
     ("tti", Metric::Tti),
 ];
 
-/// The loads by name, in the directory's order made stable.
+/// Returns the loads sorted by name.
 fn loads() -> Vec<(String, PathBuf)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut loads: Vec<_> = fs::read_dir(&data)

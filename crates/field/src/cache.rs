@@ -1,61 +1,62 @@
-//! Answers that are still good, the missing ones too.
+//! Caches results that are still valid, including negative ones.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::answer::Answer;
-use crate::calendar::good_until_ms;
-use crate::question::Question;
+use crate::calendar::valid_until_ms;
+use crate::query::Query;
+use crate::response::QueryResult;
 
-/// A question is at most 2 kB, an answer some 4 kB: at the very most 12 MB.
-const MOST: usize = 2048;
+/// Maximum number of entries. A query has at most 2 kB and a result about 4 kB, so the cache has at
+/// most 12 MB.
+const MAX_ENTRIES: usize = 2048;
 
-/// Bounded; the longest unused goes first. In memory: a restart costs the quota some questions, and nothing
-/// else.
+/// LRU cache of results, in memory. A restart only costs some queries of the quota.
 #[derive(Default)]
 pub(crate) struct Cache {
-    kept: HashMap<Question, Kept>,
-    /// Questions by when they were last used.
-    by_use: BTreeMap<u64, Question>,
+    entries: HashMap<Query, Entry>,
+    /// Queries by last use.
+    by_use: BTreeMap<u64, Query>,
     uses: u64,
 }
 
-struct Kept {
-    answer: Answer,
+struct Entry {
+    answer: QueryResult,
     until_ms: i64,
     used: u64,
 }
 
 impl Cache {
-    pub(crate) fn get(&mut self, question: &Question, now_ms: i64) -> Option<Answer> {
-        let kept = self.kept.get_mut(question)?;
-        self.by_use.remove(&kept.used);
-        // A clock that was set back makes nothing good again: an answer is never good for more than a day.
-        if now_ms >= kept.until_ms || good_until_ms(now_ms) < kept.until_ms {
-            self.kept.remove(question);
+    pub(crate) fn get(&mut self, query: &Query, now_ms: i64) -> Option<QueryResult> {
+        let entry = self.entries.get_mut(query)?;
+        self.by_use.remove(&entry.used);
+        // A clock that was set back must not extend validity: no result is valid for more than a
+        // day.
+        if now_ms >= entry.until_ms || valid_until_ms(now_ms) < entry.until_ms {
+            self.entries.remove(query);
             return None;
         }
         self.uses += 1;
-        kept.used = self.uses;
-        self.by_use.insert(self.uses, question.clone());
-        Some(kept.answer.clone())
+        entry.used = self.uses;
+        self.by_use.insert(self.uses, query.clone());
+        Some(entry.answer.clone())
     }
 
-    pub(crate) fn keep(&mut self, question: Question, answer: Answer, now_ms: i64) {
+    pub(crate) fn insert(&mut self, query: Query, answer: QueryResult, now_ms: i64) {
         self.uses += 1;
-        let kept = Kept {
+        let entry = Entry {
             answer,
-            until_ms: good_until_ms(now_ms),
+            until_ms: valid_until_ms(now_ms),
             used: self.uses,
         };
-        self.by_use.insert(self.uses, question.clone());
-        if let Some(before) = self.kept.insert(question, kept) {
-            self.by_use.remove(&before.used);
+        self.by_use.insert(self.uses, query.clone());
+        if let Some(previous) = self.entries.insert(query, entry) {
+            self.by_use.remove(&previous.used);
         }
-        while self.kept.len() > MOST {
+        while self.entries.len() > MAX_ENTRIES {
             let Some((_, oldest)) = self.by_use.pop_first() else {
                 break;
             };
-            self.kept.remove(&oldest);
+            self.entries.remove(&oldest);
         }
     }
 }
@@ -67,50 +68,50 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::question::About;
+    use crate::query::QueryKind;
 
     /// 15 Nov 2026, 12:00 UTC.
     const NOON_MS: i64 = 1_794_744_000_000;
     const HOUR_MS: i64 = 3_600_000;
 
-    fn question(number: usize) -> Question {
-        Question {
-            about: About::Now,
+    fn query(number: usize) -> Query {
+        Query {
+            kind: QueryKind::Current,
             record: RecordOf::Url,
             subject: format!("https://example.com/{number}"),
             form_factor: FormFactor::Phone,
         }
     }
 
-    const MISSING: Answer = Err(FieldReason::NotInDataset);
+    const MISSING: QueryResult = Err(FieldReason::NotInDataset);
 
     #[test]
     fn what_was_missing_is_remembered_until_the_next_update() {
         let mut cache = Cache::default();
-        cache.keep(question(1), MISSING, NOON_MS);
-        assert_eq!(cache.get(&question(1), NOON_MS), Some(MISSING));
+        cache.insert(query(1), MISSING, NOON_MS);
+        assert_eq!(cache.get(&query(1), NOON_MS), Some(MISSING));
         let before = NOON_MS + 16 * HOUR_MS - 1;
-        assert_eq!(cache.get(&question(1), before), Some(MISSING));
-        assert_eq!(cache.get(&question(1), before + 1), None);
-        assert_eq!(cache.get(&question(2), NOON_MS), None);
+        assert_eq!(cache.get(&query(1), before), Some(MISSING));
+        assert_eq!(cache.get(&query(1), before + 1), None);
+        assert_eq!(cache.get(&query(2), NOON_MS), None);
     }
 
     #[test]
-    fn another_form_factor_and_another_kind_of_record_are_other_questions() {
+    fn another_form_factor_or_kind_of_record_is_another_query() {
         let mut cache = Cache::default();
-        cache.keep(question(1), MISSING, NOON_MS);
+        cache.insert(query(1), MISSING, NOON_MS);
         for other in [
-            Question {
+            Query {
                 form_factor: FormFactor::Desktop,
-                ..question(1)
+                ..query(1)
             },
-            Question {
+            Query {
                 record: RecordOf::Origin,
-                ..question(1)
+                ..query(1)
             },
-            Question {
-                about: About::History,
-                ..question(1)
+            Query {
+                kind: QueryKind::History,
+                ..query(1)
             },
         ] {
             assert_eq!(cache.get(&other, NOON_MS), None);
@@ -120,13 +121,13 @@ mod tests {
     #[test]
     fn the_longest_unused_goes_first() {
         let mut cache = Cache::default();
-        for number in 0..MOST {
-            cache.keep(question(number), MISSING, NOON_MS);
+        for number in 0..MAX_ENTRIES {
+            cache.insert(query(number), MISSING, NOON_MS);
         }
-        assert!(cache.get(&question(0), NOON_MS).is_some());
-        cache.keep(question(MOST), MISSING, NOON_MS);
-        assert!(cache.get(&question(0), NOON_MS).is_some());
-        assert!(cache.get(&question(1), NOON_MS).is_none());
+        assert!(cache.get(&query(0), NOON_MS).is_some());
+        cache.insert(query(MAX_ENTRIES), MISSING, NOON_MS);
+        assert!(cache.get(&query(0), NOON_MS).is_some());
+        assert!(cache.get(&query(1), NOON_MS).is_none());
     }
 
     proptest! {
@@ -135,15 +136,15 @@ mod tests {
             steps in prop::collection::vec((0_usize..3000, any::<bool>(), 0_i64..40), 0..300),
         ) {
             let mut cache = Cache::default();
-            for (number, keep, hours) in steps {
+            for (number, insert, hours) in steps {
                 let now_ms = NOON_MS + hours * HOUR_MS;
-                if keep {
-                    cache.keep(question(number), MISSING, now_ms);
+                if insert {
+                    cache.insert(query(number), MISSING, now_ms);
                 } else {
-                    cache.get(&question(number), now_ms);
+                    cache.get(&query(number), now_ms);
                 }
-                prop_assert!(cache.kept.len() <= MOST);
-                prop_assert_eq!(cache.kept.len(), cache.by_use.len());
+                prop_assert!(cache.entries.len() <= MAX_ENTRIES);
+                prop_assert_eq!(cache.entries.len(), cache.by_use.len());
             }
         }
     }

@@ -1,14 +1,15 @@
-//! When the dataset changes.
+//! The daily update of the dataset.
 
 const MINUTE_MS: i64 = 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
-/// "Around 04:00 UTC", every day (developer.chrome.com/docs/crux/api, on updates).
+/// Time of the update: "around 04:00 UTC" every day (developer.chrome.com/docs/crux/api, on
+/// updates).
 const UPDATE_MS: i64 = 4 * 60 * MINUTE_MS;
-/// How late it may be. What is asked in the meantime may still be yesterday's.
+/// Maximum delay of the update. Results before its end may be those of the previous day.
 const LATE_MS: i64 = 60 * MINUTE_MS;
 
-/// Until when an answer of `now_ms` (since 1970, UTC) is good.
-pub(crate) fn good_until_ms(now_ms: i64) -> i64 {
+/// Returns the time until which a result of `now_ms` (since 1970, UTC) is valid.
+pub(crate) fn valid_until_ms(now_ms: i64) -> i64 {
     let since_update_ms = (now_ms - UPDATE_MS).rem_euclid(DAY_MS);
     let next_ms = if since_update_ms < LATE_MS {
         LATE_MS
@@ -29,7 +30,7 @@ mod tests {
             let time: jiff::Timestamp = text.parse().unwrap();
             time.as_millisecond()
         };
-        assert_eq!(good_until_ms(ms(now)), ms(until), "{now}");
+        assert_eq!(valid_until_ms(ms(now)), ms(until), "{now}");
     }
 
     #[test]
@@ -49,7 +50,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_answer_is_good_for_a_while_and_never_for_more_than_a_day(now_ms in -4_000_000_000_000_i64..4_000_000_000_000) {
-            let good_ms = good_until_ms(now_ms) - now_ms;
+            let good_ms = valid_until_ms(now_ms) - now_ms;
             prop_assert!((1..=DAY_MS).contains(&good_ms));
         }
     }

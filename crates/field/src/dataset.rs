@@ -9,27 +9,27 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
-use crate::answer::{Answer, Found, Meaning, meaning, retry_after};
 use crate::cache::Cache;
-use crate::outside::{Clock, Discretion, Quota, Transport, TransportError};
-use crate::pace::{Pace, Turn};
-use crate::question::{About, Question};
+use crate::interfaces::{Clock, PrivacyPolicy, Quota, Transport, TransportError};
+use crate::query::{Query, QueryKind};
+use crate::rate_limiter::{Admission, RateLimiter};
+use crate::response::{FieldRecord, Interpretation, QueryResult, interpret, retry_after};
 
-/// How long one request may take.
-const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// How long a question is pursued, waits included. Longer than most visits, and than the quota's minute: what
-/// comes too late for one audit is there for the next.
-const QUESTION_TIME: Duration = Duration::from_secs(90);
+/// Timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a query including waits and retries. It is longer than most visits and than the
+/// quota's minute: a result that is too late for one audit is cached for the next.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(90);
 const ATTEMPTS: u32 = 3;
-/// Questions under way at a time: what the quota answers in a minute.
-const MOST_AT_A_TIME: usize = crate::pace::QUOTA;
+/// Maximum number of queries in flight: the quota of one minute.
+const MAX_IN_FLIGHT: usize = crate::rate_limiter::QUOTA;
 
-/// The operator's key to the API. Never shown.
+/// The operator's API key. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 #[derive(Debug, thiserror::Error)]
-#[error("a key is one word of visible ASCII characters")]
+#[error("an API key is one word of visible ASCII characters")]
 pub struct KeyError;
 
 impl ApiKey {
@@ -46,7 +46,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The Chrome UX Report, as far as anybody here needs it. Clones are the same one.
+/// Client of the Chrome UX Report API. Clones share one state.
 #[derive(Clone)]
 pub struct Dataset(Arc<Inner>);
 
@@ -54,10 +54,10 @@ struct Inner {
     base: Url,
     key: ApiKey,
     transport: Arc<dyn Transport>,
-    discretion: Arc<dyn Discretion>,
+    privacy_policy: Arc<dyn PrivacyPolicy>,
     quota: Arc<dyn Quota>,
-    /// Held by who asks for a turn: what the first is told holds for those behind it.
-    turns: tokio::sync::Mutex<()>,
+    /// Serializes requests for admission: the result of the first applies to those behind it.
+    admission_lock: tokio::sync::Mutex<()>,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -65,70 +65,70 @@ struct Inner {
 #[derive(Default)]
 struct State {
     cache: Cache,
-    pace: Pace,
-    /// Questions under way: who asks the same waits for the same answer.
-    asking: HashMap<Question, watch::Receiver<Progress>>,
+    rate_limiter: RateLimiter,
+    /// Queries in flight; equal queries share one result.
+    in_flight: HashMap<Query, watch::Receiver<QueryProgress>>,
     counts: BTreeMap<&'static str, u64>,
 }
 
-/// How far a question is.
+/// Progress of a query.
 #[derive(Debug, Clone)]
-enum Progress {
-    /// With what holds it up, where something does.
+enum QueryProgress {
+    /// The query is in progress; the reason of a delay, if there is one.
     Pending(Option<FieldReason>),
-    Done(Answer),
+    Done(QueryResult),
 }
 
-/// A question that was begun.
+/// A query that was started.
 pub struct Asked {
-    progress: watch::Receiver<Progress>,
-    /// As the dataset is asked for it; none for what is no web address.
-    page: Option<Question>,
+    progress: watch::Receiver<QueryProgress>,
+    /// Query for the page's record; `None` if the URL is not a web address.
+    page: Option<Query>,
 }
 
 impl Asked {
-    /// What is known by now, without waiting for more.
+    /// Returns the current result without waiting.
     pub fn so_far(&self) -> Result<FieldData, FieldReason> {
-        match known(&self.progress)? {
-            Found::Data(data) => Ok((*data).clone()),
-            Found::History(_) => Err(FieldReason::BadAnswer),
+        match current_result(&self.progress)? {
+            FieldRecord::Data(data) => Ok((*data).clone()),
+            FieldRecord::History(_) => Err(FieldReason::BadAnswer),
         }
     }
 
-    /// Whether asking about `url` would be the same question.
+    /// Returns true if a query for `url` would be the same one.
     pub fn is_about(&self, url: &str) -> bool {
-        let same = |page: &Question| {
+        let same = |page: &Query| {
             let url = Url::parse(url).ok()?;
-            let [other, _] = Question::both(page.about, &url, page.form_factor)?;
+            let [other, _] = Query::both(page.kind, &url, page.form_factor)?;
             Some(other == *page)
         };
         self.page.as_ref().and_then(same).unwrap_or(false)
     }
 
-    /// Returns when there is nothing more to wait for.
+    /// Waits until the query is done.
     pub async fn ended(&mut self) {
-        // A sender that is gone has said all it will.
+        // A closed channel has delivered its last value.
         let _ = self
             .progress
-            .wait_for(|p| matches!(p, Progress::Done(_)))
+            .wait_for(|p| matches!(p, QueryProgress::Done(_)))
             .await;
     }
 }
 
-fn known(progress: &watch::Receiver<Progress>) -> Answer {
+fn current_result(progress: &watch::Receiver<QueryProgress>) -> QueryResult {
     match &*progress.borrow() {
-        Progress::Done(answer) => answer.clone(),
-        Progress::Pending(held_up_by) => Err(held_up_by.unwrap_or(FieldReason::TimedOut)),
+        QueryProgress::Done(result) => result.clone(),
+        QueryProgress::Pending(delay) => Err(delay.unwrap_or(FieldReason::TimedOut)),
     }
 }
 
 impl Dataset {
-    /// `base` is where `v1/…` is below.
+    /// Creates a client. `base` is the URL that contains `v1/…`.
     pub fn new(
         base: Url,
         key: ApiKey,
         transport: Arc<dyn Transport>,
-        discretion: Arc<dyn Discretion>,
+        privacy_policy: Arc<dyn PrivacyPolicy>,
         quota: Arc<dyn Quota>,
         clock: Clock,
     ) -> Self {
@@ -136,58 +136,58 @@ impl Dataset {
             base,
             key,
             transport,
-            discretion,
+            privacy_policy,
             quota,
-            turns: tokio::sync::Mutex::default(),
+            admission_lock: tokio::sync::Mutex::default(),
             clock,
             state: Mutex::default(),
         }))
     }
 
-    /// Begins to ask for the page's record, else its origin's. Does not wait; what comes too late for who
-    /// asked is kept for who asks next.
+    /// Starts a query for the page's record, or else its origin's, without waiting. A late result
+    /// is cached for the next query.
     pub fn begin(&self, url: &str, form_factor: FormFactor) -> Asked {
-        self.look_up(About::Now, url, form_factor)
+        self.look_up(QueryKind::Current, url, form_factor)
     }
 
-    /// The page's history, else its origin's, waiting no longer than `at_most`.
+    /// Returns the page's history, or else its origin's, waiting no longer than `at_most`.
     pub async fn history(
         &self,
         url: &str,
         form_factor: FormFactor,
         at_most: Duration,
     ) -> Result<FieldHistory, FieldReason> {
-        let mut asked = self.look_up(About::History, url, form_factor);
-        let _ = tokio::time::timeout(at_most, asked.ended()).await;
-        match known(&asked.progress)? {
-            Found::History(history) => Ok((*history).clone()),
-            Found::Data(_) => Err(FieldReason::BadAnswer),
+        let mut query = self.look_up(QueryKind::History, url, form_factor);
+        let _ = tokio::time::timeout(at_most, query.ended()).await;
+        match current_result(&query.progress)? {
+            FieldRecord::History(history) => Ok((*history).clone()),
+            FieldRecord::Data(_) => Err(FieldReason::BadAnswer),
         }
     }
 
-    /// Questions since the process began, by what became of them.
+    /// Returns the number of queries since the start of the process, by outcome.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let state = self.0.state();
         state
             .counts
             .iter()
-            .map(|(what, count)| (*what, *count))
+            .map(|(outcome, count)| (*outcome, *count))
             .collect()
     }
 
-    fn look_up(&self, about: About, url: &str, form_factor: FormFactor) -> Asked {
-        let (sender, receiver) = watch::channel(Progress::Pending(None));
-        let questions = Url::parse(url)
+    fn look_up(&self, kind: QueryKind, url: &str, form_factor: FormFactor) -> Asked {
+        let (sender, receiver) = watch::channel(QueryProgress::Pending(None));
+        let queries = Url::parse(url)
             .ok()
-            .and_then(|url| Some((Question::both(about, &url, form_factor)?, url)));
-        let page = questions.as_ref().map(|([page, _], _)| page.clone());
+            .and_then(|url| Some((Query::both(kind, &url, form_factor)?, url)));
+        let page = queries.as_ref().map(|([page, _], _)| page.clone());
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
-            let answer = match questions {
+            let result = match queries {
                 None => Err(FieldReason::NotPublic),
-                Some((questions, url)) => inner.ask_in_turn(questions, &url, &sender).await,
+                Some((queries, url)) => inner.query_page_or_origin(queries, &url, &sender).await,
             };
-            sender.send_replace(Progress::Done(answer));
+            sender.send_replace(QueryProgress::Done(result));
         });
         Asked {
             progress: receiver,
@@ -197,191 +197,197 @@ impl Dataset {
 }
 
 impl Inner {
-    /// The page; where it is not in the dataset, its origin.
-    async fn ask_in_turn(
+    /// Queries the page; if it is not in the dataset, queries its origin.
+    async fn query_page_or_origin(
         self: &Arc<Self>,
-        questions: [Question; 2],
+        queries: [Query; 2],
         url: &Url,
-        told: &watch::Sender<Progress>,
-    ) -> Answer {
-        let may_name = tokio::time::timeout(REQUEST_TIME, self.discretion.may_name(url)).await;
-        if !may_name.unwrap_or(false) {
+        progress_sender: &watch::Sender<QueryProgress>,
+    ) -> QueryResult {
+        let may_disclose =
+            tokio::time::timeout(REQUEST_TIMEOUT, self.privacy_policy.may_disclose(url)).await;
+        if !may_disclose.unwrap_or(false) {
             self.count("NOT_PUBLIC");
             return Err(FieldReason::NotPublic);
         }
-        let [page, origin] = questions;
-        match self.follow(page, told).await {
+        let [page, origin] = queries;
+        match self.wait_for_result(page, progress_sender).await {
             Err(FieldReason::NotInDataset | FieldReason::Rejected) => {
-                self.follow(origin, told).await
+                self.wait_for_result(origin, progress_sender).await
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    /// Waits for one question, and passes on what holds it up.
-    async fn follow(
+    /// Waits for a query and forwards its progress.
+    async fn wait_for_result(
         self: &Arc<Self>,
-        question: Question,
-        told: &watch::Sender<Progress>,
-    ) -> Answer {
-        let mut progress = self.ask(question);
+        query: Query,
+        progress_sender: &watch::Sender<QueryProgress>,
+    ) -> QueryResult {
+        let mut progress = self.start_query(query);
         loop {
             let now = progress.borrow_and_update().clone();
             match now {
-                Progress::Done(answer) => return answer,
-                pending => told.send_replace(pending),
+                QueryProgress::Done(result) => return result,
+                pending => progress_sender.send_replace(pending),
             };
             if progress.changed().await.is_err() {
-                // Who was asking is gone without an answer: a fault of ours.
+                // The querying task ended without a result, which is an internal error.
                 return Err(FieldReason::Unavailable);
             }
         }
     }
 
-    /// One question, asked once however many want to know.
-    fn ask(self: &Arc<Self>, question: Question) -> watch::Receiver<Progress> {
+    /// Returns the cached result, joins an equal query in flight, or starts one.
+    fn start_query(self: &Arc<Self>, query: Query) -> watch::Receiver<QueryProgress> {
         let now_ms = (self.clock)();
         let mut state = self.state();
-        if let Some(answer) = state.cache.get(&question, now_ms) {
+        if let Some(result) = state.cache.get(&query, now_ms) {
             state.count("cached");
-            return watch::channel(Progress::Done(answer)).1;
+            return watch::channel(QueryProgress::Done(result)).1;
         }
-        if let Some(asking) = state.asking.get(&question).cloned() {
+        if let Some(in_flight) = state.in_flight.get(&query).cloned() {
             state.count("shared");
-            return asking;
+            return in_flight;
         }
-        if state.asking.len() >= MOST_AT_A_TIME {
+        if state.in_flight.len() >= MAX_IN_FLIGHT {
             state.count(FieldReason::Quota.as_str());
-            return watch::channel(Progress::Done(Err(FieldReason::Quota))).1;
+            return watch::channel(QueryProgress::Done(Err(FieldReason::Quota))).1;
         }
-        let (sender, receiver) = watch::channel(Progress::Pending(None));
-        state.asking.insert(question.clone(), receiver.clone());
+        let (sender, receiver) = watch::channel(QueryProgress::Pending(None));
+        state.in_flight.insert(query.clone(), receiver.clone());
         drop(state);
         let inner = Arc::clone(self);
         tokio::spawn(async move {
-            let under_way = UnderWay {
+            let in_flight_guard = InFlightGuard {
                 inner: &inner,
-                question: &question,
+                query: &query,
             };
-            let answer = inner.pursue(&question, &sender).await;
-            inner.note(&question, &answer);
-            // Noted before it is no longer under way: nobody asks in between.
-            drop(under_way);
-            sender.send_replace(Progress::Done(answer));
+            let result = inner.send_with_retries(&query, &sender).await;
+            inner.store_result(&query, &result);
+            // The result is cached before the query leaves the map, so that no other query starts
+            // in between.
+            drop(in_flight_guard);
+            sender.send_replace(QueryProgress::Done(result));
         });
         receiver
     }
 
-    fn note(&self, question: &Question, answer: &Answer) {
+    fn store_result(&self, query: &Query, result: &QueryResult) {
         let now_ms = (self.clock)();
         let mut state = self.state();
-        let outcome = answer.as_ref().map_or_else(|r| r.as_str(), |_| "found");
+        let outcome = result.as_ref().map_or_else(|r| r.as_str(), |_| "found");
         state.count(outcome);
         if matches!(
-            answer,
+            result,
             Ok(_) | Err(FieldReason::NotInDataset | FieldReason::Rejected)
         ) {
-            state.cache.keep(question.clone(), answer.clone(), now_ms);
+            state.cache.insert(query.clone(), result.clone(), now_ms);
         }
     }
 
-    /// Sends until there is an answer, it is no use, or the time is over.
-    async fn pursue(&self, question: &Question, told: &watch::Sender<Progress>) -> Answer {
-        let deadline = Instant::now() + QUESTION_TIME;
-        let mut trouble = FieldReason::TimedOut;
+    /// Sends a query with retries until there is a final result or the timeout.
+    async fn send_with_retries(
+        &self,
+        query: &Query,
+        progress_sender: &watch::Sender<QueryProgress>,
+    ) -> QueryResult {
+        let deadline = Instant::now() + QUERY_TIMEOUT;
+        let mut reason = FieldReason::TimedOut;
         for _ in 0..ATTEMPTS {
-            self.wait_for_turn(deadline, told).await?;
-            let by = deadline.min(Instant::now() + REQUEST_TIME);
-            let sent = timeout_at(by, self.send(question)).await;
-            trouble = match sent.unwrap_or(Err(Trouble::Late)) {
-                Ok(answer) => return answer,
-                Err(trouble) => self.suffer(&trouble),
+            self.wait_for_admission(deadline, progress_sender).await?;
+            let by = deadline.min(Instant::now() + REQUEST_TIMEOUT);
+            let sent = timeout_at(by, self.send(query)).await;
+            reason = match sent.unwrap_or(Err(RequestError::TimedOut)) {
+                Ok(result) => return result,
+                Err(error) => self.record_failure(&error),
             };
-            if matches!(trouble, FieldReason::BadAnswer | FieldReason::KeyRefused) {
+            if matches!(reason, FieldReason::BadAnswer | FieldReason::KeyRefused) {
                 break;
             }
-            told.send_replace(Progress::Pending(Some(trouble)));
+            progress_sender.send_replace(QueryProgress::Pending(Some(reason)));
         }
-        Err(trouble)
+        Err(reason)
     }
 
-    async fn wait_for_turn(
+    async fn wait_for_admission(
         &self,
         deadline: Instant,
-        told: &watch::Sender<Progress>,
+        progress_sender: &watch::Sender<QueryProgress>,
     ) -> Result<(), FieldReason> {
         loop {
-            let turn = timeout_at(deadline, self.turn()).await;
-            match turn.map_err(|_| FieldReason::Quota)? {
-                Turn::Go => return Ok(()),
-                Turn::Closed(reason) => return Err(reason),
-                Turn::Wait(until, reason) if until >= deadline => return Err(reason),
-                Turn::Wait(until, reason) => {
-                    told.send_replace(Progress::Pending(Some(reason)));
+            let admission = timeout_at(deadline, self.request_admission()).await;
+            match admission.map_err(|_| FieldReason::Quota)? {
+                Admission::Granted => return Ok(()),
+                Admission::Refused(reason) => return Err(reason),
+                Admission::Wait(until, reason) if until >= deadline => return Err(reason),
+                Admission::Wait(until, reason) => {
+                    progress_sender.send_replace(QueryProgress::Pending(Some(reason)));
                     sleep_until(until).await;
                 }
             }
         }
     }
 
-    /// Of our own pace, and then of what others leave of the quota.
-    async fn turn(&self) -> Turn {
-        let _first = self.turns.lock().await;
-        let turn = self.state().pace.turn(Instant::now());
-        if turn != Turn::Go {
-            return turn;
+    /// Requests admission by this process' own rate limiter, and then by the shared quota.
+    async fn request_admission(&self) -> Admission {
+        let _first = self.admission_lock.lock().await;
+        let admission = self.state().rate_limiter.admit(Instant::now());
+        if admission != Admission::Granted {
+            return admission;
         }
         match self.quota.take().await {
-            Ok(()) => Turn::Go,
-            Err(wait) => self.state().pace.held_back(Instant::now(), wait),
+            Ok(()) => Admission::Granted,
+            Err(wait) => self.state().rate_limiter.withdraw(Instant::now(), wait),
         }
     }
 
-    async fn send(&self, question: &Question) -> Result<Answer, Trouble> {
+    async fn send(&self, query: &Query) -> Result<QueryResult, RequestError> {
         let mut url = self.base.clone();
-        let path = format!("{}/{}", url.path().trim_end_matches('/'), question.path());
+        let path = format!("{}/{}", url.path().trim_end_matches('/'), query.path());
         url.set_path(&path);
         url.query_pairs_mut()
             .clear()
             .append_pair("key", &self.key.0);
-        let body = question.body().to_string();
-        let answer = self.transport.post(&url, body).await?;
-        let wait = answer.retry_after.as_deref();
+        let body = query.body().to_string();
+        let response = self.transport.post(&url, body).await?;
+        let wait = response.retry_after.as_deref();
         let wait = wait.and_then(|text| retry_after(text, (self.clock)()));
-        match meaning(question, answer.status, &answer.body) {
-            Meaning::Settled(answer) => {
-                self.state().pace.answered();
-                Ok(answer)
+        match interpret(query, response.status, &response.body) {
+            Interpretation::Final(result) => {
+                self.state().rate_limiter.record_success();
+                Ok(result)
             }
-            Meaning::KeyRefused => Err(Trouble::KeyRefused),
-            Meaning::TooManyRequests => Err(Trouble::TooMany(wait)),
-            Meaning::Failed => Err(Trouble::Failed(answer.status, wait)),
-            Meaning::Nonsense(what) => Err(Trouble::Nonsense(what)),
+            Interpretation::KeyRefused => Err(RequestError::KeyRefused),
+            Interpretation::TooManyRequests => Err(RequestError::RateLimited(wait)),
+            Interpretation::Failed => Err(RequestError::Failed(response.status, wait)),
+            Interpretation::Invalid(reason) => Err(RequestError::Invalid(reason)),
         }
     }
 
-    /// Lets everybody who asks know of the trouble, and says what to call it.
-    fn suffer(&self, trouble: &Trouble) -> FieldReason {
-        tracing::warn!(%trouble, "field data could not be had");
+    /// Updates the rate limiter after a failed request and returns the reason to report.
+    fn record_failure(&self, error: &RequestError) -> FieldReason {
+        tracing::warn!(%error, "field data request failed");
         let (now, mut state) = (Instant::now(), self.state());
-        let reason = match trouble {
-            Trouble::Late => FieldReason::TimedOut,
-            Trouble::Failed(..) | Trouble::Unreachable(_) => FieldReason::Unavailable,
-            Trouble::TooMany(_) => FieldReason::Quota,
-            Trouble::KeyRefused => FieldReason::KeyRefused,
-            Trouble::Nonsense(_) => FieldReason::BadAnswer,
+        let reason = match error {
+            RequestError::TimedOut => FieldReason::TimedOut,
+            RequestError::Failed(..) | RequestError::Unreachable(_) => FieldReason::Unavailable,
+            RequestError::RateLimited(_) => FieldReason::Quota,
+            RequestError::KeyRefused => FieldReason::KeyRefused,
+            RequestError::Invalid(_) => FieldReason::BadAnswer,
         };
-        match trouble {
-            Trouble::TooMany(wait) => state.pace.too_many(now, *wait),
-            Trouble::KeyRefused => state.pace.refused(now),
-            Trouble::Failed(_, wait) => state.pace.failed(now, reason, *wait),
-            _ => state.pace.failed(now, reason, None),
+        match error {
+            RequestError::RateLimited(wait) => state.rate_limiter.record_rate_limit(now, *wait),
+            RequestError::KeyRefused => state.rate_limiter.record_rejected_key(now),
+            RequestError::Failed(_, wait) => state.rate_limiter.record_failure(now, reason, *wait),
+            _ => state.rate_limiter.record_failure(now, reason, None),
         }
         reason
     }
 
-    fn count(&self, what: &'static str) {
-        self.state().count(what);
+    fn count(&self, outcome: &'static str) {
+        self.state().count(outcome);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -390,45 +396,45 @@ impl Inner {
 }
 
 impl State {
-    fn count(&mut self, what: &'static str) {
-        *self.counts.entry(what).or_default() += 1;
+    fn count(&mut self, outcome: &'static str) {
+        *self.counts.entry(outcome).or_default() += 1;
     }
 }
 
-/// Takes a question off the list of those under way, whatever became of it.
-struct UnderWay<'a> {
+/// Removes a query from those in flight when dropped, whatever its result.
+struct InFlightGuard<'a> {
     inner: &'a Inner,
-    question: &'a Question,
+    query: &'a Query,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        self.inner.state().asking.remove(self.question);
+        self.inner.state().in_flight.remove(self.query);
     }
 }
 
-/// Why one request came to nothing.
+/// Error of one request.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
-    #[error("no answer in time")]
-    Late,
-    #[error("not reachable: {0}")]
+enum RequestError {
+    #[error("request timed out")]
+    TimedOut,
+    #[error("server unreachable: {0}")]
     Unreachable(String),
-    #[error("answered with {0}")]
+    #[error("server responded with status {0}")]
     Failed(u16, Option<Duration>),
-    #[error("the quota is used up")]
-    TooMany(Option<Duration>),
-    #[error("the key is not accepted")]
+    #[error("quota exceeded")]
+    RateLimited(Option<Duration>),
+    #[error("API key rejected")]
     KeyRefused,
-    #[error("not understood: {0}")]
-    Nonsense(&'static str),
+    #[error("invalid response: {0}")]
+    Invalid(&'static str),
 }
 
-impl From<TransportError> for Trouble {
+impl From<TransportError> for RequestError {
     fn from(error: TransportError) -> Self {
         match error {
-            TransportError::Unreachable(why) => Self::Unreachable(why),
-            TransportError::TooLarge => Self::Nonsense("larger than any answer"),
+            TransportError::Unreachable(reason) => Self::Unreachable(reason),
+            TransportError::TooLarge => Self::Invalid("response too large"),
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Field data: what visitors of a page met, asked of the Chrome UX Report API.
+//! Field data: real visitors' experience of a page, from the Chrome UX Report API.
 //!
-//! [`Dataset`] is the client. It asks each question once a day, keeps to the API's quota, and never
-//! lets anybody wait: who wants to know [begins](Dataset::begin) and looks later.
+//! [`Dataset`] is the client. It sends each query once a day, respects the API's quota and never
+//! blocks: callers [start a query](Dataset::begin) and read the result later.
 //!
-//! Three pure rooms: `question` and `answer` are the protocol, `pace` says when the next request may
-//! leave, `cache` what need not be asked again. `dataset` ties them to the clock. How a request gets
-//! out, which pages may be named to a stranger, and who else asks with the same key, is the caller's to say: see
-//! [`Transport`], [`Discretion`] and [`Quota`].
+//! The pure modules are `query` and `response` (the protocol), `rate_limiter` (when the next
+//! request may be sent) and `cache` (results that are still valid). `dataset` connects them to the
+//! clock. The caller supplies the HTTP client, the decision which URLs may be disclosed, and the
+//! quota shared with others: see [`Transport`], [`PrivacyPolicy`] and [`Quota`].
 //!
-//! Source of the protocol: developer.chrome.com/docs/crux/api and /history-api; the discovery document
-//! of chromeuxreport v1.
+//! Source of the protocol: developer.chrome.com/docs/crux/api and /history-api; the discovery
+//! document of chromeuxreport v1.
 
-mod answer;
 mod cache;
 mod calendar;
 mod dataset;
-mod outside;
-mod pace;
-mod question;
+mod interfaces;
+mod query;
+mod rate_limiter;
+mod response;
 
 pub use dataset::{ApiKey, Asked, Dataset, KeyError};
-pub use outside::{
-    ANSWER_BYTES, Alone, Clock, Discretion, HttpAnswer, Quota, Transport, TransportError,
+pub use interfaces::{
+    ANSWER_BYTES, Alone, Clock, HttpAnswer, PrivacyPolicy, Quota, Transport, TransportError,
 };
 
-/// Where the API is, unless the operator says otherwise.
+/// Base URL of the API unless the operator configures another.
 pub const DEFAULT_BASE: &str = "https://chromeuxreport.googleapis.com";

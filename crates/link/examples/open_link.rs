@@ -1,4 +1,4 @@
-//! Opens a link and keeps it open until standard input ends:
+//! Opens a link and leaves it open until standard input ends:
 //!
 //!   cargo run --release --example open_link -- --down 1638.4 --up 750 --rtt 150 --allow 127.0.0.0/8
 //!
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "--allow" => allow.push(value.parse()?),
             "--algorithm" if value == "bbr" => algorithm = Algorithm::Bbr,
             "--algorithm" if value == "cubic" => algorithm = Algorithm::Cubic,
-            _ => return Err(format!("unknown: {flag} {value}").into()),
+            _ => return Err(format!("unknown option: {flag} {value}").into()),
         }
     }
     let link = Link::open(LinkConfig {

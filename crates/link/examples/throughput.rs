@@ -1,8 +1,9 @@
-//! How fast an unlimited link is, and how close modelled transfers come to the closed form:
+//! Measures the throughput of an unlimited link, and compares emulated transfers with the closed
+//! formula:
 //!
 //!   cargo run --release --example throughput
 //!
-//! Both through real sockets on loopback, so a busy machine shows.
+//! Both use real sockets on loopback, so a busy machine affects the results.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -27,7 +28,7 @@ const LINES: [(&str, f64, f64, f64); 4] = [
 async fn main() -> Result<()> {
     let server = serve().await?;
     unlimited(server).await?;
-    println!("\nline            bytes   closed form     measured       off");
+    println!("\nline            bytes   closed form     measured      diff");
     for (name, down_kbps, up_kbps, rtt_ms) in LINES {
         let profile = LineProfile {
             down_kbps: Some(down_kbps),
@@ -37,13 +38,15 @@ async fn main() -> Result<()> {
         };
         let link = open(profile, Algorithm::Cubic).await?;
         for bytes in [1_000, 10_000, 30_000, 100_000, 250_000] {
-            let began = Instant::now();
+            let started_at = Instant::now();
             let mut stream = connect(link.address(), server).await?;
             fetch(&mut stream, bytes).await?;
-            let took = began.elapsed().as_secs_f64();
+            let measured = started_at.elapsed().as_secs_f64();
             let expected = closed_form_s(profile, bytes);
-            let off_pct = (took / expected - 1.0) * 100.0;
-            println!("{name:<14} {bytes:>7} {expected:>11.3} s {took:>10.3} s {off_pct:>+8.1} %");
+            let difference_pct = (measured / expected - 1.0) * 100.0;
+            println!(
+                "{name:<14} {bytes:>7} {expected:>11.3} s {measured:>10.3} s {difference_pct:>+8.1} %"
+            );
         }
         link.close().await;
     }
@@ -56,17 +59,17 @@ async fn unlimited(server: SocketAddr) -> Result<()> {
     let mut direct = TcpStream::connect(server).await?;
     let mut linked = connect(link.address(), server).await?;
     for (name, stream) in [("direct", &mut direct), ("through the link", &mut linked)] {
-        let began = Instant::now();
+        let started_at = Instant::now();
         fetch(stream, BYTES).await?;
-        let gbit_s = BYTES as f64 * 8.0 / 1e9 / began.elapsed().as_secs_f64();
+        let gbit_s = BYTES as f64 * 8.0 / 1e9 / started_at.elapsed().as_secs_f64();
         println!("{name:<16} {gbit_s:6.2} Gbit/s");
     }
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..200 {
-        let began = Instant::now();
+        let started_at = Instant::now();
         let mut stream = connect(link.address(), server).await?;
         fetch(&mut stream, 1000).await?;
-        times.push(began.elapsed());
+        times.push(started_at.elapsed());
     }
     times.sort();
     println!(
@@ -87,7 +90,7 @@ async fn open(profile: LineProfile, algorithm: Algorithm) -> Result<Link> {
     Ok(Link::open(config).await?)
 }
 
-/// Answers requests that begin with a number of bytes with so many.
+/// Starts a server that answers a request, which begins with a number, with that many bytes.
 async fn serve() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -117,13 +120,13 @@ async fn connect(link: SocketAddr, server: SocketAddr) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(link).await?;
     stream.set_nodelay(true)?;
     let [high, low] = server.port().to_be_bytes();
-    let asks = [5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, high, low];
-    stream.write_all(&asks).await?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await?;
-    match answer[3] {
+    let request = [5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, high, low];
+    stream.write_all(&request).await?;
+    let mut response = [0; 12];
+    stream.read_exact(&mut response).await?;
+    match response[3] {
         0 => Ok(stream),
-        reply => Err(format!("the link answered {reply}").into()),
+        reply => Err(format!("the link replied {reply}").into()),
     }
 }
 
@@ -142,7 +145,8 @@ async fn fetch(stream: &mut TcpStream, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Connection, request, slow start from ten packets, then the line's rate; on an empty line.
+/// Returns the expected duration of a transfer on an idle line: connection, request, slow start from
+/// ten packets, then the line's rate.
 fn closed_form_s(profile: LineProfile, bytes: u64) -> f64 {
     let byte_s = |kbps: Option<f64>| kbps.map_or(0.0, |kbps| 0.008 / kbps);
     let (up_s, down_s) = (byte_s(profile.up_kbps), byte_s(profile.down_kbps));
@@ -151,13 +155,13 @@ fn closed_form_s(profile: LineProfile, bytes: u64) -> f64 {
     let round_s = rtt_s + packet_s + 52.0 * up_s;
     let mut packets = (bytes as f64 / 1448.0).ceil();
     let last_bytes = bytes as f64 - (packets - 1.0) * 1448.0 + 52.0;
-    let (mut window, mut waited_s) = (10.0, 0.0);
+    let (mut window, mut slow_start_s) = (10.0, 0.0);
     while packets > window && window * packet_s < round_s {
         packets -= window;
         window *= 2.0;
-        waited_s += round_s;
+        slow_start_s += round_s;
     }
     let connect_s = rtt_s + 60.0 * (up_s + down_s);
     let request_s = (REQUEST_BYTES as f64 + 104.0) * up_s + rtt_s;
-    connect_s + request_s + waited_s + (packets - 1.0) * packet_s + last_bytes * down_s
+    connect_s + request_s + slow_start_s + (packets - 1.0) * packet_s + last_bytes * down_s
 }

@@ -1,11 +1,12 @@
 //! The emulated network between the browser and the internet.
 //!
-//! A [`Link`] is a SOCKS5 proxy that lives as long as one visit. All traffic of the browser goes
-//! through it, at the pace of a [`LineProfile`], to hosts that the [`Guard`] lets it reach; every
-//! attempt leaves a [`Record`].
+//! A [`Link`] is a SOCKS5 proxy that exists for one visit. All traffic of the browser passes
+//! through it, at the speed of a [`LineProfile`], to hosts that the [`Guard`] permits; every
+//! connection attempt leaves a [`ConnectionRecord`].
 //!
-//! Three parts: `guard` decides (and asks the kernel which networks are its own), `model` is the network (pure: bytes and the time in, what
-//! arrives out), `proxy` connects both to sockets and the clock.
+//! There are three parts: `guard` decides what may be connected to (and asks the kernel for the
+//! networks of this machine), `model` is the network (pure: takes bytes and the time, returns what
+//! arrives), and `proxy` connects both to sockets and the clock.
 
 mod error;
 mod guard;
@@ -15,10 +16,10 @@ mod model;
 mod proxy;
 
 pub use error::LinkError;
-pub use guard::{Guard, Reason, Refusal, Target};
+pub use guard::{Guard, Refusal, RefusalReason, Target};
 pub use line_profile::LineProfile;
 pub use model::Algorithm;
 pub use proxy::{
-    Link, LinkConfig, Outcome, Record, Resolution, Resolver, SystemResolver, Traffic,
+    ConnectionOutcome, ConnectionRecord, Link, LinkConfig, Resolution, Resolver, SystemResolver,
     connect_guarded,
 };

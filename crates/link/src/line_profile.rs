@@ -1,24 +1,25 @@
 use crate::LinkError;
 
-/// What the browser's access line is like. The round trip is the full one; a location's extra
-/// distance is already in it.
+/// Properties of the browser's access line. The round trip time includes the extra distance of a
+/// location.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineProfile {
-    /// `None` or 0: no limit.
+    /// Rate towards the browser; `None` or 0 means no limit.
     pub down_kbps: Option<f64>,
+    /// Rate from the browser; `None` or 0 means no limit.
     pub up_kbps: Option<f64>,
     pub rtt_ms: f64,
-    /// Of packets, in each direction.
+    /// Percentage of packets lost in each direction.
     pub loss_pct: f64,
 }
 
-/// A line slower or farther than this is a slip of the pen, not a network.
+// A line with a longer round trip, a lower rate or a higher loss than this is a typing error.
 const MAX_RTT_MS: f64 = 60_000.0;
 const MIN_KBPS: f64 = 1.0;
 const MAX_LOSS_PCT: f64 = 50.0;
 
 impl LineProfile {
-    /// As fast as the machine is.
+    /// A line without limits: as fast as the machine.
     pub const UNLIMITED: Self = Self {
         down_kbps: None,
         up_kbps: None,
@@ -26,26 +27,27 @@ impl LineProfile {
         loss_pct: 0.0,
     };
 
-    /// The same with 0 read as "no limit", or what is wrong with it.
-    pub(crate) fn checked(self) -> Result<Self, LinkError> {
+    /// Returns the profile with rates of 0 replaced by `None`, or an error that names the invalid
+    /// value.
+    pub(crate) fn validated(self) -> Result<Self, LinkError> {
         let rate = |name: &str, kbps: Option<f64>| match kbps {
             None => Ok(None),
             Some(0.0) => Ok(None),
             Some(kbps) if kbps.is_finite() && kbps >= MIN_KBPS => Ok(Some(kbps)),
             Some(kbps) => Err(LinkError::Profile(format!(
-                "{name} is {kbps}; give at least {MIN_KBPS}, or 0 for no limit"
+                "{name} is {kbps}; it must be at least {MIN_KBPS}, or 0 for no limit"
             ))),
         };
-        let within = |name: &str, value: f64, most: f64| {
-            if (0.0..=most).contains(&value) {
+        let check_range = |name: &str, value: f64, max: f64| {
+            if (0.0..=max).contains(&value) {
                 return Ok(());
             }
             Err(LinkError::Profile(format!(
-                "{name} is {value}; give 0 to {most}"
+                "{name} is {value}; it must be from 0 to {max}"
             )))
         };
-        within("rtt_ms", self.rtt_ms, MAX_RTT_MS)?;
-        within("loss_pct", self.loss_pct, MAX_LOSS_PCT)?;
+        check_range("rtt_ms", self.rtt_ms, MAX_RTT_MS)?;
+        check_range("loss_pct", self.loss_pct, MAX_LOSS_PCT)?;
         Ok(Self {
             down_kbps: rate("down_kbps", self.down_kbps)?,
             up_kbps: rate("up_kbps", self.up_kbps)?,
@@ -68,11 +70,11 @@ mod tests {
             down_kbps: Some(0.0),
             ..LineProfile::UNLIMITED
         };
-        assert!(profile.checked().unwrap().is_unlimited());
+        assert!(profile.validated().unwrap().is_unlimited());
     }
 
     #[test]
-    fn nonsense_is_refused_by_name() {
+    fn an_invalid_value_is_an_error_that_names_it() {
         let base = LineProfile::UNLIMITED;
         let cases = [
             (
@@ -126,7 +128,7 @@ mod tests {
             ),
         ];
         for (profile, name) in cases {
-            let error = profile.checked().expect_err(name).to_string();
+            let error = profile.validated().expect_err(name).to_string();
             assert!(error.contains(name), "{error}");
         }
     }

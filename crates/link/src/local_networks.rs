@@ -1,9 +1,10 @@
 //! The addresses and networks of this machine's own interfaces.
 //!
-//! Internal networks with global addresses, as most are in IPv6, cannot be told from the public
-//! internet by their addresses. What this machine is connected to directly is taken for internal:
-//! the networks of its interfaces' addresses and, as an address given by DHCPv6 comes without its
-//! network, the networks that IPv6 routes lead to without a router.
+//! Internal networks with global addresses, which is what most IPv6 networks are, cannot be
+//! distinguished from the public internet by their addresses. Networks that this machine is
+//! directly connected to are treated as internal: the networks of its interfaces' addresses and,
+//! because an address assigned by DHCPv6 comes without its network, the networks that IPv6 routes
+//! reach without a router.
 
 use std::fs;
 use std::io;
@@ -15,23 +16,24 @@ use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
-/// How long a list of networks is used: a network that appears counts after this at the latest. An
-/// address of the machine itself counts at once.
+/// Maximum age of the list of networks, and thus the longest time until a new network is known. A
+/// new address of the machine itself is known immediately.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// Shorter prefixes are no networks that a machine is in but routes to everything, such as `0.0.0.0/1`
-/// or `2000::/3` towards a tunnel.
+// Shorter prefixes are not networks that a machine is in but routes to everything, such as
+// `0.0.0.0/1` or `2000::/3` towards a tunnel.
 const MIN_V4_PREFIX: u8 = 8;
 const MIN_V6_PREFIX: u8 = 16;
 
-/// Where an address is, seen from this machine.
+/// Relation of an address to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locality {
     /// The address is one of this machine's own.
-    Own,
+    OwnAddress,
     /// The address is in this network, which an interface of this machine is in.
-    Near(IpNet),
-    Elsewhere,
+    OwnNetwork(IpNet),
+    /// The address is neither this machine's nor in one of its networks.
+    Remote,
     /// The networks of this machine have never been read.
     Unknown,
 }
@@ -41,14 +43,14 @@ type Source = Arc<dyn Fn() -> io::Result<Vec<IpNet>> + Send + Sync>;
 /// The networks of this machine's interfaces, read again when they are older than [`MAX_AGE`].
 pub(crate) struct LocalNetworks {
     source: Source,
-    known: Mutex<Known>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Default)]
-struct Known {
-    /// `None` until they were read for the first time.
+struct Cache {
+    /// The list as of the last successful read; `None` before the first one.
     networks: Option<Vec<IpNet>>,
-    /// When they were read last, successfully or not.
+    /// Time of the last attempt to read the list, successful or not.
     read_at: Option<Instant>,
 }
 
@@ -58,8 +60,8 @@ impl LocalNetworks {
     }
 
     fn from_source(source: Source) -> Self {
-        let known = Mutex::default();
-        Self { source, known }
+        let cache = Mutex::default();
+        Self { source, cache }
     }
 
     #[cfg(test)]
@@ -69,40 +71,40 @@ impl LocalNetworks {
 
     /// Reads the networks now.
     pub(crate) fn refresh(&self) -> io::Result<()> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        self.read_into(&mut known)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_into(&mut cache)
     }
 
     pub(crate) fn locality(&self, ip: IpAddr) -> Locality {
-        if is_own(ip) {
-            return Locality::Own;
+        if is_own_address(ip) {
+            return Locality::OwnAddress;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.read_at.is_none_or(|at| at.elapsed() >= MAX_AGE)
-            && let Err(error) = self.read_into(&mut known)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.read_at.is_none_or(|at| at.elapsed() >= MAX_AGE)
+            && let Err(error) = self.read_into(&mut cache)
         {
-            tracing::error!(%error, "the networks of this machine's interfaces could not be read");
+            tracing::error!(%error, "failed to read the networks of this machine's interfaces");
         }
-        let Some(networks) = &known.networks else {
+        let Some(networks) = &cache.networks else {
             return Locality::Unknown;
         };
-        let near = networks.iter().find(|net| net.contains(&ip));
-        near.map_or(Locality::Elsewhere, |net| Locality::Near(*net))
+        let own_network = networks.iter().find(|net| net.contains(&ip));
+        own_network.map_or(Locality::Remote, |net| Locality::OwnNetwork(*net))
     }
 
-    /// A failure leaves what was known.
-    fn read_into(&self, known: &mut Known) -> io::Result<()> {
-        known.read_at = Some(Instant::now());
-        known.networks = Some((self.source)()?);
+    /// Reads the networks into the cache. After a failure the previous list stays.
+    fn read_into(&self, cache: &mut Cache) -> io::Result<()> {
+        cache.read_at = Some(Instant::now());
+        cache.networks = Some((self.source)()?);
         Ok(())
     }
 }
 
 impl std::fmt::Debug for LocalNetworks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         f.debug_tuple("LocalNetworks")
-            .field(&known.networks)
+            .field(&cache.networks)
             .finish()
     }
 }
@@ -111,7 +113,7 @@ fn read_networks() -> io::Result<Vec<IpNet>> {
     let mut networks: Vec<IpNet> = getifaddrs()?
         .filter_map(|interface| network_of(interface.address?, interface.netmask?))
         .collect();
-    // There is no such file where IPv6 is switched off.
+    // This file does not exist where IPv6 is disabled.
     match fs::read_to_string("/proc/self/net/ipv6_route") {
         Ok(table) => networks.extend(table.lines().filter_map(connected_network)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -136,9 +138,9 @@ fn network_of(address: SockaddrStorage, netmask: SockaddrStorage) -> Option<IpNe
     IpNet::with_netmask(ip, mask).ok().map(|net| net.trunc())
 }
 
-/// The destination of a line of `/proc/net/ipv6_route` (net/ipv6/route.c, `rt6_seq_show`), if it is
-/// a network reached without a router: destination, length of its prefix, source, length of its
-/// prefix, next hop, metric, reference count, use, flags, device.
+/// Returns the destination of a line of `/proc/net/ipv6_route` if it is a network that is reached
+/// without a router. The fields are (net/ipv6/route.c, `rt6_seq_show`): destination, length of its
+/// prefix, source, length of its prefix, next hop, metric, reference count, use, flags, device.
 fn connected_network(line: &str) -> Option<IpNet> {
     const RTF_GATEWAY: u32 = 0x0002;
     const RTF_REJECT: u32 = 0x0200;
@@ -162,16 +164,17 @@ fn is_network(net: &IpNet) -> bool {
     }
 }
 
-/// Returns whether an address belongs to this machine. Many servers carry their public address
-/// themselves; what a firewall hides from the world behind it is open to connections from inside,
-/// and a visited page must not come from inside.
+/// Returns whether an address belongs to this machine. Many servers have their public address on
+/// an interface of their own; a firewall protects such a machine from the internet but not from
+/// connections that it makes to itself, so a visited page must not be able to make them.
 ///
-/// Asks the kernel by binding: only own addresses can be bound. Where the kernel is told to let
-/// any be bound (`ip_nonlocal_bind`), which one for documentation shows, there is no telling.
-fn is_own(ip: IpAddr) -> bool {
-    const NOBODYS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+/// The kernel is asked by binding a socket, because only own addresses can be bound. If it permits
+/// binding any address (`ip_nonlocal_bind`), which is detected with an address reserved for
+/// documentation, the result is always `false`.
+fn is_own_address(ip: IpAddr) -> bool {
+    const FOREIGN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     let can_bind = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
-    can_bind(ip) && !can_bind(NOBODYS)
+    can_bind(ip) && !can_bind(FOREIGN)
 }
 
 #[cfg(test)]
@@ -181,10 +184,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_ours_and_the_internet_is_not() {
-        assert!(is_own(IpAddr::from([127, 0, 0, 1])));
-        assert!(!is_own(IpAddr::from([8, 8, 8, 8])));
-        assert!(!is_own(IpAddr::from([0x2a00, 0, 0, 0, 0, 0, 0, 1])));
+    fn loopback_is_an_own_address_and_the_internet_is_not() {
+        assert!(is_own_address(IpAddr::from([127, 0, 0, 1])));
+        assert!(!is_own_address(IpAddr::from([8, 8, 8, 8])));
+        assert!(!is_own_address(IpAddr::from([0x2a00, 0, 0, 0, 0, 0, 0, 1])));
     }
 
     #[test]
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_reached_without_a_router_counts() {
+    fn a_network_reached_without_a_router_is_listed() {
         let route = |destination: &str, prefix: &str, flags: &str, device: &str| {
             let zeros = "0".repeat(32);
             let line = format!(
@@ -207,10 +210,10 @@ mod tests {
                 .filter(is_network)
                 .map(|net| net.to_string())
         };
-        let near = Some("2a00:db9::/64".to_owned());
-        assert_eq!(route("2a000db9", "40", "00000001", "eth0"), near);
-        assert_eq!(route("2a000db9", "40", "00450001", "eth0"), near);
-        // Through a router, refused, on loopback, and everything.
+        let network = Some("2a00:db9::/64".to_owned());
+        assert_eq!(route("2a000db9", "40", "00000001", "eth0"), network);
+        assert_eq!(route("2a000db9", "40", "00450001", "eth0"), network);
+        // Routes through a router, that reject, on loopback, and to everything.
         assert_eq!(route("2a000db9", "40", "00000003", "eth0"), None);
         assert_eq!(route("2a000db9", "40", "00200200", "eth0"), None);
         assert_eq!(route("2a000db9", "40", "00000001", "lo"), None);
@@ -220,29 +223,29 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_used_for_a_while_and_survives_a_failure() {
+    fn a_list_is_cached_and_kept_after_a_failure() {
         let (reads, net) = (Arc::new(AtomicUsize::new(0)), "93.184.215.0/24");
-        let counted = Arc::clone(&reads);
+        let counter = Arc::clone(&reads);
         let networks =
-            LocalNetworks::from_source(Arc::new(move || match counted.fetch_add(1, Relaxed) {
+            LocalNetworks::from_source(Arc::new(move || match counter.fetch_add(1, Relaxed) {
                 0 => Ok(vec![net.parse().unwrap()]),
                 _ => Err(io::Error::other("no interfaces")),
             }));
-        let near = Locality::Near(net.parse().unwrap());
+        let own_network = Locality::OwnNetwork(net.parse().unwrap());
         for _ in 0..3 {
-            assert_eq!(networks.locality([93, 184, 215, 9].into()), near);
+            assert_eq!(networks.locality([93, 184, 215, 9].into()), own_network);
             assert_eq!(
                 networks.locality([93, 184, 216, 9].into()),
-                Locality::Elsewhere
+                Locality::Remote
             );
         }
         assert_eq!(reads.load(Relaxed), 1);
         assert!(networks.refresh().is_err());
-        assert_eq!(networks.locality([93, 184, 215, 9].into()), near);
+        assert_eq!(networks.locality([93, 184, 215, 9].into()), own_network);
     }
 
     #[test]
-    fn without_a_list_nothing_is_known_to_be_elsewhere() {
+    fn without_a_list_every_locality_is_unknown() {
         let broken = LocalNetworks::from_source(Arc::new(|| Err(io::Error::other("none"))));
         assert_eq!(broken.locality([8, 8, 8, 8].into()), Locality::Unknown);
     }

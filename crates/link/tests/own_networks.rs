@@ -1,23 +1,23 @@
-//! The networks of this machine's interfaces, on real interfaces with public addresses: in a
-//! network namespace of the test's own, where no other machine can be reached.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Tests the networks of this machine's interfaces with real interfaces that have public addresses,
+//! in the test's own network namespace, from which no other machine can be reached.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::sync::Arc;
 
 use plumbline_link::{
-    Guard, LineProfile, Link, LinkConfig, LinkError, Outcome, Reason, SystemResolver, Target,
-    connect_guarded,
+    ConnectionOutcome, Guard, LineProfile, Link, LinkConfig, LinkError, RefusalReason,
+    SystemResolver, Target, connect_guarded,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Set in the process that runs within the namespace.
-const WITHIN: &str = "PLUMBLINE_TEST_WITHIN_NAMESPACE";
+/// Environment variable that is set in the process inside the namespace.
+const INSIDE_NAMESPACE: &str = "PLUMBLINE_TEST_WITHIN_NAMESPACE";
 
-/// Every address of both networks leads back to this machine. That any address may be bound keeps
-/// the kernel from saying which are its own, so that only their networks tell.
+/// Script that routes every address of both networks to this machine. Any address may be bound, so
+/// that the kernel does not reveal which are its own and only their networks remain.
 const SET_UP: &str = "PATH=$PATH:/usr/sbin:/sbin
     ip link set lo up
     ip address add 93.184.215.14/24 dev lo
@@ -27,11 +27,11 @@ const SET_UP: &str = "PATH=$PATH:/usr/sbin:/sbin
     exec \"$0\" \"$@\"";
 
 #[test]
-fn what_shares_a_network_with_this_machine_is_not_reached() {
-    if std::env::var_os(WITHIN).is_some() {
+fn hosts_in_the_networks_of_this_machine_are_refused() {
+    if std::env::var_os(INSIDE_NAMESPACE).is_some() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
-        return runtime.block_on(within_namespace());
+        return runtime.block_on(run_inside_namespace());
     }
     let output = Command::new("unshare")
         .args([
@@ -46,51 +46,54 @@ fn what_shares_a_network_with_this_machine_is_not_reached() {
         .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "what_shares_a_network_with_this_machine_is_not_reached",
+            "hosts_in_the_networks_of_this_machine_are_refused",
         ])
-        .env(WITHIN, "1")
+        .env(INSIDE_NAMESPACE, "1")
         .output()
         .expect("unshare of util-linux");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, complained) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}\n{complained}");
-    assert!(said.contains("1 passed"), "{said}\n{complained}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    assert!(stdout.contains("1 passed"), "{stdout}\n{stderr}");
 }
 
-async fn within_namespace() {
+async fn run_inside_namespace() {
     let v4 = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let v6 = TcpListener::bind("[::]:0").await.unwrap();
     let at = |ip: &str, listener: &TcpListener| {
         let port = listener.local_addr().unwrap().port();
         SocketAddr::new(ip.parse().unwrap(), port)
     };
-    let near = [at("93.184.215.77", &v4), at("2a00:db9:5::77", &v6)];
-    for address in near {
+    let addresses = [at("93.184.215.77", &v4), at("2a00:db9:5::77", &v6)];
+    for address in addresses {
         TcpStream::connect(address)
             .await
-            .expect("it can be reached without the guard");
+            .expect("the address is reachable without the guard");
     }
     v4.accept().await.unwrap();
     v6.accept().await.unwrap();
 
     for (allow, deny, expected) in [
-        (&[][..], &[][..], Err(Reason::OwnNetwork)),
+        (&[][..], &[][..], Err(RefusalReason::OwnNetwork)),
         (&["93.184.215.64/27", "2a00:db9:5::77"], &[], Ok(())),
         (
             &["0.0.0.0/0", "::/0"],
             &["93.184.215.77", "2a00:db9:5::/64"],
-            Err(Reason::DeniedTarget),
+            Err(RefusalReason::DeniedTarget),
         ),
     ] {
-        for address in near {
+        for address in addresses {
             let guard = guard(allow).denying(targets(deny));
-            let found = visit(guard.clone(), address).await;
-            assert_eq!(found, expected, "visit of {address}, {allow:?}, {deny:?}");
-            let found = webhook(&guard, address).await;
-            assert_eq!(found, expected, "webhook to {address}, {allow:?}, {deny:?}");
+            let result = visit(guard.clone(), address).await;
+            assert_eq!(result, expected, "visit of {address}, {allow:?}, {deny:?}");
+            let result = webhook(&guard, address).await;
+            assert_eq!(
+                result, expected,
+                "webhook to {address}, {allow:?}, {deny:?}"
+            );
         }
     }
-    // The visit and the webhook that were allowed, and nobody else.
+    // The allowed visit and the allowed webhook connected, and nothing else.
     for listener in [&v4, &v6] {
         for _ in 0..2 {
             listener.accept().await.unwrap();
@@ -98,7 +101,7 @@ async fn within_namespace() {
         let more = std::future::poll_fn(|context| {
             std::task::Poll::Ready(listener.poll_accept(context).is_ready())
         });
-        assert!(!more.await, "somebody else came");
+        assert!(!more.await, "an unexpected connection");
     }
 }
 
@@ -110,7 +113,7 @@ fn guard(allow: &[&str]) -> Guard {
     Guard::new(targets(allow))
 }
 
-async fn visit(guard: Guard, address: SocketAddr) -> Result<(), Reason> {
+async fn visit(guard: Guard, address: SocketAddr) -> Result<(), RefusalReason> {
     let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::new(guard));
     let link = Link::open(config).await.unwrap();
     let mut stream = TcpStream::connect(link.address()).await.unwrap();
@@ -129,14 +132,14 @@ async fn visit(guard: Guard, address: SocketAddr) -> Result<(), Reason> {
     stream.write_all(&request).await.unwrap();
     let mut reply = [0; 12];
     stream.read_exact(&mut reply).await.unwrap();
-    match link.outcome_for(&address.ip().to_string(), address.port()) {
-        Some(Outcome::Connected) => Ok(()),
-        Some(Outcome::Blocked(refusal)) => Err(refusal.reason),
+    match link.records().pop().map(|record| record.outcome) {
+        Some(ConnectionOutcome::Connected) => Ok(()),
+        Some(ConnectionOutcome::Blocked(refusal)) => Err(refusal.reason),
         other => panic!("{other:?}"),
     }
 }
 
-async fn webhook(guard: &Guard, address: SocketAddr) -> Result<(), Reason> {
+async fn webhook(guard: &Guard, address: SocketAddr) -> Result<(), RefusalReason> {
     let host = address.ip().to_string();
     match connect_guarded(guard, &SystemResolver, &host, address.port()).await {
         Ok(_) => Ok(()),

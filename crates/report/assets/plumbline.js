@@ -1,5 +1,5 @@
-// Everything works without this file. It adds: sorting and filtering of requests, live progress, printing with
-// all open, opens checks that a link points to, and marks where in a report one is.
+// All pages work without this file. It adds sorting and filtering of requests, live progress and a print button,
+// opens checks that a link points to, and highlights the current section of a report.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 const tools = document.querySelector(".js-tools");
@@ -7,20 +7,20 @@ const list = document.querySelector(".waterfall");
 if (tools && list) {
   tools.hidden = false;
   const rows = all("li", list);
-  const said = document.querySelector(".js-none");
+  const status = document.querySelector(".js-none");
   const chips = all(".chip", tools);
   const find = tools.querySelector(".js-find");
   const show = () => {
     const kinds = new Set(chips.filter((chip) => chip.ariaPressed === "true").map((chip) => chip.dataset.kind));
-    const words = find.value.trim().toLowerCase();
+    const query = find.value.trim().toLowerCase();
     let shown = 0;
     for (const row of rows) {
       const fits = (!kinds.size || kinds.has(row.dataset.t))
-        && (!words || row.querySelector(".url").textContent.toLowerCase().includes(words));
+        && (!query || row.querySelector(".url").textContent.toLowerCase().includes(query));
       row.hidden = !fits;
       shown += fits;
     }
-    said.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} requests are shown.`;
+    status.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} requests are shown.`;
   };
   for (const chip of chips) {
     chip.addEventListener("click", () => {
@@ -54,25 +54,25 @@ open();
 const jump = document.querySelector(".js-jump");
 if (jump) {
   const links = all("a", jump);
-  const places = links.map((link) => document.getElementById(link.hash.slice(1)));
-  let asked = false;
-  // The last of them that has come up to the top third.
+  const sections = links.map((link) => document.getElementById(link.hash.slice(1)));
+  let scheduled = false;
+  // The current section is the last one that starts in or above the top third.
   const mark = () => {
-    asked = false;
+    scheduled = false;
     const line = innerHeight / 3;
-    const last = places.findLastIndex((place) => place && place.getBoundingClientRect().top < line);
+    const last = sections.findLastIndex((section) => section && section.getBoundingClientRect().top < line);
     if (last < 0) jump.scrollLeft = 0;
     links.forEach((link, index) => {
       if ((index === last) === (link.ariaCurrent === "true")) return;
       link.ariaCurrent = index === last ? "true" : null;
-      const shown = link.getBoundingClientRect();
-      const room = jump.getBoundingClientRect();
-      if (index === last && (shown.left < room.left || shown.right > room.right)) jump.scrollLeft += shown.left - room.left - 16;
+      const item = link.getBoundingClientRect();
+      const bar = jump.getBoundingClientRect();
+      if (index === last && (item.left < bar.left || item.right > bar.right)) jump.scrollLeft += item.left - bar.left - 16;
     });
   };
   addEventListener("scroll", () => {
-    if (!asked) requestAnimationFrame(mark);
-    asked = true;
+    if (!scheduled) requestAnimationFrame(mark);
+    scheduled = true;
   }, { passive: true });
 }
 
@@ -80,7 +80,7 @@ for (const button of all(".js-print")) {
   button.hidden = false;
   button.addEventListener("click", () => print());
 }
-// The stylesheet opens what failed on paper; browsers that cannot style closed content need it open.
+// The stylesheet shows failed checks in print. Browsers that cannot style closed details need them opened.
 if (!CSS.supports("selector(::details-content)")) {
   addEventListener("beforeprint", () => {
     for (const details of all(".check.poor, .check.middling, .folded")) details.open = true;
@@ -90,7 +90,7 @@ if (!CSS.supports("selector(::details-content)")) {
 const phases = document.querySelector(".js-phases");
 if (phases && window.EventSource) {
   const events = new EventSource(phases.dataset.events);
-  const said = document.querySelector(".js-said");
+  const status = document.querySelector(".js-status");
   events.addEventListener("phase", (event) => {
     const items = all("li", phases);
     const now = items.findIndex((item) => item.dataset.phase === event.data);
@@ -98,18 +98,18 @@ if (phases && window.EventSource) {
       item.className = index < now ? "done" : index === now ? "now" : "";
       item.ariaCurrent = index === now ? "step" : null;
     });
-    if (now >= 0) said.textContent = items[now].textContent;
+    if (now >= 0) status.textContent = items[now].textContent;
   });
   events.addEventListener("done", (event) => {
     events.close();
     location.replace(event.data);
   });
-  // A server that does not stream, or is gone: ask again by loading the page.
+  // If the server does not stream or is unavailable, reload the page.
   let failures = 0;
   events.addEventListener("open", () => (failures = 0));
   events.addEventListener("error", () => {
     failures += 1;
-    // A refused stream is not opened again by itself.
+    // The browser does not reconnect to a refused stream.
     if (failures > 2 || events.readyState === EventSource.CLOSED) {
       events.close();
       setTimeout(() => location.reload(), 5000);

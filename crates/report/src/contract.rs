@@ -1,4 +1,4 @@
-//! The report as the contract of the API shows it: rounded, named, with every member present.
+//! The report in the format of the public API: rounded, with every member present.
 
 use plumbline_bundle::Failure;
 use plumbline_engine::field::{FieldData, FieldKind, FieldReason};
@@ -6,14 +6,14 @@ use plumbline_engine::report::{Conditions, Metric, Metrics, Report, Scores};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The `data` member of the report operation, from a stored report's text.
+/// Returns the `data` member of the report operation for a stored report.
 pub fn audit_data(
     audit_id: &str,
     created_at_ms: i64,
     url: &str,
     report_json: &str,
 ) -> Result<Value, serde_json::Error> {
-    let report: Shown = serde_json::from_str(report_json)?;
+    let report: ContractReport = serde_json::from_str(report_json)?;
     let mut data = json!({
         "auditId": audit_id,
         "url": url,
@@ -40,11 +40,11 @@ pub fn audit_data(
     Ok(data)
 }
 
-/// What of a report the contract shows. The rest, most of it, is stepped over unread: of a report of
-/// 200 kB, parsing all would take most of the time of an answer.
+/// The part of a report that the API shows. The rest is skipped: parsing all of a report of 200 kB
+/// would take most of the time of a response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ContractReport {
     conditions: Conditions,
     scores: Scores,
     metrics: Option<Metrics>,
@@ -53,7 +53,8 @@ struct Shown {
     field_data_reason: Option<FieldReason>,
 }
 
-/// Milliseconds as whole numbers, layout shift with up to four decimals, null where the dataset has none.
+/// Returns milliseconds as whole numbers and layout shift with up to four decimals; null if the
+/// dataset has no value.
 fn field_figures(field: &FieldData) -> Value {
     let p75 = |kind| field.metrics.get(kind).map(|metric| metric.p75);
     let whole = |kind| p75(kind).map(|value| value.round() as i64);
@@ -72,8 +73,8 @@ fn four_decimals(value: f64) -> f64 {
     (value * 10_000.0).round() / 10_000.0
 }
 
-/// Scores and milliseconds as whole numbers, layout shift with up to four decimals, null where
-/// nothing was measured.
+/// Returns scores and milliseconds as whole numbers and layout shift with up to four decimals; null
+/// if not measured.
 pub fn lab_data(report: &Report) -> Value {
     figures(&report.scores, report.metrics.as_ref())
 }
@@ -95,9 +96,9 @@ fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
     })
 }
 
-/// UTC with milliseconds and `Z`.
+/// Formats a time in UTC with milliseconds and `Z`.
 pub fn iso8601_ms(ms_since_epoch: i64) -> String {
-    // Out of range only for times some 9,000 years away: shown as the epoch rather than a panic.
+    // Only times some 9,000 years away are out of range: they become the epoch instead of a panic.
     let time =
         jiff::Timestamp::from_millisecond(ms_since_epoch).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_carry_milliseconds_and_z() {
+    fn times_have_milliseconds_and_end_with_z() {
         assert_eq!(iso8601_ms(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(iso8601_ms(1_794_708_582_007), "2026-11-15T02:09:42.007Z");
         assert_eq!(iso8601_ms(i64::MAX), "1970-01-01T00:00:00.000Z");

@@ -1,19 +1,21 @@
-//! Rows for a spreadsheet, laid out as Lighthouse's CSV is (report/generator/report-generator.js): the page,
-//! then the categories, then one row per audit of each category; our own columns come last.
+//! CSV in the layout of Lighthouse (report/generator/report-generator.js): the page, the
+//! categories, and one row per audit of each category. Columns that Lighthouse does not have come
+//! last.
 //!
-//! RFC 4180, every cell in quotes. A cell that a spreadsheet would take for a formula is set apart by
-//! an apostrophe, which spreadsheets show as text and do not print.
+//! The format is RFC 4180 with every cell in quotes. Cells that a spreadsheet would interpret as a
+//! formula begin with an apostrophe, which spreadsheets do not display.
 
 use serde_json::{Value, json};
 
-use crate::export::Subject;
+use crate::export::ExportSource;
 use crate::lighthouse;
 
-pub(crate) fn render(subject: &Subject) -> String {
-    // Without the evidence: what is only for programs is no row.
-    let result = lighthouse::result(&Subject {
+/// Renders a report as CSV.
+pub(crate) fn render(source: &ExportSource) -> String {
+    // Without the bundle, so that audits only meant for programs are not included.
+    let result = lighthouse::result(&ExportSource {
         bundle: None,
-        ..*subject
+        ..*source
     });
     let mut lines = Vec::new();
     let page = [
@@ -40,7 +42,7 @@ pub(crate) fn render(subject: &Subject) -> String {
         for reference in category["auditRefs"].as_array().into_iter().flatten() {
             let name = reference["id"].as_str().unwrap_or_default();
             let audit = &result["audits"][name];
-            let shown = ["displayValue", "explanation", "errorMessage"]
+            let display = ["displayValue", "explanation", "errorMessage"]
                 .iter()
                 .map(|member| &audit[member])
                 .find(|value| value.is_string());
@@ -48,7 +50,7 @@ pub(crate) fn render(subject: &Subject) -> String {
                 json!(id),
                 json!(name),
                 audit["score"].clone(),
-                shown.cloned().unwrap_or_else(|| json!("")),
+                display.cloned().unwrap_or_else(|| json!("")),
                 audit["description"].clone(),
                 audit["title"].clone(),
                 audit
@@ -63,7 +65,7 @@ pub(crate) fn render(subject: &Subject) -> String {
 
 fn line(cells: impl IntoIterator<Item = Value>) -> String {
     let cells = cells.into_iter().map(|cell| match cell {
-        Value::String(text) => quoted(&defused(&text)),
+        Value::String(text) => quoted(&without_formula(&text)),
         // Whole numbers without a fraction, as JavaScript writes them.
         Value::Number(number) => quoted(&number.as_f64().unwrap_or_default().to_string()),
         other => quoted(&other.to_string()),
@@ -75,9 +77,9 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// What begins a formula in one spreadsheet or another (OWASP, "CSV Injection"). Control characters go: a
-/// bare carriage return or NUL ends a cell for some readers.
-fn defused(text: &str) -> String {
+/// Prefixes texts that a spreadsheet could interpret as a formula (OWASP, "CSV Injection"), and
+/// replaces control characters: a carriage return or NUL ends a cell for some readers.
+fn without_formula(text: &str) -> String {
     let text: String = text
         .chars()
         .map(|c| {
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn there_is_a_row_for_the_page_each_category_and_each_audit() {
         let report = report();
-        let text = render(&Subject {
+        let text = render(&ExportSource {
             report: &report,
             bundle: None,
             made_at_ms: 0,
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_a_formula_or_ends_early() {
+    fn no_cell_is_a_formula_or_ends_too_early() {
         for (text, cell) in [
             ("=cmd()", r#""'=cmd()""#),
             ("  +1", r#""'  +1""#),

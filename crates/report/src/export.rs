@@ -1,4 +1,4 @@
-//! A report as a file that other tools open.
+//! Exports of a report as files for other tools.
 
 use plumbline_bundle::{Bundle, BundleError};
 use plumbline_engine::exhibits::exhibits;
@@ -6,55 +6,59 @@ use plumbline_engine::report::Report;
 
 use crate::{csv, har, html, junit, lighthouse, trace_file};
 
-/// What an export is made of.
+/// The report and bundle that an export is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct ExportSource<'a> {
     pub report: &'a Report,
-    /// The evidence behind it, as long as it is kept.
+    /// The bundle of the visit, as long as it is stored.
     pub bundle: Option<&'a Bundle>,
-    /// When the audit was made, in milliseconds since 1970.
+    /// The time of the audit, in milliseconds since 1970.
     pub made_at_ms: i64,
 }
 
-/// The forms there are. `name` is what people type, and the only list of names.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Everything that was measured and judged, in our own shape.
+    /// The complete report in Plumbline's own format.
     Json,
     /// A Lighthouse result.
     Lighthouse,
     /// HTTP Archive 1.2.
     Har,
+    /// Comma-separated values.
     Csv,
+    /// JUnit XML.
     Junit,
     /// Chromium's trace.
     Trace,
-    /// A page in one file.
+    /// A standalone HTML page.
     Html,
 }
 
-/// What an export is made of, as it is kept.
+/// A stored audit that an export is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Stored<'a> {
+pub struct StoredAudit<'a> {
     pub report_json: &'a str,
-    /// Packed.
+    /// The packed bundle of the visit, as long as it is stored.
     pub bundle: Option<&'a [u8]>,
     pub made_at_ms: i64,
 }
 
+/// An error while exporting a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    #[error("{0} needs the evidence of the audit, which is no longer kept")]
+    #[error("{0} requires the evidence of the audit, which is no longer stored")]
     NoEvidence(&'static str),
-    #[error("the evidence is unreadable: {0}")]
+    #[error("the evidence cannot be read: {0}")]
     Unreadable(#[from] BundleError),
-    #[error("unreadable, or cannot be written: {0}")]
+    #[error("invalid JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Html(#[from] html::HtmlError),
 }
 
 impl Format {
+    /// All formats.
     pub const ALL: [Self; 7] = [
         Self::Json,
         Self::Lighthouse,
@@ -65,34 +69,38 @@ impl Format {
         Self::Html,
     ];
 
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the format with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// The name of the format in the API and on the command line.
     pub fn name(self) -> &'static str {
-        self.about().0
+        self.properties().0
     }
 
-    /// How a file of this form ends, after a name of the user's choice.
+    /// The file name extension.
     pub fn extension(self) -> &'static str {
-        self.about().1
+        self.properties().1
     }
 
+    /// The value of the `Content-Type` header.
     pub fn content_type(self) -> &'static str {
-        self.about().2
+        self.properties().2
     }
 
-    /// Whether a report alone is not enough.
+    /// Whether the format cannot be made without the bundle.
     pub fn needs_evidence(self) -> bool {
         matches!(self, Self::Har | Self::Trace)
     }
 
-    /// Whether a report alone would give less.
+    /// Whether the format contains more if there is a bundle.
     pub fn uses_evidence(self) -> bool {
         self.needs_evidence() || matches!(self, Self::Lighthouse | Self::Html)
     }
 
-    fn about(self) -> (&'static str, &'static str, &'static str) {
+    /// The name, file name extension and content type.
+    fn properties(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Json => ("json", "report.json", "application/json"),
             Self::Lighthouse => ("lighthouse", "lighthouse.json", "application/json"),
@@ -104,32 +112,33 @@ impl Format {
         }
     }
 
-    /// Unpacks what is needed, and no more.
-    pub fn export_stored(self, stored: &Stored) -> Result<Vec<u8>, ExportError> {
+    /// Exports a stored audit. The bundle is unpacked only if the format uses it.
+    pub fn export_stored(self, stored: &StoredAudit) -> Result<Vec<u8>, ExportError> {
         let report: Report = serde_json::from_str(stored.report_json)?;
         let packed = stored.bundle.filter(|_| self.uses_evidence());
         let bundle = packed.map(Bundle::unpack).transpose()?;
-        self.export(&Subject {
+        self.export(&ExportSource {
             report: &report,
             bundle: bundle.as_ref(),
             made_at_ms: stored.made_at_ms,
         })
     }
 
-    pub fn export(self, subject: &Subject) -> Result<Vec<u8>, ExportError> {
-        let evidence = || subject.bundle.ok_or(ExportError::NoEvidence(self.name()));
+    /// Exports a report.
+    pub fn export(self, source: &ExportSource) -> Result<Vec<u8>, ExportError> {
+        let evidence = || source.bundle.ok_or(ExportError::NoEvidence(self.name()));
         Ok(match self {
-            Self::Json => serde_json::to_vec_pretty(subject.report)?,
+            Self::Json => serde_json::to_vec_pretty(source.report)?,
             Self::Lighthouse => {
-                serde_json::to_vec(&lighthouse::InOrder(&lighthouse::result(subject)))?
+                serde_json::to_vec(&lighthouse::OrderedResult(&lighthouse::result(source)))?
             }
             Self::Har => serde_json::to_vec(&har::archive(evidence()?))?,
-            Self::Csv => csv::render(subject).into_bytes(),
-            Self::Junit => junit::render(subject).into_bytes(),
+            Self::Csv => csv::render(source).into_bytes(),
+            Self::Junit => junit::render(source).into_bytes(),
             Self::Trace => trace_file::render(evidence()?)?,
             Self::Html => {
-                let exhibits = subject.bundle.and_then(exhibits);
-                html::standalone(subject.report, exhibits.as_ref())?.into_bytes()
+                let exhibits = source.bundle.and_then(exhibits);
+                html::standalone(source.report, exhibits.as_ref())?.into_bytes()
             }
         })
     }
@@ -141,51 +150,51 @@ mod tests {
     use crate::testing::{bundle_with_log, report};
 
     #[test]
-    fn a_format_is_found_by_its_name_and_by_nothing_else() {
+    fn a_format_is_returned_for_its_exact_name_only() {
         for format in Format::ALL {
-            assert_eq!(Format::named(format.name()), Some(format));
+            assert_eq!(Format::from_name(format.name()), Some(format));
         }
         for name in ["", "JSON", "pdf", "lighthouse "] {
-            assert_eq!(Format::named(name), None, "{name:?}");
+            assert_eq!(Format::from_name(name), None, "{name:?}");
         }
     }
 
     #[test]
-    fn without_evidence_only_what_needs_it_is_refused() {
+    fn without_a_bundle_only_formats_that_need_it_fail() {
         let report = report();
         let bundle = bundle_with_log("[]");
         for format in Format::ALL {
-            let alone = Subject {
+            let without_bundle = ExportSource {
                 report: &report,
                 bundle: None,
                 made_at_ms: 0,
             };
-            let whole = Subject {
+            let with_bundle = ExportSource {
                 bundle: Some(&bundle),
-                ..alone
+                ..without_bundle
             };
             assert_eq!(
-                format.export(&alone).is_err(),
+                format.export(&without_bundle).is_err(),
                 format.needs_evidence(),
                 "{format:?}"
             );
-            assert!(format.export(&whole).is_ok(), "{format:?}");
+            assert!(format.export(&with_bundle).is_ok(), "{format:?}");
         }
     }
 
     #[test]
-    fn the_same_subject_gives_the_same_bytes() {
+    fn the_same_source_gives_the_same_bytes() {
         let report = report();
         let bundle = bundle_with_log("[]");
-        let subject = Subject {
+        let source = ExportSource {
             report: &report,
             bundle: Some(&bundle),
             made_at_ms: 1,
         };
         for format in Format::ALL {
             assert_eq!(
-                format.export(&subject).unwrap(),
-                format.export(&subject).unwrap()
+                format.export(&source).unwrap(),
+                format.export(&source).unwrap()
             );
         }
     }

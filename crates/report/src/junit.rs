@@ -1,8 +1,8 @@
-//! The report as test results, for build servers: a suite per category, a test per check.
+//! JUnit XML for CI servers: a suite per category, a test case per check.
 //!
-//! A check that counts and fails is a failure; so is a metric below 0.9, which is what Lighthouse CI
-//! asks for when nothing else was asked for. What weighs nothing is told and fails nobody. What could
-//! not be measured is an error.
+//! A failed check with a weight is a failure, and so is a metric with a score below 0.9, the
+//! default of Lighthouse CI. Failed checks without a weight are only reported. What could not be
+//! measured is an error.
 
 use std::fmt::Write;
 
@@ -10,85 +10,89 @@ use plumbline_engine::category::CheckResult;
 use plumbline_engine::checks::{Details, Verdict};
 use serde_json::Value;
 
-use crate::export::Subject;
+use crate::export::ExportSource;
 use crate::lighthouse;
 
 const GOOD_SCORE: f64 = 0.9;
-/// A build server shows a failure's text whole: enough of it to find the rest.
-const ITEMS_SHOWN: usize = 20;
+/// The most items listed per failure, because CI servers show the whole text.
+const MAX_ITEMS: usize = 20;
 
-enum Outcome {
+enum CaseResult {
     Passed,
-    /// What is worth knowing although nothing failed.
-    Noted(String),
+    /// The case passed, with a text as its output.
+    PassedWithOutput(String),
     Failed {
         message: String,
         text: String,
     },
     Skipped(String),
-    Broken(String),
+    Error(String),
 }
 
 struct Case {
     name: String,
-    outcome: Outcome,
+    result: CaseResult,
 }
 
-pub(crate) fn render(subject: &Subject) -> String {
-    let report = subject.report;
+/// Renders a report as JUnit XML.
+pub(crate) fn render(source: &ExportSource) -> String {
+    let report = source.report;
     let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
     match &report.error {
         Some(error) => suites.push((
             "audit".to_owned(),
             vec![Case {
                 name: "the page could be measured".to_owned(),
-                outcome: Outcome::Broken(format!("{}: {}", error.code, error.message)),
+                result: CaseResult::Error(format!("{}: {}", error.code, error.message)),
             }],
         )),
-        None => suites.push(("performance".to_owned(), metrics(subject))),
+        None => suites.push(("performance".to_owned(), metrics(source))),
     }
     for category in &report.categories {
         let id = category.id.as_str();
         let cases = category.checks.iter().map(case);
         match suites.iter_mut().find(|(name, _)| name == id) {
-            Some((_, known)) => known.extend(cases),
+            Some((_, existing)) => existing.extend(cases),
             None => suites.push((id.to_owned(), cases.collect())),
         }
     }
     let mut xml = String::new();
     // Writing to a string cannot fail.
-    let _ = write_suites(&mut xml, &suites, subject);
+    let _ = write_suites(&mut xml, &suites, source);
     xml
 }
 
-fn metrics(subject: &Subject) -> Vec<Case> {
-    let result = lighthouse::result(&Subject {
+fn metrics(source: &ExportSource) -> Vec<Case> {
+    let lighthouse_result = lighthouse::result(&ExportSource {
         bundle: None,
-        ..*subject
+        ..*source
     });
-    let references = result["categories"]["performance"]["auditRefs"].as_array();
+    let references = lighthouse_result["categories"]["performance"]["auditRefs"].as_array();
     let metrics = references
         .into_iter()
         .flatten()
         .filter(|reference| reference["group"] == "metrics");
     metrics
         .map(|reference| {
-            let audit = &result["audits"][reference["id"].as_str().unwrap_or_default()];
+            let audit = &lighthouse_result["audits"][reference["id"].as_str().unwrap_or_default()];
             let text = |member: &str| audit[member].as_str().unwrap_or_default().to_owned();
-            let outcome = match audit["score"].as_f64() {
-                None => Outcome::Broken(text("errorMessage")),
-                Some(score) if score < GOOD_SCORE => Outcome::Failed {
+            let result = match audit["score"].as_f64() {
+                None => CaseResult::Error(text("errorMessage")),
+                Some(score) if score < GOOD_SCORE => CaseResult::Failed {
                     message: format!(
-                        "{} (score {score}, good is {GOOD_SCORE})",
+                        "{} (score {score}, expected at least {GOOD_SCORE})",
                         text("displayValue")
                     ),
                     text: text("description"),
                 },
-                Some(score) => Outcome::Noted(format!("{} (score {score})", text("displayValue"))),
+                Some(score) => CaseResult::PassedWithOutput(format!(
+                    "{} (score {score})",
+                    text("displayValue")
+                )),
             };
             Case {
                 name: format!("{}: {}", text("id"), text("title")),
-                outcome,
+                result,
             }
         })
         .collect()
@@ -96,29 +100,29 @@ fn metrics(subject: &Subject) -> Vec<Case> {
 
 fn case(check: &CheckResult) -> Case {
     let summary = check.summary.clone().unwrap_or_default();
-    let outcome = match check.verdict {
-        Verdict::Pass => Outcome::Passed,
-        Verdict::Fail if check.weight > 0.0 => Outcome::Failed {
+    let result = match check.verdict {
+        Verdict::Pass => CaseResult::Passed,
+        Verdict::Fail if check.weight > 0.0 => CaseResult::Failed {
             message: if summary.is_empty() {
                 check.title.clone()
             } else {
                 summary
             },
-            text: explained(check),
+            text: explanation(check),
         },
-        Verdict::Fail => Outcome::Noted(explained(check)),
-        Verdict::NotApplicable => Outcome::Skipped("not applicable".to_owned()),
-        Verdict::Informative => Outcome::Skipped(format!("for information: {summary}")),
-        Verdict::CouldNotMeasure => Outcome::Broken(summary),
+        Verdict::Fail => CaseResult::PassedWithOutput(explanation(check)),
+        Verdict::NotApplicable => CaseResult::Skipped("not applicable".to_owned()),
+        Verdict::Informative => CaseResult::Skipped(format!("for information: {summary}")),
+        Verdict::CouldNotMeasure => CaseResult::Error(summary),
     };
     Case {
         name: format!("{}: {}", check.id, check.title),
-        outcome,
+        result,
     }
 }
 
-/// What was found, why it matters, what to do.
-fn explained(check: &CheckResult) -> String {
+/// Returns the text of a failed check: its summary, its items, why it matters and how to fix it.
+fn explanation(check: &CheckResult) -> String {
     let mut text = String::new();
     if let Some(summary) = &check.summary {
         text += &format!("{summary}\n");
@@ -126,17 +130,17 @@ fn explained(check: &CheckResult) -> String {
     for warning in &check.warnings {
         text += &format!("{warning}\n");
     }
-    let found = check.details.as_ref().map(items).unwrap_or_default();
-    for item in found.iter().take(ITEMS_SHOWN) {
+    let items = check.details.as_ref().map(items).unwrap_or_default();
+    for item in items.iter().take(MAX_ITEMS) {
         text += &format!("- {item}\n");
     }
-    if found.len() > ITEMS_SHOWN {
-        text += &format!("… and {} more\n", found.len() - ITEMS_SHOWN);
+    if items.len() > MAX_ITEMS {
+        text += &format!("… and {} more\n", items.len() - MAX_ITEMS);
     }
     text + &format!("Why: {}\nFix: {}", check.why, check.fix)
 }
 
-/// One line per thing found, from the report's own JSON: the first texts of each item tell which it is.
+/// Returns a line per item. The first texts of an item's JSON identify it.
 fn items(details: &Details) -> Vec<String> {
     let details = serde_json::to_value(details).unwrap_or_default();
     let items = details["items"].as_array().or(details["rows"].as_array());
@@ -152,6 +156,7 @@ fn items(details: &Details) -> Vec<String> {
         .collect()
 }
 
+/// Collects all texts and numbers of a JSON value.
 fn texts_of(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) if !text.is_empty() && text != "nothing" => texts.push(text.clone()),
@@ -162,26 +167,26 @@ fn texts_of(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-fn count(cases: &[Case], is: fn(&Outcome) -> bool) -> usize {
-    cases.iter().filter(|case| is(&case.outcome)).count()
+fn count(cases: &[Case], is: fn(&CaseResult) -> bool) -> usize {
+    cases.iter().filter(|case| is(&case.result)).count()
 }
 
-fn is_failed(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed { .. })
+fn is_failed(result: &CaseResult) -> bool {
+    matches!(result, CaseResult::Failed { .. })
 }
 
-fn is_broken(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Broken(_))
+fn is_error(result: &CaseResult) -> bool {
+    matches!(result, CaseResult::Error(_))
 }
 
-fn is_skipped(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Skipped(_))
+fn is_skipped(result: &CaseResult) -> bool {
+    matches!(result, CaseResult::Skipped(_))
 }
 
 fn write_suites(
     xml: &mut String,
     suites: &[(String, Vec<Case>)],
-    subject: &Subject,
+    source: &ExportSource,
 ) -> std::fmt::Result {
     let sum = |is| {
         suites
@@ -189,11 +194,11 @@ fn write_suites(
             .map(|(_, cases)| count(cases, is))
             .sum::<usize>()
     };
-    let url = subject
+    let url = source
         .report
         .final_url
         .as_deref()
-        .unwrap_or(&subject.report.requested_url);
+        .unwrap_or(&source.report.requested_url);
     writeln!(xml, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(
         xml,
@@ -201,7 +206,7 @@ fn write_suites(
         attribute(url),
         sum(|_| true),
         sum(is_failed),
-        sum(is_broken),
+        sum(is_error),
         sum(is_skipped),
     )?;
     for (name, cases) in suites {
@@ -211,9 +216,9 @@ fn write_suites(
             attribute(name),
             cases.len(),
             count(cases, is_failed),
-            count(cases, is_broken),
+            count(cases, is_error),
             count(cases, is_skipped),
-            crate::contract::iso8601_ms(subject.made_at_ms),
+            crate::contract::iso8601_ms(source.made_at_ms),
         )?;
         for case in cases {
             write_case(xml, name, case)?;
@@ -229,28 +234,32 @@ fn write_case(xml: &mut String, suite: &str, case: &Case) -> std::fmt::Result {
         xml,
         r#"    <testcase classname="plumbline.{suite}" name="{name}" time="0""#
     )?;
-    match &case.outcome {
-        Outcome::Passed => return writeln!(xml, "/>"),
-        Outcome::Noted(text) => write!(xml, "><system-out>{}</system-out>", content(text))?,
-        Outcome::Failed { message, text } => write!(
+    match &case.result {
+        CaseResult::Passed => return writeln!(xml, "/>"),
+        CaseResult::PassedWithOutput(text) => {
+            write!(xml, "><system-out>{}</system-out>", content(text))?
+        }
+        CaseResult::Failed { message, text } => write!(
             xml,
             r#"><failure message="{}" type="check">{}</failure>"#,
             attribute(message),
             content(text)
         )?,
-        Outcome::Skipped(why) => write!(xml, r#"><skipped message="{}"/>"#, attribute(why))?,
-        Outcome::Broken(why) => {
+        CaseResult::Skipped(reason) => {
+            write!(xml, r#"><skipped message="{}"/>"#, attribute(reason))?;
+        }
+        CaseResult::Error(reason) => {
             write!(
                 xml,
                 r#"><error message="{}" type="not measured"/>"#,
-                attribute(why)
+                attribute(reason)
             )?;
         }
     }
     writeln!(xml, "</testcase>")
 }
 
-/// XML 1.0, 2.2: some characters cannot be written at all, not even escaped.
+/// Escapes a text and replaces characters that XML 1.0 (section 2.2) does not allow.
 fn content(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -268,7 +277,7 @@ fn content(text: &str) -> String {
     out
 }
 
-/// Line breaks in an attribute would be read as spaces.
+/// Escapes an attribute value, including line breaks, which would be read as spaces.
 fn attribute(text: &str) -> String {
     content(text).replace('\n', "&#10;").replace('\t', "&#9;")
 }
@@ -279,7 +288,7 @@ mod tests {
     use crate::testing::{HOSTILE, report};
 
     fn xml() -> String {
-        render(&Subject {
+        render(&ExportSource {
             report: &report(),
             bundle: None,
             made_at_ms: 0,
@@ -287,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_suite_per_category_and_failures_say_what_and_why() {
+    fn there_is_a_suite_per_category_and_failures_are_explained() {
         let xml = xml();
         assert!(
             xml.contains(r#"<testsuite name="performance" tests="5""#),
@@ -301,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_says_is_text_and_never_a_control_character() {
+    fn texts_from_a_page_are_escaped_and_contain_no_control_characters() {
         let xml = xml();
         assert!(!xml.contains(HOSTILE), "{xml}");
         assert!(xml.contains("&quot;&gt;&lt;script&gt;"), "{xml}");
@@ -313,15 +322,15 @@ mod tests {
     }
     proptest::proptest! {
         #[test]
-        fn whatever_a_page_says_the_file_is_well_formed(said in "\\PC*|[\\x00-\\x1f<>&\"'\u{fffe}]*") {
+        fn the_file_is_well_formed_for_any_text(text in "\\PC*|[\\x00-\\x1f<>&\"'\u{fffe}]*") {
             let mut report = report();
-            report.requested_url = said.clone();
+            report.requested_url = text.clone();
             report.final_url = None;
             for check in &mut report.categories[0].checks {
-                check.summary = Some(said.clone());
-                check.title = said.clone();
+                check.summary = Some(text.clone());
+                check.title = text.clone();
             }
-            let xml = render(&Subject { report: &report, bundle: None, made_at_ms: 0 });
+            let xml = render(&ExportSource { report: &report, bundle: None, made_at_ms: 0 });
             let parsed = roxmltree::Document::parse(&xml);
             proptest::prop_assert!(parsed.is_ok(), "{parsed:?}");
         }

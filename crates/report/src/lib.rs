@@ -1,4 +1,4 @@
-//! A report in the forms that people and programs read. Pure: data in, text out.
+//! Converts a report to the formats that people and programs read. This crate performs no IO.
 
 pub mod budget;
 pub mod contract;
@@ -14,5 +14,5 @@ pub mod terminal;
 mod testing;
 mod trace_file;
 
-pub use export::{ExportError, Format, Stored, Subject};
+pub use export::{ExportError, ExportSource, Format, StoredAudit};
 pub use network::visited_at_ms;

@@ -1,11 +1,11 @@
-//! A report for a person at a terminal: plain text, no colour codes, numbers aligned.
+//! Renders a report as plain text for a terminal.
 
 use std::fmt::Write;
 
 use plumbline_engine::field::{FieldKind, RecordOf};
-use plumbline_engine::report::{LocationMode, Metric, Report};
+use plumbline_engine::report::{LocationMode, Report};
 
-/// The whole report as lines of text.
+/// Renders a report as lines of text.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -22,7 +22,7 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
     )?;
     writeln!(out, "  {}", conditions.device.name)?;
     writeln!(out, "  {}", conditions.network.name)?;
-    writeln!(out, "  {}", place(report))?;
+    writeln!(out, "  {}", location(report))?;
     writeln!(out)?;
     if let Some(error) = &report.error {
         writeln!(
@@ -53,7 +53,10 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
             ("Total Blocking Time", metrics.tbt),
             ("Time to Interactive", metrics.tti),
         ] {
-            writeln!(out, "  {name:<26}{:>7} ms", whole(metric))?;
+            match metric {
+                Some(metric) => writeln!(out, "  {name:<26}{:>7.0} ms", metric.value)?,
+                None => writeln!(out, "  {name:<26}{:>7}", "–")?,
+            }
         }
         let shift = metrics
             .cls
@@ -71,19 +74,19 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-/// What visitors met, where it is known. Why it is not is said in the other forms.
+/// Writes the field data, if there is any. Other formats also contain the reason why there is none.
 fn write_field(out: &mut String, report: &Report) -> std::fmt::Result {
     let Some(field) = &report.field_data else {
         return Ok(());
     };
-    let whose = match field.record {
+    let record = match field.record {
         RecordOf::Url => "the page",
         RecordOf::Origin => "its origin",
     };
     let device = field.form_factor.as_str();
     writeln!(
         out,
-        "\n  In the field, 75th percentile of {whose}, {device}:"
+        "\n  Field data, 75th percentile of {record}, {device}:"
     )?;
     for (name, kind) in [
         ("First Contentful Paint", FieldKind::Fcp),
@@ -107,8 +110,8 @@ fn notes(report: &Report) -> impl Iterator<Item = String> {
     let limited = cpu.limited_by_host && report.error.is_none();
     let limited = limited.then(|| {
         format!(
-            "The device is faster than this machine ({} against {:.0}): the page ran as fast as it \
-             could here.",
+            "The device is faster than this machine (CPU index {} against {:.0}), so the CPU was not \
+             slowed down.",
             cpu.device_index.unwrap_or_default(),
             cpu.host_index.unwrap_or_default()
         )
@@ -116,11 +119,7 @@ fn notes(report: &Report) -> impl Iterator<Item = String> {
     limited.into_iter().chain(report.warnings.iter().cloned())
 }
 
-fn whole(metric: Option<Metric>) -> String {
-    metric.map_or("–".to_owned(), |metric| format!("{:.0}", metric.value))
-}
-
-fn place(report: &Report) -> String {
+fn location(report: &Report) -> String {
     let location = &report.conditions.location;
     match location.mode {
         LocationMode::Agent => location.name.clone(),
@@ -131,7 +130,7 @@ fn place(report: &Report) -> String {
     }
 }
 
-/// A page's own words must not steer the terminal.
+/// Replaces control characters, so that a page cannot control the terminal.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -144,7 +143,7 @@ mod tests {
     use plumbline_catalog::Mode;
     use plumbline_engine::not_measured;
     use plumbline_engine::report::{
-        AsTraced, Conditions, CpuUsed, DeviceUsed, LocationUsed, Metrics, NetworkUsed,
+        AsTraced, Conditions, CpuUsed, DeviceUsed, LocationUsed, Metric, Metrics, NetworkUsed,
     };
 
     use super::*;
@@ -180,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_could_not_be_measured_says_why() {
+    fn a_page_that_could_not_be_measured_has_a_reason() {
         let text = render(&report());
         assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
         assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
     }
 
     #[test]
-    fn what_is_missing_is_a_dash_and_a_page_cannot_steer_the_terminal() {
+    fn a_missing_metric_is_a_dash_and_control_characters_are_replaced() {
         let none = None;
         let measured = Report {
             error: None,
@@ -212,7 +211,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("Largest Contentful Paint        – ms"),
+            text.contains("Largest Contentful Paint        –\n"),
             "{text}"
         );
         assert!(!text.contains('\u{1b}'), "{text}");

@@ -1,4 +1,4 @@
-//! A report and a bundle written by hand, for the tests of this crate.
+//! A report and a bundle for the tests of this crate.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use plumbline_bundle::{Bundle, FORMAT};
 use plumbline_engine::report::Report;
 use serde_json::json;
 
-/// What a page calls itself that wants to be more than text.
+/// A text with which an audited page tries to inject markup.
 pub(crate) const HOSTILE: &str = r#""><script>alert(1)</script>"#;
 
-/// Measured, with a check of every verdict, and a page that is up to no good.
+/// Returns a measured report of a hostile page, with checks of most verdicts.
 pub(crate) fn report() -> Report {
     let metric = |value: f64, score: f64| json!({ "value": value, "score": score });
     let check = |id: &str, verdict: &str, weight: f64, more: serde_json::Value| {
@@ -68,6 +68,7 @@ pub(crate) fn report() -> Report {
     .unwrap()
 }
 
+/// Returns a bundle with this protocol log.
 pub(crate) fn bundle_with_log(log: &str) -> Bundle {
     Bundle {
         format: FORMAT,

@@ -1,7 +1,8 @@
-//! The trace as a file that DevTools' performance panel and other readers of Chromium's traces open.
+//! Exports the trace as a file for DevTools' performance panel and other readers of Chromium's
+//! traces.
 //!
-//! A recording of DevTools has a `metadata` member beside its events; a reader needs only little of
-//! it. What Chromium itself would say there about the host was left out when the trace was gathered.
+//! A DevTools recording has a `metadata` member, of which readers need only a small part.
+//! Chromium's own metadata about the host was left out when the trace was gathered.
 
 use plumbline_bundle::{Artifact, Bundle};
 use plumbline_engine::remembered_conditions;
@@ -17,29 +18,31 @@ struct TraceFile<'a> {
 }
 
 #[derive(serde::Deserialize)]
-struct Kept<'a> {
+struct StoredTrace<'a> {
     #[serde(borrow, rename = "traceEvents")]
     events: Vec<&'a RawValue>,
 }
 
-/// The metadata events that are about the page: names and order of its processes and threads.
-const ABOUT_THREADS: [&str; 4] = [
+/// The metadata events that are exported: names and order of processes and threads.
+const THREAD_METADATA: [&str; 4] = [
     "thread_name",
     "process_name",
     "thread_sort_index",
     "process_sort_index",
 ];
 
+/// Renders the trace of a bundle.
 pub(crate) fn render(bundle: &Bundle) -> Result<Vec<u8>, serde_json::Error> {
-    let mut kept: Kept = serde_json::from_slice(&bundle.trace)?;
-    // Gathering leaves them out; a bundle from elsewhere may not have.
-    kept.events.retain(|event| !names_host(event.get()));
+    let mut trace: StoredTrace = serde_json::from_slice(&bundle.trace)?;
+    // Gathered traces do not contain such events; bundles from other sources may.
+    trace.events.retain(|event| !names_host(event.get()));
     serde_json::to_vec(&TraceFile {
         metadata: metadata(bundle),
-        events: kept.events,
+        events: trace.events,
     })
 }
 
+/// Whether a metadata event may describe the host.
 fn names_host(event: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
@@ -48,13 +51,13 @@ fn names_host(event: &str) -> bool {
         #[serde(borrow)]
         ph: Option<std::borrow::Cow<'a, str>>,
     }
-    // Most events are of another phase, and looking is cheaper than reading.
+    // Most events have another phase, and searching is cheaper than parsing.
     event.contains(r#""M""#)
         && serde_json::from_str::<Head>(event).is_ok_and(|head| {
             head.ph.as_deref() == Some("M")
                 && !head
                     .name
-                    .is_some_and(|name| ABOUT_THREADS.contains(&name.as_ref()))
+                    .is_some_and(|name| THREAD_METADATA.contains(&name.as_ref()))
         })
 }
 
@@ -78,7 +81,7 @@ mod tests {
     use crate::testing::bundle_with_log;
 
     #[test]
-    fn events_stay_as_they_are_and_nothing_names_the_host() {
+    fn events_are_unchanged_and_nothing_describes_the_host() {
         let mut bundle = bundle_with_log("[]");
         bundle.trace = br#"{"metadata":{"command_line":"/usr/bin/x --secret"},"traceEvents":[
             {"name":"thread_name","ph":"M","args":{"name":"CrRendererMain"}},
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_is_none_is_an_error() {
+    fn an_invalid_trace_is_an_error() {
         let mut bundle = bundle_with_log("[]");
         bundle.trace = b"nothing".to_vec();
         assert!(render(&bundle).is_err());

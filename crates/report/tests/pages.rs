@@ -1,4 +1,5 @@
-//! Pages as a whole: what a hostile site says is text, a large site stays small, what is gone is said.
+//! Whole pages: hostile texts are escaped, pages of large sites stay small, missing data is
+//! explained.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
@@ -15,7 +16,8 @@ use plumbline_engine::report::{
     NetworkUsed, Report, Scores,
 };
 use plumbline_report::html::{
-    self, Chrome, Compared, FieldPast, Past, Problem, Progress, ReportPage, Sharing, StartPage,
+    self, ComparedAudit, DeviceFieldHistory, PageFrame, PastAudit, ProblemPage, ProgressPage,
+    ReportPage, Sharing, StartPage,
 };
 use serde_json::json;
 
@@ -46,7 +48,7 @@ fn conditions(name: &str) -> Conditions {
     }
 }
 
-fn field_data(said: &str) -> FieldData {
+fn field_data(text: &str) -> FieldData {
     let metric = Some(FieldMetric {
         p75: 2400.0,
         shares: Some(Shares {
@@ -57,10 +59,10 @@ fn field_data(said: &str) -> FieldData {
     });
     FieldData {
         record: RecordOf::Url,
-        subject: said.to_owned(),
+        subject: text.to_owned(),
         form_factor: FormFactor::Phone,
         percentile: 75,
-        collection_period: Some(period(said)),
+        collection_period: Some(period(text)),
         metrics: FieldMetrics {
             lcp: metric,
             inp: metric,
@@ -69,55 +71,55 @@ fn field_data(said: &str) -> FieldData {
     }
 }
 
-fn period(said: &str) -> Period {
+fn period(text: &str) -> Period {
     Period {
-        first_date: said.to_owned(),
-        last_date: said.to_owned(),
+        first_date: text.to_owned(),
+        last_date: text.to_owned(),
     }
 }
 
-fn field_past(said: &str) -> FieldPast {
-    FieldPast {
+fn field_history(text: &str) -> DeviceFieldHistory {
+    DeviceFieldHistory {
         form_factor: FormFactor::Tablet,
         history: Ok(FieldHistory {
             record: RecordOf::Origin,
-            subject: said.to_owned(),
+            subject: text.to_owned(),
             form_factor: FormFactor::Tablet,
-            periods: vec![period(said)],
+            periods: vec![period(text)],
             p75s: vec![(FieldKind::Cls, vec![Some(0.2)])],
         }),
     }
 }
 
-/// A measured report in which every word that comes from a page is `said`.
-fn report(said: &str) -> Report {
-    let failure = Failure::new(FailureCode::NoPaint, said);
+/// A measured report in which every text from the audited page is `text`.
+fn report(text: &str) -> Report {
+    let failure = Failure::new(FailureCode::NoPaint, text);
     let metric = Some(Metric {
         value: 1234.0,
         score: 0.8,
     });
     let check = |id: &str, details: serde_json::Value| {
-        json!({"id": id, "title": said, "verdict": "fail", "score": 0.0, "weight": 3.0,
-               "group": "a11y-aria", "summary": said, "why": said, "fix": said, "details": details,
-               "warnings": [said]})
+        json!({"id": id, "title": text, "verdict": "fail", "score": 0.0, "weight": 3.0,
+               "group": "a11y-aria", "summary": text, "why": text, "fix": text, "details": details,
+               "warnings": [text]})
     };
-    let node = json!({"selector": said, "snippet": said, "label": said,
+    let node = json!({"selector": text, "snippet": text, "label": text,
                       "rect": {"left": 10.0, "top": 10.0, "width": 50.0, "height": 20.0}});
-    let far = json!({"selector": said, "snippet": said, "label": said,
+    let far = json!({"selector": text, "snippet": text, "label": text,
                      "rect": {"left": 10.0, "top": 2000.0, "width": 50.0, "height": 20.0}});
     let categories = json!([{"id": "accessibility", "title": "Accessibility", "score": 40, "checks": [
-        check("a", json!({"kind": "elements", "items": [{"node": node, "note": said}, {"node": far}]})),
-        check("b", json!({"kind": "urls", "items": [{"url": said, "note": said}]})),
-        check("c", json!({"kind": "console", "items": [{"text": said, "source": said, "url": said, "line": 1, "column": 1}]})),
-        check("d", json!({"kind": "values", "items": [{"name": said, "value": said}]})),
-        check("e", json!({"kind": "table", "columns": [said], "rows": [[said]]})),
-        check("f", json!(findings(said, &node))),
-        check("g", json!({"kind": "parts", "items": [findings(said, &node)]})),
-        check("h", json!({"kind": "checklist", "items": [{"id": said, "label": said, "is_met": false}]})),
+        check("a", json!({"kind": "elements", "items": [{"node": node, "note": text}, {"node": far}]})),
+        check("b", json!({"kind": "urls", "items": [{"url": text, "note": text}]})),
+        check("c", json!({"kind": "console", "items": [{"text": text, "source": text, "url": text, "line": 1, "column": 1}]})),
+        check("d", json!({"kind": "values", "items": [{"name": text, "value": text}]})),
+        check("e", json!({"kind": "table", "columns": [text], "rows": [[text]]})),
+        check("f", json!(findings(text, &node))),
+        check("g", json!({"kind": "parts", "items": [findings(text, &node)]})),
+        check("h", json!({"kind": "checklist", "items": [{"id": text, "label": text, "is_met": false}]})),
     ]}]);
     Report {
         error: None,
-        final_url: Some(format!("https://example.com/{said}")),
+        final_url: Some(format!("https://example.com/{text}")),
         scores: Scores {
             performance: Some(87),
             accessibility: Some(40),
@@ -132,37 +134,37 @@ fn report(said: &str) -> Report {
             tti: None,
             as_traced: AsTraced::default(),
         }),
-        field_data: Some(field_data(said)),
+        field_data: Some(field_data(text)),
         categories: serde_json::from_value(categories).unwrap(),
-        warnings: vec![said.to_owned()],
+        warnings: vec![text.to_owned()],
         document: Some(MainDocument {
             status: 200,
-            mime_type: said.to_owned(),
+            mime_type: text.to_owned(),
         }),
         browser: Some(BrowserIdentity {
-            product: said.to_owned(),
-            user_agent: said.to_owned(),
+            product: text.to_owned(),
+            user_agent: text.to_owned(),
         }),
-        ..not_measured(said, conditions(said), failure)
+        ..not_measured(text, conditions(text), failure)
     }
 }
 
-fn findings(said: &str, node: &serde_json::Value) -> Details {
+fn findings(text: &str, node: &serde_json::Value) -> Details {
     let columns = [
-        (said, said, Unit::Text),
-        (said, said, Unit::Url),
-        (said, said, Unit::Source),
-        (said, said, Unit::Element),
+        (text, text, Unit::Text),
+        (text, text, Unit::Url),
+        (text, text, Unit::Source),
+        (text, text, Unit::Element),
     ];
     let row = || {
         let place = SourcePlace {
-            url: said.to_owned(),
-            function: said.to_owned(),
+            url: text.to_owned(),
+            function: text.to_owned(),
             ..SourcePlace::default()
         };
         Row::new([
-            Cell::text(said),
-            Cell::url(said),
+            Cell::text(text),
+            Cell::url(text),
             Cell::Source(place),
             Cell::Element(Box::new(serde_json::from_value(node.clone()).unwrap())),
         ])
@@ -170,17 +172,17 @@ fn findings(said: &str, node: &serde_json::Value) -> Details {
     Details::Findings(Findings::new(columns).rows([row().with([row()])]))
 }
 
-fn shown(said: &str, requests: usize) -> Exhibits {
+fn exhibits_of(text: &str, requests: usize) -> Exhibits {
     let request = |index: usize| RequestShown {
-        url: format!("https://example.com/assets/{index}/{said}-{index}.js?v={index}"),
-        host: said.to_owned(),
-        method: said.to_owned(),
-        kind: said.to_owned(),
+        url: format!("https://example.com/assets/{index}/{text}-{index}.js?v={index}"),
+        host: text.to_owned(),
+        method: text.to_owned(),
+        kind: text.to_owned(),
         status: Some(200),
-        error: Some(said.to_owned()),
-        mime_type: said.to_owned(),
-        protocol: said.to_owned(),
-        priority: said.to_owned(),
+        error: Some(text.to_owned()),
+        mime_type: text.to_owned(),
+        protocol: text.to_owned(),
+        priority: text.to_owned(),
         third_party: true,
         render_blocking: true,
         transfer_bytes: 1000 + index as u64 * 37,
@@ -195,12 +197,12 @@ fn shown(said: &str, requests: usize) -> Exhibits {
             wait_ms: Some(90.1),
             receive_ms: Some(87.6 + index as f64),
         },
-        initiator: Some(said.to_owned()),
-        headers: vec![("server".to_owned(), said.to_owned())],
+        initiator: Some(text.to_owned()),
+        headers: vec![("server".to_owned(), text.to_owned())],
         ..RequestShown::default()
     };
     let share = exhibits::Share {
-        name: said.to_owned(),
+        name: text.to_owned(),
         requests,
         bytes: 1000,
         third_party: true,
@@ -210,18 +212,18 @@ fn shown(said: &str, requests: usize) -> Exhibits {
         end_ms: requests as f64 * 13.7 + 500.0,
         requests: (0..requests).map(request).collect(),
         screenshot: Some(exhibits::Picture {
-            mime_type: said.to_owned(),
+            mime_type: text.to_owned(),
             width_px: 400,
             height_px: 800,
-            data: said.to_owned(),
+            data: text.to_owned(),
         }),
         screenshot_css_width: 400.0,
         whole_page: Some(exhibits::WholePage {
             picture: exhibits::Picture {
-                mime_type: said.to_owned(),
+                mime_type: text.to_owned(),
                 width_px: 400,
                 height_px: 3000,
-                data: said.to_owned(),
+                data: text.to_owned(),
             },
             ..exhibits::WholePage::default()
         }),
@@ -233,7 +235,7 @@ fn shown(said: &str, requests: usize) -> Exhibits {
 
 fn page(report: &Report, exhibits: Option<&[u8]>) -> String {
     html::report_page(&ReportPage {
-        chrome: Chrome::signed_in(EVIL),
+        page_frame: PageFrame::signed_in(EVIL),
         audit_id: "aud_1",
         created_at_ms: 0,
         report: &serde_json::to_string(report).unwrap(),
@@ -246,31 +248,34 @@ fn page(report: &Report, exhibits: Option<&[u8]>) -> String {
 }
 
 #[track_caller]
-fn is_text_only(page: &str) {
-    // Our own scripts are linked or hashed and never hold these words.
-    for sign in ["<script>alert", "<img src=x", "alert(1)</script>"] {
-        assert!(!page.contains(sign), "{sign} stands in the page as markup");
+fn assert_text_only(page: &str) {
+    // Trusted scripts are linked or hashed, and never contain these patterns.
+    for pattern in ["<script>alert", "<img src=x", "alert(1)</script>"] {
+        assert!(
+            !page.contains(pattern),
+            "the page contains {pattern} as markup"
+        );
     }
-    assert!(page.contains("alert(1)"), "what was said is shown");
+    assert!(page.contains("alert(1)"), "the text is shown");
 }
 
 #[test]
-fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
-    let (report, exhibits) = (report(EVIL), shown(EVIL, 3));
+fn texts_from_an_audited_page_are_escaped_on_every_page() {
+    let (report, exhibits) = (report(EVIL), exhibits_of(EVIL, 3));
     let packed = exhibits.pack().unwrap();
-    is_text_only(&page(&report, Some(&packed)));
-    is_text_only(&html::standalone(&report, Some(&exhibits)).unwrap());
+    assert_text_only(&page(&report, Some(&packed)));
+    assert_text_only(&html::standalone(&report, Some(&exhibits)).unwrap());
 
     let text = serde_json::to_string(&report).unwrap();
-    let side = || Compared {
+    let side = || ComparedAudit {
         audit_id: "aud_1",
         created_at_ms: 0,
         report: &text,
         exhibits: Some(&packed),
     };
-    is_text_only(&html::compare_page(&Chrome::signed_in(EVIL), &side(), &side()).unwrap());
+    assert_text_only(&html::compare_page(&PageFrame::signed_in(EVIL), &side(), &side()).unwrap());
 
-    let past = Past {
+    let past = PastAudit {
         tracking_id: "trk_1".to_owned(),
         audit_id: Some("aud_1".to_owned()),
         url: EVIL.to_owned(),
@@ -278,12 +283,18 @@ fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
         report: Some(text.clone()),
     };
     let twice = [past.clone(), past.clone()];
-    is_text_only(
-        &html::history_page(&Chrome::signed_in(EVIL), EVIL, &twice, &[field_past(EVIL)]).unwrap(),
+    assert_text_only(
+        &html::history_page(
+            &PageFrame::signed_in(EVIL),
+            EVIL,
+            &twice,
+            &[field_history(EVIL)],
+        )
+        .unwrap(),
     );
-    is_text_only(
-        &html::progress_page(&Progress {
-            chrome: Chrome::signed_in(EVIL),
+    assert_text_only(
+        &html::progress_page(&ProgressPage {
+            page_frame: PageFrame::signed_in(EVIL),
             url: EVIL,
             conditions: [EVIL; 3],
             phase: None,
@@ -291,15 +302,15 @@ fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
         })
         .unwrap(),
     );
-    is_text_only(
+    assert_text_only(
         &html::start_page(&StartPage {
-            chrome: Chrome::signed_in(EVIL),
+            page_frame: PageFrame::signed_in(EVIL),
             devices: Vec::new(),
             networks: Vec::new(),
             locations: Vec::new(),
-            chosen: html::Chosen {
+            form: html::StartForm {
                 url: EVIL.to_owned(),
-                ..html::Chosen::default()
+                ..html::StartForm::default()
             },
             to: "",
             credits: Some(1),
@@ -308,9 +319,9 @@ fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
         })
         .unwrap(),
     );
-    is_text_only(
-        &html::problem_page(&Problem {
-            chrome: Chrome::signed_in(EVIL),
+    assert_text_only(
+        &html::problem_page(&ProblemPage {
+            page_frame: PageFrame::signed_in(EVIL),
             status: 404,
             request_id: Some(EVIL),
         })
@@ -322,7 +333,7 @@ fn whatever_a_page_calls_itself_is_shown_as_text_everywhere() {
 fn the_page_of_three_hundred_requests_is_small() {
     use flate2::{Compression, write::GzEncoder};
     use std::io::Write;
-    let packed = shown("bundle", 300).pack().unwrap();
+    let packed = exhibits_of("bundle", 300).pack().unwrap();
     let page = page(&report("something"), Some(&packed));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(page.as_bytes()).unwrap();
@@ -332,15 +343,15 @@ fn the_page_of_three_hundred_requests_is_small() {
 }
 
 #[test]
-fn a_report_whose_exhibits_are_gone_says_so_and_still_reads() {
+fn a_report_without_exhibits_says_so_and_shows_the_rest() {
     let page = page(&report("something"), None);
-    assert!(page.contains("is no longer kept"));
+    assert!(page.contains("are no longer stored"));
     assert!(page.contains("What to fix first"));
     assert!(!page.contains("class=\"waterfall\""));
 }
 
 #[test]
-fn a_report_without_field_data_says_why() {
+fn a_report_without_field_data_gives_the_reason() {
     for reason in FieldReason::ALL {
         let report = Report {
             field_data: None,
@@ -355,11 +366,11 @@ fn a_report_without_field_data_says_why() {
         field_data: None,
         ..report("something")
     };
-    assert!(page(&old, None).contains("not asked for when this report was made"));
+    assert!(page(&old, None).contains("not requested when this report was made"));
 }
 
 #[test]
-fn a_page_that_could_not_be_measured_says_what_happened_and_what_to_do() {
+fn a_page_that_could_not_be_measured_has_an_error_and_advice() {
     let failure = Failure::new(FailureCode::DnsFailure, "The host was not found.");
     let report = not_measured("https://nowhere.test/", conditions("some"), failure);
     let page = page(&report, None);
@@ -370,18 +381,18 @@ fn a_page_that_could_not_be_measured_says_what_happened_and_what_to_do() {
 }
 
 #[test]
-fn a_standalone_page_asks_for_nothing() {
-    let exhibits = shown("app", 2);
+fn a_standalone_page_loads_nothing() {
+    let exhibits = exhibits_of("app", 2);
     let page = html::standalone(&report("something"), Some(&exhibits)).unwrap();
-    for sign in ["src=\"/", "href=\"/", "url(", "@import"] {
-        assert!(!page.contains(sign), "{sign}");
+    for pattern in ["src=\"/", "href=\"/", "url(", "@import"] {
+        assert!(!page.contains(pattern), "{pattern}");
     }
     assert!(page.contains("default-src 'none'"));
 }
 
 #[test]
-fn elements_below_the_first_screen_are_cut_from_the_whole_page_which_a_file_holds_once() {
-    let exhibits = shown("app", 2);
+fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_contains_once() {
+    let exhibits = exhibits_of("app", 2);
     let report = report("something");
     let served = page(&report, Some(&exhibits.pack().unwrap()));
     let fixes = served.split("What to fix first").nth(1).unwrap();
@@ -391,30 +402,27 @@ fn elements_below_the_first_screen_are_cut_from_the_whole_page_which_a_file_hold
     assert!(fixes.contains(
         r#"<img src="/reports/aud_1/final" width="400" height="800" alt="" loading="lazy""#
     ));
-    assert!(
-        !served.contains("<image"),
-        "nothing is loaded before it comes near"
-    );
+    assert!(!served.contains("<image"), "images are loaded lazily");
     let file = html::standalone(&report, Some(&exhibits)).unwrap();
     assert_eq!(file.matches(r#"<image id="whole""#).count(), 1);
     assert_eq!(
         file.matches(r##"<use href="#whole"/>"##).count(),
         2,
-        "among the fixes, and in its check"
+        "in the list of fixes, and in its check"
     );
 }
 
 #[test]
-fn no_page_of_ours_has_inline_style_or_handlers() {
-    let packed = shown("app", 2).pack().unwrap();
+fn pages_have_no_inline_styles_or_handlers() {
+    let packed = exhibits_of("app", 2).pack().unwrap();
     let page = page(&report("something"), Some(&packed));
-    for sign in [" style=", " onclick=", "<style", "javascript:"] {
-        assert!(!page.contains(sign), "{sign}");
+    for pattern in [" style=", " onclick=", "<style", "javascript:"] {
+        assert!(!page.contains(pattern), "{pattern}");
     }
 }
 
 #[test]
-fn the_heaviest_failed_check_is_fixed_first() {
+fn the_failed_check_with_the_largest_weight_comes_first() {
     let mut report = report("something");
     let checks = &mut report.categories[0].checks;
     checks[4].weight = 10.0;

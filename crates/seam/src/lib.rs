@@ -1,17 +1,17 @@
-//! What agents and servers say to each other, as plain data. The words around it (routes, statuses,
-//! who may say what when) are in `docs/agents.md`.
+//! Messages between agents and servers, as plain data. Routes, statuses and the order of messages
+//! are described in `docs/agents.md`.
 //!
-//! Members may be added to a message and are ignored by who does not know them; anything else is a
-//! new [`PROTOCOL`].
+//! Fields may be added to a message and are ignored by peers that do not know them; any other
+//! change requires a new [`PROTOCOL`].
 
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
-/// The version of all this. Stands in a header of every request and of every answer.
+/// Protocol version, sent in a header of every request and response.
 pub const PROTOCOL: u32 = 1;
 pub const PROTOCOL_HEADER: &str = "x-plumbline-protocol";
 
-/// The longest that a request for work is held.
+/// Maximum time that a request for work is held open.
 pub const LEASE_WAIT_AT_MOST_MS: u64 = 30_000;
 
 pub const LEASE: &str = "/agent/v1/lease";
@@ -19,39 +19,40 @@ pub const HEARTBEAT: &str = "/agent/v1/heartbeat";
 pub const PROGRESS: &str = "/agent/v1/progress";
 pub const FINISH: &str = "/agent/v1/finish";
 pub const RETURN: &str = "/agent/v1/return";
-/// Then `/{tracking id}/{attempt}/{kind}`.
+/// Path of uploads, followed by `/{tracking id}/{attempt}/{kind}`.
 pub const EVIDENCE: &str = "/agent/v1/evidence";
 
-/// What a running agent says about itself.
+/// Description of a running agent, sent by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Announcement {
-    /// Drawn when the process started: tells apart those that share a token.
+    /// Random id of the process, which distinguishes agents that share a token.
     pub process: String,
-    /// The id of the location where it really stands.
+    /// Id of the location where the agent really is.
     pub location: String,
-    /// As the browser names itself, e.g. `Chrome/156.0.8078.79`.
+    /// Version of the browser, e.g. `Chrome/156.0.8078.79`.
     pub chromium: String,
-    /// Its host's speed, unthrottled, on Lighthouse's BenchmarkIndex scale.
+    /// Speed of its host without throttling, on Lighthouse's BenchmarkIndex scale.
     pub host_index: Option<f64>,
     pub slots: u32,
-    /// Of the program.
+    /// Version of the agent program.
     pub version: String,
 }
 
-/// Asks for work. What this slot held before, it no longer works on.
+/// Requests work for a slot. Any audit that the slot held before is released.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseRequest {
     pub agent: Announcement,
-    /// Which of the agent's slots asks, from 0.
+    /// Index of the agent's slot, starting at 0.
     pub slot: u32,
-    /// How long to wait for work; [`LEASE_WAIT_AT_MOST_MS`] at most.
+    /// Maximum time to wait for work, up to [`LEASE_WAIT_AT_MOST_MS`].
     pub wait_ms: u64,
-    /// Asks for nothing any more: only what it held before is at stake.
+    /// True if the agent is leaving: it requests no work and only releases what it held.
     #[serde(default)]
     pub leaving: bool,
-    /// Whoever asks says with a heartbeat that an audit has arrived, before anything else: see [`Offer::confirm_within_ms`].
+    /// True if the agent confirms the arrival of an audit with an immediate heartbeat, see
+    /// [`Offer::confirm_within_ms`].
     #[serde(default)]
     pub confirms: bool,
 }
@@ -59,13 +60,13 @@ pub struct LeaseRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseAnswer {
-    /// None when there was no work.
+    /// The audit; `None` if there was no work.
     pub job: Option<Offer>,
-    /// There will be no more work: finish what runs, and leave.
+    /// True if there will be no more work: the agent finishes running audits and leaves.
     pub drain: bool,
 }
 
-/// One audit, held by this agent from now on.
+/// One audit, leased to this agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
@@ -76,19 +77,19 @@ pub struct Offer {
     pub network: String,
     pub location: String,
     pub runs: u32,
-    /// Tried too often already: it must be ended, not visited.
+    /// True if the audit was attempted too often and must be failed without a visit.
     pub exhausted: bool,
-    /// How often to confirm that it is worked on.
+    /// Interval of heartbeats.
     pub heartbeat_ms: u64,
-    /// How long silence may last before the audit is given to another.
+    /// Time without a heartbeat after which the audit is given to another agent.
     pub lease_ms: u64,
-    /// How soon the first heartbeat is expected from who confirms; without it the audit is given to another, as if it had
-    /// never been given.
+    /// Deadline of the first heartbeat of an agent that confirms; without it the audit is given to
+    /// another agent, and this attempt is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_ms: Option<u64>,
 }
 
-/// What every step is fenced by: only an audit's newest attempt can change it.
+/// Identifies an attempt in every message: only an audit's newest attempt can change it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
@@ -109,12 +110,12 @@ pub struct Progress {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub phase: Phase,
-    /// Where the page's document stands, redirects behind it; said once it is there.
+    /// URL of the page's document after redirects, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_at: Option<String>,
 }
 
-/// Hands in a report, after its evidence.
+/// Submits a report, after its evidence was uploaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finish<R> {
     #[serde(flatten)]
@@ -129,17 +130,17 @@ pub struct Return {
     pub why: Why,
 }
 
-/// Why an audit is given back before it ended.
+/// Reason for returning an audit before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Why {
-    /// A fault of ours: counted, and tried again a few times.
+    /// An internal error; counted, and retried a few times.
     Fault,
-    /// The agent is being stopped: counts against nothing.
+    /// The agent is shutting down; not counted.
     Drained,
 }
 
-/// The answer to every step: whether the audit is still the asker's.
+/// Response to every message about an audit: the state of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     pub hold: Hold,
@@ -149,26 +150,26 @@ pub struct Standing {
 #[serde(rename_all = "lowercase")]
 pub enum Hold {
     Held,
-    /// Taken over, finished or handed back: stop, and keep the result to yourself.
+    /// Taken over, finished or returned: the agent stops and discards its result.
     Lost,
 }
 
-/// What there is of an upload.
+/// State of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Received {
     pub hold: Hold,
-    /// Bytes from the beginning: where to go on.
+    /// Bytes received from the beginning, which is the offset to continue at.
     pub received: u64,
-    /// All of it arrived as it was sent, and is kept.
+    /// True if the upload is complete, verified and stored.
     pub complete: bool,
 }
 
 /// Kinds of evidence that are uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Evidence {
-    /// A packed bundle: what the report was judged from.
+    /// The packed bundle from which the report was computed.
     Bundle,
-    /// Packed exhibits: what pages show beside the report.
+    /// Packed exhibits, shown on pages with the report.
     Exhibits,
 }
 
@@ -203,28 +204,31 @@ mod tests {
             phase: Phase::Loading,
             arrived_at: None,
         };
-        let said = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });
-        assert_eq!(serde_json::to_value(&progress).unwrap(), said);
-        assert_eq!(serde_json::from_value::<Progress>(said).unwrap(), progress);
+        let message = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });
+        assert_eq!(serde_json::to_value(&progress).unwrap(), message);
+        assert_eq!(
+            serde_json::from_value::<Progress>(message).unwrap(),
+            progress
+        );
     }
 
     #[test]
     fn who_says_nothing_of_confirming_does_not_confirm() {
-        let asked = json!({
+        let message = json!({
             "agent": {
                 "process": "p", "location": "eu", "chromium": "c", "hostIndex": null, "slots": 1,
                 "version": "0.1.0",
             },
             "slot": 0, "waitMs": 1,
         });
-        let read: LeaseRequest = serde_json::from_value(asked).unwrap();
-        assert!(!read.confirms && !read.leaving);
+        let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
+        assert!(!parsed.confirms && !parsed.leaving);
     }
 
     #[test]
     fn members_that_nobody_knows_are_ignored() {
-        let said = json!({ "hold": "lost", "since": "yesterday" });
-        let read: Standing = serde_json::from_value(said).unwrap();
-        assert_eq!(read.hold, Hold::Lost);
+        let message = json!({ "hold": "lost", "since": "yesterday" });
+        let parsed: Standing = serde_json::from_value(message).unwrap();
+        assert_eq!(parsed.hold, Hold::Lost);
     }
 }

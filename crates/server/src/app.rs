@@ -159,9 +159,9 @@ impl Limits {
     /// The limit on failed audits of an account, if there is one.
     pub(crate) fn failed_audits(&self) -> Option<FailureLimit> {
         let limit = FailureLimit {
-            at_most: self.failed_audits_per_hour,
+            max_failures: self.failed_audits_per_hour,
             window: Duration::from_secs(60 * 60),
         };
-        Some(limit).filter(|limit| limit.at_most > 0)
+        Some(limit).filter(|limit| limit.max_failures > 0)
     }
 }

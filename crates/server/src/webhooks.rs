@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use hmac::{Hmac, KeyInit, Mac};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, Settled, StoreError, Timestamp,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, DeliveryOutcome, StoreError,
+    Timestamp,
 };
 use serde::Serialize;
 use sha2::Sha256;
@@ -118,7 +119,7 @@ impl Deliverer {
         while !*stop.borrow() {
             while running.try_join_next().is_some() {}
             // Registered before the claim, so that no notification in between is missed.
-            let mut arrival = pin!(self.app.store.deliveries_arrive().notified());
+            let mut arrival = pin!(self.app.store.delivery_notify().notified());
             let mut settled = pin!(self.settled.notified());
             arrival.as_mut().enable();
             settled.as_mut().enable();
@@ -168,7 +169,7 @@ impl Deliverer {
             lane,
             after_account: after_account.to_owned(),
             hold: CLAIM_DURATION,
-            at_most: u32::try_from(at_most).unwrap_or(u32::MAX),
+            limit: u32::try_from(at_most).unwrap_or(u32::MAX),
         };
         self.app.store.claim_deliveries(claim, now).await
     }
@@ -179,7 +180,7 @@ impl Deliverer {
         let settled = match result.unwrap_or_else(|_| Err("timeout".to_owned())) {
             Ok(()) => {
                 info!(audit, attempt, "webhook delivered");
-                Settled::Delivered
+                DeliveryOutcome::Delivered
             }
             Err(reason) => {
                 warn!(audit, attempt, reason, "failed to deliver webhook");
@@ -187,9 +188,9 @@ impl Deliverer {
             }
         };
         self.app.metrics.webhook(match settled {
-            Settled::Delivered => "delivered",
-            Settled::Again(..) => "failed",
-            Settled::GivenUp(_) => "given-up",
+            DeliveryOutcome::Delivered => "delivered",
+            DeliveryOutcome::RetryAt(..) => "failed",
+            DeliveryOutcome::GivenUp(_) => "given-up",
         });
         if let Err(error) = self.app.store.settle(delivery, settled).await {
             error!(audit, attempt, %error, "failed to record the outcome of a webhook");
@@ -197,11 +198,11 @@ impl Deliverer {
         self.settled.notify_waiters();
     }
 
-    fn after_failure(&self, attempt: u32, reason: String) -> Settled {
+    fn after_failure(&self, attempt: u32, reason: String) -> DeliveryOutcome {
         let attempts = usize::try_from(attempt).unwrap_or(usize::MAX);
         match self.retries.get(attempts.saturating_sub(1)) {
-            Some(wait) => Settled::Again((self.app.clock)().plus(*wait), reason),
-            None => Settled::GivenUp(reason),
+            Some(wait) => DeliveryOutcome::RetryAt((self.app.clock)().plus(*wait), reason),
+            None => DeliveryOutcome::GivenUp(reason),
         }
     }
 
@@ -240,7 +241,7 @@ fn wait_after(claimed: &ClaimedDeliveries, now: Timestamp) -> Duration {
         return CLAIM_INTERVAL_WHILE_BLOCKED;
     }
     let due_in_ms = claimed
-        .look_again_at
+        .next_claim_at
         .map(|at| at.0.saturating_sub(now.0).max(0));
     due_in_ms.map_or(MAX_CLAIM_INTERVAL, |ms| {
         MAX_CLAIM_INTERVAL.min(Duration::from_millis(ms.unsigned_abs()))

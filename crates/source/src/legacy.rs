@@ -1,5 +1,5 @@
-//! Signs of code that was made for browsers which nobody has any more: polyfills, and what compilers put in the
-//! place of newer syntax. Patterns and estimates are those of Lighthouse 13.5 (legacy-javascript 0.0.1).
+//! Detects polyfills and transformed syntax for browsers that are no longer in use. Patterns and
+//! estimates are those of Lighthouse 13.5 (legacy-javascript 0.0.1).
 
 use std::sync::OnceLock;
 
@@ -10,24 +10,28 @@ use crate::polyfills::{MAPPED_POLYFILLS, MAX_BYTES, MODULE_BYTES, POLYFILLS};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LegacyCode {
-    /// By name.
+    /// Signals sorted by name.
     pub signals: Vec<LegacySignal>,
     transform_bytes: f64,
 }
 
 impl LegacyCode {
-    /// What the script would be shorter by.
+    /// Returns the estimated number of bytes that the script would save.
     pub fn bytes(&self) -> f64 {
         let names = self.signals.iter().map(|signal| signal.name);
         polyfill_bytes(names) + self.transform_bytes
     }
 
-    /// Adds the polyfills that the script was built from and that its text does not give away.
+    /// Adds polyfills that only the script's source map reveals.
     pub fn look_into(&mut self, map: &SourceMap) {
         let sources: Vec<&str> = map.sources().collect();
         for polyfill in MAPPED_POLYFILLS.iter().chain(POLYFILLS) {
             let is_of = |source: &&&str| is_module(source, polyfill.name, polyfill.module);
-            if self.signals.iter().any(|known| known.name == polyfill.name) {
+            if self
+                .signals
+                .iter()
+                .any(|signal| signal.name == polyfill.name)
+            {
                 continue;
             }
             if let Some(source) = sources.iter().find(is_of) {
@@ -43,8 +47,8 @@ impl LegacyCode {
     }
 }
 
-/// Polyfills that core-js also had, or still has, as those of a proposal.
-const ONCE_PROPOSED: [&str; 7] = [
+/// Polyfills that core-js also had, or still has, as proposals.
+const FORMER_PROPOSALS: [&str; 7] = [
     "Array.prototype.at",
     "Array.prototype.findLast",
     "Array.prototype.findLastIndex",
@@ -60,10 +64,11 @@ fn is_module(source: &str, name: &str, module: &str) -> bool {
             || source.contains(&format!("node_modules/{module}/"))
     };
     let proposed = || module.replacen("es.", "esnext.", 1);
-    is(module) || (ONCE_PROPOSED.contains(&name) && is(&proposed()))
+    is(module) || (FORMER_PROPOSALS.contains(&name) && is(&proposed()))
 }
 
-/// A polyfill or transform, where it was first met; lines and columns (in UTF-16 units) from 0.
+/// A polyfill or transform at its first occurrence, with zero-based line and column (in UTF-16
+/// units).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LegacySignal {
     pub name: &'static str,
@@ -72,37 +77,39 @@ pub struct LegacySignal {
 }
 
 pub fn legacy_code(script: &str) -> LegacyCode {
-    let signs = signs();
-    let mut next: Vec<Option<(usize, usize)>> =
-        signs.iter().map(|sign| sign.find_at(script, 0)).collect();
-    let mut met: Vec<(usize, usize)> = Vec::new();
-    // What one sign covers cannot be the beginning of another, as with one expression of many alternatives.
+    let patterns = patterns();
+    let mut next: Vec<Option<(usize, usize)>> = patterns
+        .iter()
+        .map(|pattern| pattern.find_at(script, 0))
+        .collect();
+    let mut first_matches: Vec<(usize, usize)> = Vec::new();
+    // Matches do not overlap, as with a single expression of many alternatives.
     let mut from = 0;
     loop {
-        for (sign, next) in signs.iter().zip(&mut next) {
+        for (pattern, next) in patterns.iter().zip(&mut next) {
             if next.is_some_and(|(start, _)| start < from) {
-                *next = sign.find_at(script, from);
+                *next = pattern.find_at(script, from);
             }
         }
         let first = next
             .iter()
             .enumerate()
-            .filter_map(|(which, found)| found.map(|(start, end)| (start, which, end)))
+            .filter_map(|(pattern, range)| range.map(|(start, end)| (start, pattern, end)))
             .min();
-        let Some((start, which, end)) = first else {
+        let Some((start, pattern, end)) = first else {
             break;
         };
-        if !met.iter().any(|(known, _)| *known == which) {
-            met.push((which, start));
+        if !first_matches.iter().any(|(matched, _)| *matched == pattern) {
+            first_matches.push((pattern, start));
         }
         from = end.max(start + 1);
         while from < script.len() && !script.is_char_boundary(from) {
             from += 1;
         }
     }
-    let mut signals: Vec<LegacySignal> = met
+    let mut signals: Vec<LegacySignal> = first_matches
         .iter()
-        .map(|&(which, start)| signal(signs[which].name, script, start))
+        .map(|&(pattern, start)| signal(patterns[pattern].name, script, start))
         .collect();
     signals.sort_by_key(|signal| signal.name);
     let transform_bytes = transform_bytes(script, signals.iter().map(|signal| signal.name));
@@ -128,25 +135,25 @@ const CLASSES: &str = "@babel/plugin-transform-classes";
 const REGENERATOR: &str = "@babel/plugin-transform-regenerator";
 const SPREAD: &str = "@babel/plugin-transform-spread";
 
-struct Sign {
+struct Pattern {
     name: &'static str,
     pattern: Option<Regex>,
 }
 
-impl Sign {
+impl Pattern {
     fn find_at(&self, script: &str, from: usize) -> Option<(usize, usize)> {
         if from > script.len() {
             return None;
         }
-        let found = self.pattern.as_ref()?.find_at(script, from)?;
-        Some((found.start(), found.end()))
+        let range = self.pattern.as_ref()?.find_at(script, from)?;
+        Some((range.start(), range.end()))
     }
 }
 
-fn signs() -> &'static [Sign] {
-    static SIGNS: OnceLock<Vec<Sign>> = OnceLock::new();
-    SIGNS.get_or_init(|| {
-        let polyfills = POLYFILLS.iter().map(|polyfill| Sign {
+fn patterns() -> &'static [Pattern] {
+    static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
+    PATTERNS.get_or_init(|| {
+        let polyfills = POLYFILLS.iter().map(|polyfill| Pattern {
             name: polyfill.name,
             pattern: Regex::new(&polyfill_pattern(polyfill.name, polyfill.module)).ok(),
         });
@@ -158,7 +165,7 @@ fn signs() -> &'static [Sign] {
             ),
             (SPREAD, "Invalid attempt to spread non-iterable instance"),
         ];
-        let transforms = transforms.into_iter().map(|(name, pattern)| Sign {
+        let transforms = transforms.into_iter().map(|(name, pattern)| Pattern {
             name,
             pattern: Regex::new(pattern).ok(),
         });
@@ -166,7 +173,8 @@ fn signs() -> &'static [Sign] {
     })
 }
 
-/// Assignments and definitions of the property, core-js's own export call, and its module's name.
+/// Returns a pattern for assignments and definitions of the property, core-js's export call, and
+/// its module's name.
 fn polyfill_pattern(name: &str, module: &str) -> String {
     let (object, property) = name.rsplit_once('.').unwrap_or(("", name));
     let module = format!(r#"{}(?:\.js)?""#, regex::escape(module));
@@ -198,8 +206,8 @@ fn transform_bytes<'a>(script: &str, names: impl Iterator<Item = &'a str>) -> f6
 
 fn polyfill_bytes<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     let needs = |name| {
-        let mut known = POLYFILLS.iter().chain(MAPPED_POLYFILLS);
-        let polyfill = known.find(|polyfill| polyfill.name == name);
+        let mut polyfills = POLYFILLS.iter().chain(MAPPED_POLYFILLS);
+        let polyfill = polyfills.find(|polyfill| polyfill.name == name);
         polyfill.map_or(&[][..], |polyfill| polyfill.needs)
     };
     let mut modules: Vec<u8> = names.flat_map(needs).copied().collect();
@@ -221,13 +229,13 @@ mod tests {
     use super::*;
 
     fn names(script: &str) -> Vec<&'static str> {
-        let found = legacy_code(script).signals;
-        found.iter().map(|signal| signal.name).collect()
+        let signals = legacy_code(script).signals;
+        signals.iter().map(|signal| signal.name).collect()
     }
 
     #[test]
-    fn every_sign_is_a_pattern() {
-        assert!(signs().iter().all(|sign| sign.pattern.is_some()));
+    fn every_pattern_is_a_valid_expression() {
+        assert!(patterns().iter().all(|pattern| pattern.pattern.is_some()));
         let beyond = |polyfill: &&crate::polyfills::Polyfill| {
             polyfill
                 .needs
@@ -238,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn polyfills_are_known_by_how_they_are_put_in_place() {
+    fn polyfills_are_detected_by_their_definitions() {
         for script in [
             "Array.prototype.includes = function(){}",
             "Array.prototype['includes']=x",
@@ -253,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn transforms_are_known_by_their_messages_and_places_are_told() {
-        let found = legacy_code("a;\n 'é';throw Error('Cannot call a class as a function')");
-        assert_eq!(found.signals[0].name, CLASSES);
-        assert_eq!((found.signals[0].line, found.signals[0].column), (1, 18));
-        assert_eq!(found.bytes(), 1000.0 - 17.0);
+    fn transforms_are_detected_by_their_messages_with_their_positions() {
+        let code = legacy_code("a;\n 'é';throw Error('Cannot call a class as a function')");
+        assert_eq!(code.signals[0].name, CLASSES);
+        assert_eq!((code.signals[0].line, code.signals[0].column), (1, 18));
+        assert_eq!(code.bytes(), 1000.0 - 17.0);
     }
 
     #[test]
@@ -268,21 +276,21 @@ mod tests {
     }
 
     #[test]
-    fn a_source_map_gives_polyfills_away() {
+    fn a_source_map_reveals_polyfills() {
         let map = SourceMap::parse(
             r#"{"version": 3, "mappings": "AAAA;CCAA", "sources": ["src/index.js",
                 "webpack://node_modules/core-js/modules/esnext.promise.any.js", "x/es.array.flat.js"]}"#,
         )
         .expect("a map");
-        let mut found = legacy_code("Array.prototype.flat = x");
-        found.look_into(&map);
+        let mut code = legacy_code("Array.prototype.flat = x");
+        code.look_into(&map);
         let signal = |at: usize| {
-            let signal = &found.signals[at];
+            let signal = &code.signals[at];
             (signal.name, signal.line, signal.column)
         };
-        assert_eq!(found.signals.len(), 2);
+        assert_eq!(code.signals.len(), 2);
         assert_eq!(signal(0), ("Array.prototype.flat", 0, 0));
         assert_eq!(signal(1), ("Promise.any", 1, 1));
-        assert!(found.bytes() > legacy_code("Array.prototype.flat = x").bytes());
+        assert!(code.bytes() > legacy_code("Array.prototype.flat = x").bytes());
     }
 }

@@ -1,5 +1,5 @@
-//! Reads scripts and style sheets: text in, figures out. What a check needs of a text is kept in its place, so
-//! that no page's sources have to be.
+//! Analyses scripts and style sheets: text in, figures out. The figures are stored instead of the
+//! text, so that a page's sources need not be kept.
 
 mod legacy;
 mod polyfills;

@@ -1,10 +1,10 @@
-//! Polyfills by what they bring along: the core-js modules that each needs, and how large these are minified.
+//! Polyfills with the core-js modules that each needs, and the minified sizes of the modules.
 //! Figures of Lighthouse 13.5 (legacy-javascript 0.0.1, measured there on core-js 3).
 
-/// The most that all of them can weigh together.
+/// Total size of all modules, the upper limit of an estimate.
 pub(crate) const MAX_BYTES: u32 = 155835;
 
-/// The size of each module in bytes.
+/// Size of each module in bytes.
 pub(crate) const MODULE_BYTES: [u32; 254] = [
     26070, 498, 282, 294, 281, 467, 161, 236, 229, 765, 546, 339, 1608, 723, 729, 1545, 438, 214,
     657, 111, 759, 537, 209, 281, 685, 217, 757, 631, 293, 182, 475, 79, 407, 140, 366, 792, 269,
@@ -24,13 +24,14 @@ pub(crate) const MODULE_BYTES: [u32; 254] = [
 
 pub(crate) struct Polyfill {
     pub(crate) name: &'static str,
-    /// Its module in core-js 3.
+    /// Name of its module in core-js 3.
     pub(crate) module: &'static str,
-    /// What it brings along, by position in [`MODULE_BYTES`].
+    /// Required modules, as indices into [`MODULE_BYTES`].
     pub(crate) needs: &'static [u8],
 }
 
-/// Known by their modules alone: their texts give nothing away. The second is not weighed.
+/// Polyfills that can only be detected by module name in a source map. The size of the second is
+/// not counted.
 pub(crate) const MAPPED_POLYFILLS: &[Polyfill] = &[
     Polyfill {
         name: "focus-visible",

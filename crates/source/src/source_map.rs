@@ -1,5 +1,6 @@
-//! Source maps: which part of a script came from which file. Format: ECMA-426, and how Lighthouse 13.5 counts
-//! with it (trace engine, handlers/ScriptsHandler; core/computed/unused-javascript-summary.js).
+//! Source maps: the original source of each part of a script. The format is ECMA-426; the counting
+//! rules are those of Lighthouse 13.5 (trace engine, handlers/ScriptsHandler;
+//! core/computed/unused-javascript-summary.js).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,17 +22,18 @@ pub enum SourceMapError {
     OutOfBounds { line: u32, column: u32 },
 }
 
-/// A map, without the texts of its sources.
+/// A source map, without the contents of its sources.
 #[derive(Debug, Default)]
 pub struct SourceMap {
-    /// With the map's root in front; empty where a source has no name.
+    /// Source names, prefixed with the map's root; empty for a source without a name.
     sources: Vec<String>,
     sources_without_content: usize,
-    /// By line and column; none where they cannot be read.
+    /// Mappings sorted by line and column; `None` if they cannot be decoded.
     mappings: Vec<Mapping>,
 }
 
-/// Where the part of the script begins that came from a source; lines and columns from 0, in UTF-16 units.
+/// Start of a part of the script that comes from a source; zero-based line and column in UTF-16
+/// units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Mapping {
     line: u32,
@@ -39,26 +41,27 @@ struct Mapping {
     source: Option<u32>,
 }
 
-/// The most sources that a map may name. One of 20 MB could name millions, each far larger in memory than in the file.
+/// The most sources that a map may name. A map of 20 MB could name millions, each of which takes
+/// far more memory than in the file.
 const MAX_SOURCES: usize = 100_000;
-/// The most parts that a map may take a script apart into, for the same reason.
+/// The most mappings that a map may have, for the same reason.
 const MAX_MAPPINGS: usize = 4_000_000;
 
-/// What of a script came from one source, in UTF-16 units of the script.
+/// The part of a script that comes from one source, in UTF-16 units of the script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
     pub source: String,
     pub length: u64,
-    /// Of it, in functions that were not called.
+    /// Units in functions that were not called.
     pub unused: u64,
 }
 
-/// A script taken apart.
+/// Size and unused code of a script by source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modules {
-    /// In the map's order, those of which nothing came left out.
+    /// Modules in the map's order, without empty ones.
     pub modules: Vec<Module>,
-    /// In what the map says came from no source.
+    /// Unused units that the map assigns to no source.
     pub unmapped_unused: u64,
 }
 
@@ -73,12 +76,13 @@ struct Json<'a> {
     source_root: Option<Cow<'a, str>>,
     #[serde(borrow)]
     mappings: Cow<'a, str>,
-    /// Only whether they are there counts, so that megabytes need not be decoded.
+    /// Contents of the sources. Only their presence is checked, so that megabytes need not be
+    /// decoded.
     #[serde(borrow, default, deserialize_with = "bounded_or_none")]
     sources_content: Option<Vec<&'a RawValue>>,
 }
 
-/// A list of at most [`MAX_SOURCES`].
+/// Deserializes a list of at most [`MAX_SOURCES`] entries.
 fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     struct Entries<T>(PhantomData<T>);
 
@@ -117,7 +121,7 @@ fn bounded_or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 impl SourceMap {
     pub fn parse(text: &str) -> Result<Self, SourceMapError> {
-        // A line that keeps the map from being run as a script (ECMA-426, 10.2).
+        // Skips a prefix that keeps the map from being run as a script (ECMA-426, 10.2).
         let json = match text.strip_prefix(")]}") {
             Some(guarded) => guarded.split_once('\n').map_or("", |(_, rest)| rest),
             None => text,
@@ -134,7 +138,7 @@ impl SourceMap {
             sources: map
                 .sources
                 .iter()
-                .map(|source| rooted(&root, source.as_str().unwrap_or_default()))
+                .map(|source| with_root(&root, source.as_str().unwrap_or_default()))
                 .collect(),
             mappings: mappings(&map.mappings).unwrap_or_default(),
         })
@@ -144,90 +148,91 @@ impl SourceMap {
         self.sources_without_content
     }
 
-    /// Each name once, in the map's order.
+    /// Returns the distinct source names in the map's order.
     pub(crate) fn sources(&self) -> impl Iterator<Item = &str> {
-        let mut known = std::collections::HashSet::new();
-        let named = self.sources.iter().map(String::as_str);
-        named.filter(move |source| !source.is_empty() && known.insert(*source))
+        let mut names = std::collections::HashSet::new();
+        let sources = self.sources.iter().map(String::as_str);
+        sources.filter(move |source| !source.is_empty() && names.insert(*source))
     }
 
-    /// Where the first part of the script that came from a source begins.
+    /// Returns the line and column at which code of a source first occurs.
     pub(crate) fn place_of(&self, source: &str) -> Option<(u32, u32)> {
         let is_of = |mapping: &&Mapping| {
             let at = mapping.source.and_then(|at| self.sources.get(at as usize));
             at.is_some_and(|name| name == source)
         };
-        let found = self.mappings.iter().find(is_of)?;
-        Some((found.line, found.column))
+        let mapping = self.mappings.iter().find(is_of)?;
+        Some((mapping.line, mapping.column))
     }
 
-    /// `lines`: the lengths of the script's lines in UTF-16 units, line ends left out. `unused`: from where to
-    /// where functions were not called, in order and apart.
+    /// Computes the size and unused code of each source. `lines` has the lengths of the script's
+    /// lines in UTF-16 units without line ends; `unused` has the ranges of functions that were not
+    /// called, in order and without overlap.
     pub fn modules(&self, lines: &[u32], unused: &[(u64, u64)]) -> Result<Modules, SourceMapError> {
-        let mut taken_apart = Modules::default();
+        let mut result = Modules::default();
         let mut place: HashMap<&str, usize> = HashMap::new();
         for source in self.sources() {
-            place.insert(source, taken_apart.modules.len());
-            taken_apart.modules.push(Module {
+            place.insert(source, result.modules.len());
+            result.modules.push(Module {
                 source: source.to_owned(),
                 ..Module::default()
             });
         }
         let mut unused = unused.iter().peekable();
-        let (mut line, mut line_begins) = (0, 0_u64);
+        let (mut line, mut line_start) = (0, 0_u64);
         for (at, mapping) in self.mappings.iter().enumerate() {
             let name = mapping.source.and_then(|at| self.sources.get(at as usize));
             let module = name.and_then(|name| place.get(name.as_str()));
             let next = self.mappings.get(at + 1);
-            let ends = next.filter(|next| next.line == mapping.line);
-            let ends = ends.map(|next| next.column);
-            let Some(length) = length(lines, mapping, ends) else {
+            let end = next.filter(|next| next.line == mapping.line);
+            let end = end.map(|next| next.column);
+            let Some(length) = length(lines, mapping, end) else {
                 match module {
                     None => continue,
                     Some(_) => {
                         return Err(SourceMapError::OutOfBounds {
                             line: mapping.line,
-                            column: ends.unwrap_or(mapping.column),
+                            column: end.unwrap_or(mapping.column),
                         });
                     }
                 }
             };
             while line < mapping.line {
                 let passed = lines.get(line as usize).copied().unwrap_or(0);
-                line_begins += u64::from(passed) + 1;
+                line_start += u64::from(passed) + 1;
                 line += 1;
             }
-            let begins = line_begins + u64::from(mapping.column);
-            let vain = overlap(&mut unused, begins, begins + length);
-            match module.and_then(|at| taken_apart.modules.get_mut(*at)) {
-                None => taken_apart.unmapped_unused += vain,
+            let start = line_start + u64::from(mapping.column);
+            let unused_length = overlap(&mut unused, start, start + length);
+            match module.and_then(|at| result.modules.get_mut(*at)) {
+                None => result.unmapped_unused += unused_length,
                 Some(module) => {
                     module.length += length;
-                    module.unused += vain;
+                    module.unused += unused_length;
                 }
             }
         }
-        taken_apart.modules.retain(|module| module.length > 0);
-        Ok(taken_apart)
+        result.modules.retain(|module| module.length > 0);
+        Ok(result)
     }
 }
 
-/// Up to the next mapping of the line, or over its end.
-fn length(lines: &[u32], mapping: &Mapping, ends: Option<u32>) -> Option<u64> {
+/// Returns the length of a mapping up to the next one, or over the end of its line.
+fn length(lines: &[u32], mapping: &Mapping, end: Option<u32>) -> Option<u64> {
     let whole = *lines.get(mapping.line as usize)?;
-    let ends = match ends {
+    let end = match end {
         Some(column) => Some(column).filter(|column| *column <= whole)?,
         None => whole.checked_add(1)?,
     };
-    ends.checked_sub(mapping.column).map(u64::from)
+    end.checked_sub(mapping.column).map(u64::from)
 }
 
-/// How much of a stretch lies in `ranges`; the stretches come in order.
-fn overlap(ranges: &mut Peekable<Iter<(u64, u64)>>, begins: u64, ends: u64) -> u64 {
+/// Returns how much of a range lies in `ranges`; calls must be in order.
+fn overlap(ranges: &mut Peekable<Iter<(u64, u64)>>, start: u64, end: u64) -> u64 {
     let mut within = 0;
     while let Some((from, to)) = ranges.peek() {
-        within += ends.min(*to).saturating_sub(begins.max(*from));
-        if *to > ends {
+        within += end.min(*to).saturating_sub(start.max(*from));
+        if *to > end {
             break;
         }
         ranges.next();
@@ -235,8 +240,8 @@ fn overlap(ranges: &mut Peekable<Iter<(u64, u64)>>, begins: u64, ends: u64) -> u
     within
 }
 
-/// As the browser's own tools name sources: the root before what is relative.
-fn rooted(root: &str, source: &str) -> String {
+/// Prefixes relative source names with the root, as browser tools do.
+fn with_root(root: &str, source: &str) -> String {
     let scheme = source.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_absolute = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme
@@ -249,7 +254,7 @@ fn rooted(root: &str, source: &str) -> String {
     format!("{root}{}{source}", if needs_slash { "/" } else { "" })
 }
 
-/// None where a number is not one, or where there are too many.
+/// Decodes mappings; returns `None` if a number is invalid or there are too many mappings.
 fn mappings(text: &str) -> Option<Vec<Mapping>> {
     let mut mappings = Vec::with_capacity((text.len() / 6).min(MAX_MAPPINGS));
     let (mut line, mut source) = (0_u32, 0_i64);
@@ -280,8 +285,8 @@ fn mappings(text: &str) -> Option<Vec<Mapping>> {
     Some(mappings)
 }
 
-/// Base64 digits of five bits, the lowest first, the sixth saying that more follow; the lowest bit of all is
-/// the sign (ECMA-426, VLQ).
+/// Decodes a number in Base64 VLQ: digits of five bits, lowest first, with a continuation bit; the
+/// lowest bit is the sign (ECMA-426).
 fn number(digits: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let (mut value, mut shift) = (0_i64, 0_u32);
     loop {
@@ -324,7 +329,7 @@ mod tests {
         SourceMap::parse(&text).expect("a map")
     }
 
-    fn apart(mappings: &str, lines: &[u32], unused: &[(u64, u64)]) -> Vec<(String, u64, u64)> {
+    fn modules_of(mappings: &str, lines: &[u32], unused: &[(u64, u64)]) -> Vec<(String, u64, u64)> {
         let modules = map(mappings).modules(lines, unused).expect("its script");
         let modules = modules.modules.into_iter();
         modules
@@ -338,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_of_more_parts_than_can_be_held_is_not_read() {
+    fn a_map_with_too_many_sources_or_mappings_is_rejected() {
         let many = |entry: &str, entries: usize| vec![entry; entries].join(",");
         let with = |sources: &str, contents: &str| {
             SourceMap::parse(&format!(
@@ -357,43 +362,44 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_below_the_root_unless_they_are_addresses() {
+    fn relative_names_are_prefixed_with_the_root() {
         let map = map("");
         let names: Vec<&str> = map.sources().collect();
         assert_eq!(names, ["src/a.js", "webpack://b.js"]);
-        assert_eq!(rooted("", "a.js"), "a.js");
-        assert_eq!(rooted("r/", "a.js"), "r/a.js");
-        assert_eq!(rooted("r", "/a.js"), "r/a.js");
+        assert_eq!(with_root("", "a.js"), "a.js");
+        assert_eq!(with_root("r/", "a.js"), "r/a.js");
+        assert_eq!(with_root("r", "/a.js"), "r/a.js");
     }
 
     #[test]
     fn a_part_reaches_to_the_next_or_over_the_end_of_its_line() {
-        // 0:0 from a, 0:10 from b, 1:0 from a under its other number, 1:4 from nowhere.
-        let found = apart("AAAA,UCAA;ACAA,I", &[25, 9], &[]);
+        // 0:0 from a, 0:10 from b, 1:0 from a under its other number, 1:4 from no source.
+        let modules = modules_of("AAAA,UCAA;ACAA,I", &[25, 9], &[]);
         let b = ("webpack://b.js".to_owned(), 16, 0);
-        assert_eq!(found, [("src/a.js".to_owned(), 10 + 4, 0), b]);
+        assert_eq!(modules, [("src/a.js".to_owned(), 10 + 4, 0), b]);
     }
 
     #[test]
-    fn what_was_not_called_is_told_by_source() {
+    fn unused_code_is_reported_by_source() {
         let unused = [(5, 12), (20, 40)];
         let modules = map("AAAA,UCAA;ACAA,I")
             .modules(&[25, 9], &unused)
             .expect("its script");
         let of = |at: usize| modules.modules[at].unused;
-        // a: 5..10 of the first line, all 4 units of the second, which begins at 26; b: 10..12 and 20..26.
+        // a: 5..10 of the first line, all 4 units of the second, which begins at 26; b: 10..12 and
+        // 20..26.
         assert_eq!((of(0), of(1), modules.unmapped_unused), (9, 8, 6));
     }
 
     #[test]
-    fn a_map_of_another_script_is_told() {
+    fn a_map_of_another_script_is_an_error() {
         for (lines, mappings) in [(&[5][..], "AAAA,UCAA"), (&[5], ";AAAA"), (&[5], "UAAA")] {
             assert!(map(mappings).modules(lines, &[]).is_err(), "{mappings}");
         }
     }
 
     #[test]
-    fn what_is_no_map_is_said() {
+    fn invalid_maps_are_errors() {
         for text in ["", "{}", "<html>", r#"{"version":3,"sources":[]}"#] {
             assert!(SourceMap::parse(text).is_err(), "{text}");
         }
@@ -420,10 +426,10 @@ mod tests {
             let cuts: Vec<u64> = cuts.into_iter().collect();
             let unused: Vec<(u64, u64)> = cuts.chunks_exact(2).map(|c| (c[0], c[1])).collect();
             let length: u64 = lines.iter().map(|line| u64::from(*line) + 1).sum();
-            if let Ok(found) = map(&text).modules(&lines, &unused) {
-                let mapped: u64 = found.modules.iter().map(|module| module.length).sum();
+            if let Ok(modules) = map(&text).modules(&lines, &unused) {
+                let mapped: u64 = modules.modules.iter().map(|module| module.length).sum();
                 prop_assert!(mapped <= length);
-                prop_assert!(found.modules.iter().all(|module| module.unused <= module.length));
+                prop_assert!(modules.modules.iter().all(|module| module.unused <= module.length));
             }
         }
     }

@@ -1,15 +1,15 @@
-//! How long a text would be without what only people need: whitespace and comments. Lengths are in UTF-16 units,
-//! as JavaScript counts; the rules are those of Lighthouse 13.5 (core/lib/minification-estimator.js).
+//! Estimates minified lengths: text without whitespace and comments. Lengths are in UTF-16 units,
+//! as in JavaScript; the rules are those of Lighthouse 13.5 (core/lib/minification-estimator.js).
 
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Code,
     LineComment,
-    /// Whether it is one that a licence asks to keep.
+    /// A block comment; true if it is a licence comment, which minifiers keep.
     Comment(bool),
-    /// And by which character it ends.
+    /// A string that ends at this character.
     Text(u16),
-    /// And whether a class of characters is open.
+    /// A regular expression; true inside a character class.
     Pattern(bool),
 }
 
@@ -19,12 +19,12 @@ enum Brace {
     Plain,
 }
 
-/// Of JavaScript.
+/// Returns the minified length of a script in UTF-16 units.
 pub fn script_token_units(text: &str) -> usize {
     token_units(&units(text), true)
 }
 
-/// Of CSS.
+/// Returns the minified length of a style sheet in UTF-16 units.
 pub fn sheet_token_units(text: &str) -> usize {
     token_units(&units(text), false)
 }
@@ -122,7 +122,8 @@ fn token_units(text: &[u16], is_script: bool) -> usize {
         }
         at += 1;
     }
-    // What does not end where it should was not understood: then nothing is to be gained.
+    // An unterminated string or comment means that the text was misparsed; then no saving is
+    // reported.
     match within {
         Within::Comment(_) | Within::Text(_) => text.len(),
         _ => total,
@@ -133,7 +134,8 @@ fn is_blank(c: u16) -> bool {
     [' ', '\n', '\t'].iter().any(|blank| c == unit(*blank))
 }
 
-/// A slash after an operator, or at the very beginning, begins a regular expression; after a value it divides.
+/// Returns true if a slash starts a regular expression: at the beginning or after an operator.
+/// After a value it is a division.
 fn begins_pattern(text: &[u16], slash: usize) -> bool {
     let before = text[..slash].iter().rposition(|c| !is_blank(*c));
     let Some(last) = before else {
@@ -190,7 +192,7 @@ mod tests {
         #[test]
         fn a_text_never_grows(text in "[a-z /*'\"`{}$\\\\\n=]{0,60}") {
             let length = text.encode_utf16().count();
-            // An escape at the very end counts the unit that is not there.
+            // An escape at the end of the text counts one unit too many.
             prop_assert!(script_token_units(&text) <= length + 1);
             prop_assert!(sheet_token_units(&text) <= length + 1);
         }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_store::{
-    AuditOptions, AuditOrder, Finished, Key, NewAudit, PostgresOptions, PostgresStore, Seat,
-    SqliteStore, Store, Timestamp, random_text,
+    AuditOptions, AuditOrder, FinishedAudit, Key, LeaseScope, NewAudit, PostgresOptions,
+    PostgresStore, SqliteStore, Store, Submission, Timestamp, random_text,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -98,7 +98,7 @@ impl Load {
             let load = load.clone();
             async move {
                 load.store
-                    .accept(load.audit(n, load.ids[n].clone()))
+                    .submit(Submission::single(load.audit(n, load.ids[n].clone())))
                     .await?;
                 Ok(())
             }
@@ -111,7 +111,9 @@ impl Load {
         repeat(callers, times, move |n| {
             let load = load.clone();
             async move {
-                load.store.accept(load.audit(n, random_text(24)?)).await?;
+                load.store
+                    .submit(Submission::single(load.audit(n, random_text(24)?)))
+                    .await?;
                 Ok(())
             }
         })
@@ -144,10 +146,10 @@ impl Load {
             async move {
                 let lease = load
                     .store
-                    .lease(&Seat::anywhere("load"), NOW, LEASE)
+                    .lease(&LeaseScope::any_location("load"), NOW, LEASE)
                     .await?
                     .ok_or("no work")?;
-                let finished = Finished {
+                let finished = FinishedAudit {
                     report: report.to_string(),
                     error: None,
                     finished_at: NOW,

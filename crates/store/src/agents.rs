@@ -36,20 +36,24 @@ pub trait AgentStore: Send + Sync + 'static {
 
     /// Notes what a process says about itself, in place of what it said before. Who has not been
     /// seen for a day is forgotten.
-    async fn see(&self, sighting: Sighting) -> Result<(), StoreError>;
+    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError>;
 
     /// Who was seen at `since` or later, by process.
-    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError>;
+    async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError>;
 
     /// Where those stand who were seen at `since` or later and may get work, each place once.
-    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError>;
+    async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError>;
 
     /// A process that is known to be gone is no longer seen. Returns how many there were whose
     /// name starts with the prefix.
-    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError>;
+    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError>;
 
     /// What became of one attempt.
-    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError>;
+    async fn attempt_state(
+        &self,
+        tracking_id: &str,
+        attempt: u32,
+    ) -> Result<AttemptState, StoreError>;
 
     /// All that runs, or only what this owner holds, in the order of acceptance.
     async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError>;
@@ -83,7 +87,7 @@ const SEPARATOR: &str = ",";
 
 impl AgentBounds {
     /// Whether a token with these bounds may be used at this location.
-    pub fn allow(&self, location: &str) -> bool {
+    pub fn allows_location(&self, location: &str) -> bool {
         let named = self.locations.as_ref();
         named.is_none_or(|named| named.iter().any(|name| name == location))
     }
@@ -113,7 +117,7 @@ impl AgentBounds {
 
 /// A running agent, as it was seen last.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sighting {
+pub struct AgentPresence {
     /// Begins the owner of each of its leases.
     pub process: String,
     /// None for an agent inside a server.
@@ -129,11 +133,11 @@ pub struct Sighting {
 }
 
 /// How long a sighting is kept.
-pub const SIGHTING_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+pub const PRESENCE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What became of one attempt at an audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum AttemptState {
     /// It runs, and nobody else has taken over.
     Held(Lease),
     /// It is the one that finished the audit.

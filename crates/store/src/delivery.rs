@@ -34,7 +34,7 @@ pub struct DeliveryClaim {
     pub after_account: String,
     /// How long an attempt may stay unsettled before the webhook is due again.
     pub hold: Duration,
-    pub at_most: u32,
+    pub limit: u32,
 }
 
 /// The answer to a [`DeliveryClaim`].
@@ -47,15 +47,15 @@ pub struct ClaimedDeliveries {
     pub has_more_due: bool,
     /// When to claim again though nothing was announced: the next webhook falls due then, in either
     /// lane, or announcements may have been missed.
-    pub look_again_at: Option<Timestamp>,
+    pub next_claim_at: Option<Timestamp>,
 }
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settled {
+pub enum DeliveryOutcome {
     Delivered,
     /// To be tried again at this time.
-    Again(Timestamp, String),
+    RetryAt(Timestamp, String),
     GivenUp(String),
 }
 

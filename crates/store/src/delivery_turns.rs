@@ -8,9 +8,9 @@ use url::Url;
 use crate::DeliveryLane;
 
 /// Attempts that one account, and one receiver, may have under way.
-pub const DELIVERIES_AT_A_TIME: u32 = 2;
+pub const MAX_CONCURRENT_DELIVERIES: u32 = 2;
 /// How many of these may be retries, so that a place is always left for a first attempt.
-pub const RETRIES_AT_A_TIME: u32 = 1;
+pub const MAX_CONCURRENT_RETRIES: u32 = 1;
 
 /// Due webhooks that are looked at per account. An account whose oldest ones all go to a busy receiver
 /// waits for that receiver with its others.
@@ -111,7 +111,8 @@ impl Places {
         let is_retry = self.lane == DeliveryLane::Retry;
         let has_place = |holder: &Holder| {
             let taken = self.taken.get(holder).copied().unwrap_or_default();
-            taken.all < DELIVERIES_AT_A_TIME && (!is_retry || taken.retries < RETRIES_AT_A_TIME)
+            taken.all < MAX_CONCURRENT_DELIVERIES
+                && (!is_retry || taken.retries < MAX_CONCURRENT_RETRIES)
         };
         let is_free = holders(&candidate.account_id, &candidate.webhook)
             .iter()

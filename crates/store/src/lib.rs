@@ -9,6 +9,7 @@ mod delivery;
 mod delivery_turns;
 mod key;
 mod latency;
+mod lease_scope;
 mod limit;
 mod listing;
 mod moving;
@@ -16,32 +17,32 @@ mod operator;
 mod pages;
 mod postgres;
 mod progress;
-mod seat;
 mod sqlite;
 mod store;
 mod submission;
 mod types;
 
 pub use agents::{
-    AgentBounds, AgentRecord, AgentStore, AgentToken, SIGHTING_KEPT_MS, Sighting, Standing,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AgentToken, AttemptState,
+    PRESENCE_RETENTION_MS,
 };
-pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
+pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Config};
 pub use delivery::{
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, Settled,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
 };
-pub use delivery_turns::{DELIVERIES_AT_A_TIME, RETRIES_AT_A_TIME};
+pub use delivery_turns::{MAX_CONCURRENT_DELIVERIES, MAX_CONCURRENT_RETRIES};
 pub(crate) use key::{ACCOUNT_ID_LENGTH, WEBHOOK_SECRET_LENGTH, random};
 pub use key::{Key, KeyDigest, random_text};
 pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
-pub use limit::{Rate, SharedLimits, Taken, Taking};
-pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, Place};
-pub use moving::{Moved, move_to_postgres};
-pub use operator::{AccountSummary, Forgotten, ForgottenAudit, QueuedAudit, Retention};
+pub use lease_scope::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, SlotLimit};
+pub use limit::{BucketGrant, BucketRate, BucketRequest, SharedLimits};
+pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, ListCursor};
+pub use moving::{MoveSummary, move_to_postgres};
+pub use operator::{AccountSummary, PurgeResult, PurgedAudit, QueuedAudit, Retention};
 pub use pages::{PageStore, RecentAudit, Share, session_digest};
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use progress::Progress;
-pub use seat::{INTERACTIVE_IN_A_ROW, Seat, SlotBound};
+pub use progress::AuditProgress;
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
-pub use submission::{Acceptance, FailureLimit, Replay, Submission};
+pub use submission::{Acceptance, FailureLimit, IdempotencyRecord, Submission};
 pub use types::*;

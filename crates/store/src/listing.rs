@@ -17,7 +17,7 @@ pub struct AuditFilter {
 }
 
 impl AuditFilter {
-    pub fn fits(&self, audit: &AuditEntry) -> bool {
+    pub fn matches(&self, audit: &AuditEntry) -> bool {
         let same = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|w| w == is);
         same(&self.url, &audit.order.url)
             && same(&self.device, &audit.order.device)
@@ -31,7 +31,7 @@ impl AuditFilter {
 
 /// Where an audit stands in its account's list: by time of acceptance, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ListCursor {
     pub accepted_at: Timestamp,
     /// 1, 2, 3 … within the account.
     pub number: i64,
@@ -59,7 +59,7 @@ pub struct AuditPage {
     pub audits: Vec<AuditEntry>,
     /// Where the next page goes on, unless this was the last. A page can be short and still have a
     /// next one: a store looks at a bounded number of audits for each.
-    pub next: Option<Place>,
+    pub next: Option<ListCursor>,
 }
 
 /// Audits that were accepted together.

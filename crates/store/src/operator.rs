@@ -13,13 +13,13 @@ pub struct Retention {
 
 /// What one round of forgetting removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Forgotten {
+pub struct PurgeResult {
     /// Whose evidence, kept elsewhere, is to go as well.
-    pub audits: Vec<ForgottenAudit>,
+    pub audits: Vec<PurgedAudit>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForgottenAudit {
+pub struct PurgedAudit {
     pub audit_id: String,
     /// The attempt that finished it.
     pub attempt: u32,

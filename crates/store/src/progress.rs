@@ -1,4 +1,4 @@
-//! How far running audits are: said by who works on them, told to every server on the store, kept by nobody.
+//! The progress of running audits, shared by all servers on a store and kept in memory only.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,140 +7,152 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// By tracking id, the phase that an audit is in; its name is the business of those who say and read it. After a restart
-/// every running audit begins again, or is told of anew by the server that its agent talks to.
+/// The current phase of each running audit, by tracking id.
+///
+/// The store does not interpret the names of phases. After a restart this is empty: a running audit
+/// starts again, or the server that its agent talks to reports its phase again.
 #[derive(Clone, Default)]
-pub struct Progress(Arc<Inner>);
+pub struct AuditProgress(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    all: Mutex<All>,
+    phases: Mutex<Phases>,
     changed: Notify,
-    /// Rung when there is something to tell other servers.
-    news: Notify,
+    /// Notified when there are changes to send to other servers.
+    has_unsent: Notify,
 }
 
 #[derive(Default)]
-struct All {
-    reached: HashMap<String, Reached>,
-    /// What other servers have not heard of yet, `None` for what has ended. There where there may be others.
-    untold: Option<HashMap<String, Option<String>>>,
+struct Phases {
+    by_audit: HashMap<String, Phase>,
+    /// Changes that other servers have not been sent yet; `None` as a value means that the audit
+    /// ended. The map itself is `None` where there cannot be other servers.
+    unsent: Option<HashMap<String, Option<String>>>,
 }
 
-struct Reached {
-    phase: String,
-    /// Said to this server, and not to another.
-    is_own: bool,
+struct Phase {
+    name: String,
+    /// Whether the phase was reported to this server rather than received from another.
+    is_local: bool,
 }
 
-impl Progress {
-    pub fn reached(&self, tracking_id: &str, phase: &str) {
-        let reached = Reached {
-            phase: phase.to_owned(),
-            is_own: true,
+impl AuditProgress {
+    /// Records that an audit has entered a phase.
+    pub fn record_phase(&self, tracking_id: &str, name: &str) {
+        let phase = Phase {
+            name: name.to_owned(),
+            is_local: true,
         };
-        let mut all = self.locked();
-        all.reached.insert(tracking_id.to_owned(), reached);
-        self.tell(&mut all, tracking_id, Some(phase));
-        drop(all);
+        let mut phases = self.lock();
+        phases.by_audit.insert(tracking_id.to_owned(), phase);
+        self.queue_change(&mut phases, tracking_id, Some(name));
+        drop(phases);
         self.0.changed.notify_waiters();
     }
 
-    /// The audit is finished, or went back into the queue.
-    pub fn ended(&self, tracking_id: &str) {
-        let mut all = self.locked();
-        if all.reached.remove(tracking_id).is_none() {
+    /// Removes an audit that is finished or went back into the queue.
+    pub fn remove(&self, tracking_id: &str) {
+        let mut phases = self.lock();
+        if phases.by_audit.remove(tracking_id).is_none() {
             return;
         }
-        self.tell(&mut all, tracking_id, None);
-        drop(all);
+        self.queue_change(&mut phases, tracking_id, None);
+        drop(phases);
         self.0.changed.notify_waiters();
     }
 
-    pub fn of(&self, tracking_id: &str) -> Option<String> {
-        let all = self.locked();
-        all.reached
+    /// Returns the phase that an audit is in.
+    pub fn phase(&self, tracking_id: &str) -> Option<String> {
+        let phases = self.lock();
+        phases
+            .by_audit
             .get(tracking_id)
-            .map(|reached| reached.phase.clone())
+            .map(|phase| phase.name.clone())
     }
 
-    /// Returns when any audit got further, or after `at_most`.
-    pub async fn change(&self, at_most: Duration) {
-        let _ = timeout(at_most, self.0.changed.notified()).await;
+    /// Returns when the phase of any audit changes, or after `max_wait`.
+    pub async fn wait_for_change(&self, max_wait: Duration) {
+        let _ = timeout(max_wait, self.0.changed.notified()).await;
     }
 
-    fn tell(&self, all: &mut All, tracking_id: &str, phase: Option<&str>) {
-        if let Some(untold) = &mut all.untold {
-            untold.insert(tracking_id.to_owned(), phase.map(str::to_owned));
-            self.0.news.notify_one();
+    fn queue_change(&self, phases: &mut Phases, tracking_id: &str, phase: Option<&str>) {
+        if let Some(unsent) = &mut phases.unsent {
+            unsent.insert(tracking_id.to_owned(), phase.map(str::to_owned));
+            self.0.has_unsent.notify_one();
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, All> {
-        // What is kept is whole after every statement.
-        self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Phases> {
+        // The maps are consistent after every statement, so a panic elsewhere cannot harm them.
+        self.0.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// For a store that carries it from server to server.
-impl Progress {
+/// Methods for a store that carries progress from server to server.
+impl AuditProgress {
     pub(crate) fn shared() -> Self {
         let progress = Self::default();
-        progress.locked().untold = Some(HashMap::new());
+        progress.lock().unsent = Some(HashMap::new());
         progress
     }
 
-    /// Returns when there is something to tell.
-    pub(crate) async fn news(&self) {
-        self.0.news.notified().await;
+    /// Returns when there are changes to send.
+    pub(crate) async fn wait_for_unsent(&self) {
+        self.0.has_unsent.notified().await;
     }
 
-    /// Only the newest of each audit.
-    pub(crate) fn to_tell(&self) -> HashMap<String, Option<String>> {
-        let mut all = self.locked();
-        all.untold.as_mut().map(std::mem::take).unwrap_or_default()
+    /// Takes the changes to send, only the newest of each audit.
+    pub(crate) fn take_unsent(&self) -> HashMap<String, Option<String>> {
+        let mut phases = self.lock();
+        phases
+            .unsent
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
-    /// Another server said so. What was said to this one since, it has yet to hear.
-    pub(crate) fn heard(&self, tracking_id: &str, phase: Option<&str>) {
-        let mut all = self.locked();
-        if all
-            .untold
+    /// Applies a change received from another server, unless this server has a newer one that the
+    /// other has not received yet.
+    pub(crate) fn receive(&self, tracking_id: &str, phase: Option<&str>) {
+        let mut phases = self.lock();
+        if phases
+            .unsent
             .as_ref()
-            .is_some_and(|untold| untold.contains_key(tracking_id))
+            .is_some_and(|unsent| unsent.contains_key(tracking_id))
         {
             return;
         }
         match phase {
-            Some(phase) => {
-                let reached = Reached {
-                    phase: phase.to_owned(),
-                    is_own: false,
+            Some(name) => {
+                let phase = Phase {
+                    name: name.to_owned(),
+                    is_local: false,
                 };
-                all.reached.insert(tracking_id.to_owned(), reached);
+                phases.by_audit.insert(tracking_id.to_owned(), phase);
             }
-            None => drop(all.reached.remove(tracking_id)),
+            None => drop(phases.by_audit.remove(tracking_id)),
         }
-        drop(all);
+        drop(phases);
         self.0.changed.notify_waiters();
     }
 
-    /// Something may have been missed: what others said is asked for again.
-    pub(crate) fn forget_others(&self) {
-        self.locked().reached.retain(|_, reached| reached.is_own);
+    /// Discards what other servers sent, because messages may have been missed. The caller then
+    /// requests their state again.
+    pub(crate) fn discard_remote(&self) {
+        self.lock().by_audit.retain(|_, phase| phase.is_local);
         self.0.changed.notify_waiters();
     }
 
-    /// Another server asks.
-    pub(crate) fn tell_again(&self) {
-        let mut all = self.locked();
-        let All { reached, untold } = &mut *all;
-        if let Some(untold) = untold {
-            for (tracking_id, reached) in reached.iter().filter(|(_, reached)| reached.is_own) {
-                let known = untold.entry(tracking_id.clone());
-                known.or_insert_with(|| Some(reached.phase.clone()));
+    /// Queues all local phases again, because another server requested them.
+    pub(crate) fn resend(&self) {
+        let mut phases = self.lock();
+        let Phases { by_audit, unsent } = &mut *phases;
+        if let Some(unsent) = unsent {
+            for (tracking_id, phase) in by_audit.iter().filter(|(_, phase)| phase.is_local) {
+                let change = unsent.entry(tracking_id.clone());
+                change.or_insert_with(|| Some(phase.name.clone()));
             }
-            self.0.news.notify_one();
+            self.0.has_unsent.notify_one();
         }
     }
 }
@@ -150,52 +162,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_newest_is_told_and_only_once() {
-        let progress = Progress::shared();
-        progress.reached("trk_1", "loading");
-        progress.reached("trk_1", "judging");
-        progress.reached("trk_2", "loading");
-        progress.ended("trk_2");
-        progress.ended("trk_3");
-        let told = progress.to_tell();
-        assert_eq!(told.len(), 2);
-        assert_eq!(told["trk_1"].as_deref(), Some("judging"));
-        assert_eq!(told["trk_2"], None);
-        assert!(progress.to_tell().is_empty());
-        progress.tell_again();
-        assert_eq!(progress.to_tell().len(), 1);
+    fn only_the_newest_change_is_sent_and_only_once() {
+        let progress = AuditProgress::shared();
+        progress.record_phase("trk_1", "loading");
+        progress.record_phase("trk_1", "judging");
+        progress.record_phase("trk_2", "loading");
+        progress.remove("trk_2");
+        progress.remove("trk_3");
+        let unsent = progress.take_unsent();
+        assert_eq!(unsent.len(), 2);
+        assert_eq!(unsent["trk_1"].as_deref(), Some("judging"));
+        assert_eq!(unsent["trk_2"], None);
+        assert!(progress.take_unsent().is_empty());
+        progress.resend();
+        assert_eq!(progress.take_unsent().len(), 1);
     }
 
     #[test]
-    fn what_others_said_is_known_told_to_nobody_and_forgotten_when_some_may_be_missing() {
-        let progress = Progress::shared();
-        progress.heard("trk_1", Some("loading"));
-        progress.heard("trk_2", Some("loading"));
-        progress.heard("trk_2", None);
-        assert_eq!(progress.of("trk_1").as_deref(), Some("loading"));
-        assert_eq!(progress.of("trk_2"), None);
-        progress.tell_again();
-        assert!(progress.to_tell().is_empty());
-        progress.reached("trk_3", "loading");
-        progress.forget_others();
-        assert_eq!(progress.of("trk_1"), None);
-        assert!(progress.of("trk_3").is_some());
+    fn received_phases_are_not_sent_on_and_can_be_discarded() {
+        let progress = AuditProgress::shared();
+        progress.receive("trk_1", Some("loading"));
+        progress.receive("trk_2", Some("loading"));
+        progress.receive("trk_2", None);
+        assert_eq!(progress.phase("trk_1").as_deref(), Some("loading"));
+        assert_eq!(progress.phase("trk_2"), None);
+        progress.resend();
+        assert!(progress.take_unsent().is_empty());
+        progress.record_phase("trk_3", "loading");
+        progress.discard_remote();
+        assert_eq!(progress.phase("trk_1"), None);
+        assert!(progress.phase("trk_3").is_some());
     }
 
     #[test]
-    fn what_was_said_here_last_is_not_undone_by_what_another_said_before() {
-        let progress = Progress::shared();
-        progress.reached("trk_1", "loading");
-        progress.heard("trk_1", None);
-        assert!(progress.of("trk_1").is_some());
+    fn a_received_change_does_not_undo_a_newer_local_one() {
+        let progress = AuditProgress::shared();
+        progress.record_phase("trk_1", "loading");
+        progress.receive("trk_1", None);
+        assert!(progress.phase("trk_1").is_some());
     }
 
     #[test]
-    fn where_there_are_no_others_nothing_is_gathered_for_them() {
-        let progress = Progress::default();
-        progress.reached("trk_1", "loading");
-        progress.tell_again();
-        assert!(progress.to_tell().is_empty());
-        assert!(progress.of("trk_1").is_some());
+    fn nothing_is_queued_where_there_are_no_other_servers() {
+        let progress = AuditProgress::default();
+        progress.record_phase("trk_1", "loading");
+        progress.resend();
+        assert!(progress.take_unsent().is_empty());
+        assert!(progress.phase("trk_1").is_some());
     }
 }

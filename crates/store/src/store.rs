@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditStatus, Batch,
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished, Forgotten, HandBack, Hold,
-    KeyDigest, KeyRecord, Lease, NewAudit, Place, Progress, QueueDepth, QueuedAudit, Retention,
-    Seat, Settled, SharedLimits, StoreLatency, StoredReport, Submission, Timestamp,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus, Batch,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit,
+    Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor, PurgeResult, QueueDepth,
+    QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency, StoredReport, Submission,
+    Timestamp,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +17,7 @@ pub enum StoreError {
     NotFound(&'static str),
     #[error("this {0} is in use already")]
     InUse(&'static str),
-    /// Nothing was leased: see [`crate::SlotBound`].
+    /// Nothing was leased: see [`crate::SlotLimit`].
     #[error("all {0} slots are in use")]
     SlotsInUse(u32),
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
@@ -73,11 +74,6 @@ pub trait Store: Send + Sync + 'static {
     /// audits is looked at, then the credits. An id that is already in use is a [`StoreError::Backend`].
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError>;
 
-    /// A submission of one audit, without conditions.
-    async fn accept(&self, audit: NewAudit) -> Result<Acceptance, StoreError> {
-        self.submit(Submission::of(audit)).await
-    }
-
     /// By tracking id; another account's audit is not found.
     async fn status(
         &self,
@@ -87,20 +83,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// As [`Store::status`], but waits up to `at_most` for the audit to be completed. One that another
     /// process completes meanwhile may be noticed no earlier than after `at_most`.
-    async fn completion(
+    async fn wait_for_completion(
         &self,
         account_id: &str,
         tracking_id: &str,
         at_most: Duration,
     ) -> Result<Option<AuditStatus>, StoreError>;
 
-    /// The account's audits, newest first, `limit` at most, beginning after a [`Place`]. Audits
+    /// The account's audits, newest first, `limit` at most, beginning after a [`ListCursor`]. Audits
     /// accepted or deleted between two pages neither repeat nor hide another.
     async fn audits(
         &self,
         account_id: &str,
         filter: AuditFilter,
-        after: Option<Place>,
+        after: Option<ListCursor>,
         limit: u32,
     ) -> Result<AuditPage, StoreError>;
 
@@ -120,16 +116,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
     /// last attempt; else one that waits. Single starts go before the audits of batches (but see
-    /// [`crate::INTERACTIVE_IN_A_ROW`]), of those the account that was served longest ago, and of
+    /// [`crate::MAX_INTERACTIVE_IN_A_ROW`]), of those the account that was served longest ago, and of
     /// an account those with the fewest faults, of them the oldest by order of acceptance. Every lease is a new attempt, and only the
     /// newest attempt can still change the audit.
     ///
     /// Only audits of the seat's locations are taken. Where the seat's slots are all in use, whether or
     /// not an audit waits, that is a [`StoreError::SlotsInUse`]: of two servers that lease at once,
-    /// neither exceeds the bound. Check [`Lease::exhausted`] before any work.
+    /// neither exceeds the bound. Check [`Lease::is_exhausted`] before any work.
     async fn lease(
         &self,
-        seat: &Seat,
+        seat: &LeaseScope,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError>;
@@ -141,19 +137,19 @@ pub trait Store: Send + Sync + 'static {
     /// came between a caller's empty-handed `lease` and this call is not missed: it returns at once
     /// while any audit waits that the seat may take. What happens in other processes after that, and leases that expire,
     /// are found by asking again after `at_most`.
-    async fn work_arrives(&self, seat: &Seat, at_most: Duration);
+    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration);
 
     /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over. An `until` that is not the
-    /// lease's own says that somebody has it: see [`HandBack::Unheard`].
+    /// lease's own says that somebody has it: see [`ReleaseReason::Unconfirmed`].
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
 
     /// Keeps the report, completes the audit, ends the lease and, where there are no measurements,
     /// gives the credit back: all or nothing, and only for the newest attempt.
-    async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError>;
+    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError>;
 
-    /// Puts the audit back where it stood among those of its account. [`HandBack::Fault`] counts towards
+    /// Puts the audit back where it stood among those of its account. [`ReleaseReason::Fault`] counts towards
     /// [`crate::MAX_FAULTS`], and lets those go first that have fewer.
-    async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError>;
+    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError>;
 
     /// Puts back every audit leased by an owner whose name starts with `owner_prefix`: for a
     /// process that starts and knows that its predecessor is dead. Counts as a fault of each, as whoever
@@ -179,8 +175,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Accounts take turns; of one account the webhook that is due longest comes first. An account,
     /// and a receiver (host and port), never has more than
-    /// [`DELIVERIES_AT_A_TIME`](crate::DELIVERIES_AT_A_TIME) attempts under way at all servers on this
-    /// store together, and never more than [`RETRIES_AT_A_TIME`](crate::RETRIES_AT_A_TIME) of these are
+    /// [`MAX_CONCURRENT_DELIVERIES`](crate::MAX_CONCURRENT_DELIVERIES) attempts under way at all servers on this
+    /// store together, and never more than [`MAX_CONCURRENT_RETRIES`](crate::MAX_CONCURRENT_RETRIES) of these are
     /// retries.
     ///
     /// A webhook is due from the moment its audit is finished, in the same transaction.
@@ -191,26 +187,30 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<ClaimedDeliveries, StoreError>;
 
     /// Says what became of an attempt; [`Hold::Lost`] when there has been another since.
-    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError>;
+    async fn settle(
+        &self,
+        delivery: &Delivery,
+        settled: DeliveryOutcome,
+    ) -> Result<Hold, StoreError>;
 
     /// Notifies its waiters when a webhook falls due because its audit was finished, at this server or
     /// another, and when that may have gone unnoticed. To miss none, enable the waiter before claiming.
-    fn deliveries_arrive(&self) -> &Notify;
+    fn delivery_notify(&self) -> &Notify;
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError>;
 
     /// Deletes finished audits that need not be kept, `at_most` of them, with their reports and
     /// webhooks; also remembered replies and shared links that are over. To be repeated while anything is
     /// forgotten.
-    async fn forget(
+    async fn purge(
         &self,
         retention: Retention,
         now: Timestamp,
         at_most: u32,
-    ) -> Result<Forgotten, StoreError>;
+    ) -> Result<PurgeResult, StoreError>;
 
     /// How far running audits are, wherever on this store they run.
-    fn progress(&self) -> &Progress;
+    fn progress(&self) -> &AuditProgress;
 
     /// The limits that other servers on this store keep as well. `None` where one server has the store for itself, which
     /// then counts in memory.

@@ -13,23 +13,23 @@ pub struct Submission {
     /// Set when they are to be found together afterwards.
     pub batch_id: Option<String>,
     /// How many unfinished audits the account may have, these included.
-    pub unfinished_at_most: Option<u64>,
+    pub max_unfinished: Option<u64>,
     /// How many of the account's audits may have failed lately.
     pub failures: Option<FailureLimit>,
-    pub replay: Option<Replay>,
+    pub idempotency: Option<IdempotencyRecord>,
     pub accepted_at: Timestamp,
 }
 
 impl Submission {
-    pub fn of(audit: NewAudit) -> Self {
+    pub fn single(audit: NewAudit) -> Self {
         Self {
             account_id: audit.account_id.clone(),
             accepted_at: audit.accepted_at,
             audits: vec![audit],
             batch_id: None,
-            unfinished_at_most: None,
+            max_unfinished: None,
             failures: None,
-            replay: None,
+            idempotency: None,
         }
     }
 
@@ -47,7 +47,7 @@ impl Submission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureLimit {
     /// At least 1.
-    pub at_most: u32,
+    pub max_failures: u32,
     /// How long a failed audit counts.
     pub window: Duration,
 }
@@ -61,14 +61,14 @@ impl FailureLimit {
 
     /// How many newer failures there are when the oldest that counts fills the limit.
     pub(crate) fn newer(&self) -> i64 {
-        i64::from(self.at_most) - 1
+        i64::from(self.max_failures) - 1
     }
 }
 
 /// Makes a submission repeatable: for as long as it is remembered, the same key brings the first
 /// answer and accepts nothing again.
 #[derive(Debug, Clone)]
-pub struct Replay {
+pub struct IdempotencyRecord {
     /// The client's; keys of two accounts never meet.
     pub key: String,
     /// Of what was asked for: another digest under the same key is a mistake.

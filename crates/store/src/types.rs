@@ -157,7 +157,7 @@ impl Lease {
     ///
     /// A store leases an exhausted audit like any other, so that ending it is fenced, and survives a
     /// crash, like any other work.
-    pub fn exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.faults >= MAX_FAULTS || self.attempt > MAX_ATTEMPTS
     }
 }
@@ -173,7 +173,7 @@ pub enum Hold {
 
 /// How an audit ended.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedAudit {
     pub report: String,
     /// Set when there are no measurements: the credits go back in the same transaction.
     pub error: Option<AuditError>,
@@ -182,14 +182,14 @@ pub struct Finished {
 
 /// Why a lease is given up before the audit ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandBack {
+pub enum ReleaseReason {
     /// The agent is being stopped; nobody's fault, counts against nothing.
     Drained,
-    /// A fault of ours: counted, see [`Lease::exhausted`].
+    /// A fault of ours: counted, see [`Lease::is_exhausted`].
     Fault,
     /// Nobody has said that they have it: only while no heartbeat has moved [`Lease::expires_at`] since it was leased. Counts
     /// against nothing.
-    Unheard,
+    Unconfirmed,
 }
 
 /// One change of an account's balance.

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Place};
+use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Config};
 
 use crate::s3::S3Server;
 
@@ -129,7 +129,7 @@ async fn files_conform() {
 async fn a_server_that_speaks_s3_conforms() {
     let server = S3Server::start();
     for prefix in ["", "of-ours/and-more"] {
-        let place = S3Place {
+        let place = S3Config {
             prefix: prefix.to_owned(),
             ..server.place()
         };
@@ -141,7 +141,7 @@ async fn a_server_that_speaks_s3_conforms() {
 #[tokio::test]
 async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missing_blob() {
     let server = S3Server::start();
-    let wrong = S3Place {
+    let wrong = S3Config {
         secret_access_key: Some("not-the-secret".to_owned()),
         ..server.place()
     };
@@ -150,7 +150,7 @@ async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missi
     assert!(!error.to_string().contains("not-the-secret"), "{error}");
     assert!(denied.get("aud_1").await.is_err());
 
-    let nowhere = S3Place {
+    let nowhere = S3Config {
         // Nobody listens on the discard port here.
         endpoint: Some("http://127.0.0.1:9".to_owned()),
         ..server.place()

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditError, AuditOptions, AuditOrder, AuditState, Finished, HandBack, Hold, LedgerReason,
-    NewAudit, Seat, SqliteStore, Store, Timestamp, random_text,
+    AuditError, AuditOptions, AuditOrder, AuditState, FinishedAudit, Hold, LeaseScope,
+    LedgerReason, NewAudit, ReleaseReason, SqliteStore, Store, Submission, Timestamp, random_text,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -56,7 +56,7 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
 
     let store = SqliteStore::open(&path).unwrap();
     while let Some(lease) = store
-        .lease(&Seat::anywhere("end"), NOW, LEASE)
+        .lease(&LeaseScope::any_location("end"), NOW, LEASE)
         .await
         .unwrap()
     {
@@ -206,20 +206,20 @@ async fn accept_for_ever(store: Arc<SqliteStore>, account: String) {
             options: AuditOptions::default(),
             accepted_at: NOW,
         };
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
         say(&format!("accepted {id}\n"));
     }
 }
 
 async fn work_for_ever(store: Arc<SqliteStore>, owner: String) {
-    let seat = Seat::anywhere(owner);
+    let seat = LeaseScope::any_location(owner);
     for n in 0_u64.. {
         let Some(lease) = store.lease(&seat, NOW, LEASE).await.unwrap() else {
-            store.work_arrives(&seat, LEASE).await;
+            store.wait_for_work(&seat, LEASE).await;
             continue;
         };
         if n % 5 == 0 {
-            store.hand_back(&lease, HandBack::Drained).await.unwrap();
+            store.release(&lease, ReleaseReason::Drained).await.unwrap();
             continue;
         }
         let held = store.finish(&lease, finished(n % 3 == 0)).await.unwrap();
@@ -228,8 +228,8 @@ async fn work_for_ever(store: Arc<SqliteStore>, owner: String) {
     }
 }
 
-fn finished(fails: bool) -> Finished {
-    Finished {
+fn finished(fails: bool) -> FinishedAudit {
+    FinishedAudit {
         report: format!("\"{}\"", "x".repeat(10_000)),
         error: fails.then(|| AuditError {
             code: "INTERNAL".to_owned(),

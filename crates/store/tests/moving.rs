@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use plumbline_store::{
     AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, AuditOrder,
-    Finished, HandBack, Key, NewAudit, PageStore, PostgresOptions, PostgresStore, Replay, Seat,
-    Share, SqliteStore, Store, StoreError, Submission, Timestamp, move_to_postgres, session_digest,
+    FinishedAudit, IdempotencyRecord, Key, LeaseScope, NewAudit, PageStore, PostgresOptions,
+    PostgresStore, ReleaseReason, Share, SqliteStore, Store, StoreError, Submission, Timestamp,
+    move_to_postgres, session_digest,
 };
 use rusqlite::Connection;
 
@@ -67,32 +68,32 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
     let batch = Submission {
         audits: (0..1_000).map(audit).collect(),
         batch_id: Some("bat_1".to_owned()),
-        replay: Some(Replay {
+        idempotency: Some(IdempotencyRecord {
             key: "k".to_owned(),
             digest: [7; 32],
             reply: "reply".to_owned(),
             until: NOW.plus(LEASE),
         }),
-        ..Submission::of(audit(0))
+        ..Submission::single(audit(0))
     };
     store.submit(batch).await.unwrap();
     let starts = Submission {
         audits: (1_000..1_500).map(audit).collect(),
-        ..Submission::of(audit(1_000))
+        ..Submission::single(audit(1_000))
     };
     store.submit(starts).await.unwrap();
-    let seat = Seat::anywhere("agent/1");
+    let seat = LeaseScope::any_location("agent/1");
     for n in 0..760 {
         let lease = store.lease(&seat, NOW, LEASE).await.unwrap().unwrap();
         match n % 50 {
-            0 => store.hand_back(&lease, HandBack::Fault).await.unwrap(),
+            0 => store.release(&lease, ReleaseReason::Fault).await.unwrap(),
             1 => continue,
             _ => {
                 let error = (n % 7 == 0).then(|| AuditError {
                     code: "INTERNAL".to_owned(),
                     message: "it broke".to_owned(),
                 });
-                let finished = Finished {
+                let finished = FinishedAudit {
                     report: format!("{{\"n\":{n},\"text\":\"{}\"}}", "ä".repeat(2_000)),
                     error,
                     finished_at: NOW,
@@ -186,7 +187,7 @@ async fn a_move_that_is_killed_and_run_again_moves_everything_once() {
     assert_eq!(agents[0].bounds.slots, Some(4));
     assert_eq!(after.agents().await.unwrap(), agents);
     // Both go on alike, and no number is given twice.
-    let seat = Seat::anywhere("agent/2");
+    let seat = LeaseScope::any_location("agent/2");
     for _ in 0..20 {
         let here = before.lease(&seat, NOW, LEASE).await.unwrap();
         assert!(here.is_some());

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plumbline_store::{
-    Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditOrder, AuditState, Finished,
-    LedgerReason, NewAudit, PostgresOptions, PostgresStore, Replay, Seat, Store, StoreError,
-    Submission, Timestamp,
+    Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditOrder, AuditState,
+    FinishedAudit, IdempotencyRecord, LeaseScope, LedgerReason, NewAudit, PostgresOptions,
+    PostgresStore, Store, StoreError, Submission, Timestamp,
 };
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -48,8 +48,8 @@ fn audit(account: &Account, name: &str) -> NewAudit {
     }
 }
 
-fn finished() -> Finished {
-    Finished {
+fn finished() -> FinishedAudit {
+    FinishedAudit {
         report: "{}".to_owned(),
         error: None,
         finished_at: now(),
@@ -116,21 +116,23 @@ async fn who_waits_at_another_server_is_woken() {
     let waiter = tokio::spawn({
         let there = Arc::clone(&there);
         async move {
-            let seat = Seat::anywhere("there/1");
+            let seat = LeaseScope::any_location("there/1");
             loop {
                 let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
                 match lease.unwrap() {
                     Some(lease) => return lease,
-                    None => there.work_arrives(&seat, SOON * 10).await,
+                    None => there.wait_for_work(&seat, SOON * 10).await,
                 }
             }
         }
     });
-    here.accept(audit(&account, "a")).await.unwrap();
+    here.submit(Submission::single(audit(&account, "a")))
+        .await
+        .unwrap();
     let lease = timeout(SOON, waiter).await.expect("it was told").unwrap();
     let watcher = tokio::spawn({
         let (here, account) = (Arc::clone(&here), account.clone());
-        async move { here.completion(&account.id, "a", SOON * 10).await }
+        async move { here.wait_for_completion(&account.id, "a", SOON * 10).await }
     });
     there.finish(&lease, finished()).await.unwrap();
     let status = timeout(SOON, watcher).await.expect("it was told");
@@ -142,8 +144,11 @@ async fn who_waits_at_another_server_is_woken() {
 async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_later() {
     async fn until(store: &PostgresStore, tracking_id: &str, phase: Option<&str>) {
         let reached = async {
-            while store.progress().of(tracking_id).as_deref() != phase {
-                store.progress().change(Duration::from_millis(100)).await;
+            while store.progress().phase(tracking_id).as_deref() != phase {
+                store
+                    .progress()
+                    .wait_for_change(Duration::from_millis(100))
+                    .await;
             }
         };
         let known = timeout(SOON * 5, reached).await;
@@ -153,19 +158,21 @@ async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_lat
     let (here, there) = (open(&database).await, open(&database).await);
     let account = here.create_account("someone", 5, now()).await.unwrap();
     for name in ["a", "b"] {
-        here.accept(audit(&account, name)).await.unwrap();
+        here.submit(Submission::single(audit(&account, name)))
+            .await
+            .unwrap();
     }
-    here.progress().reached("a", "loading");
-    here.progress().reached("b", "loading");
+    here.progress().record_phase("a", "loading");
+    here.progress().record_phase("b", "loading");
     until(&there, "a", Some("loading")).await;
     let later = open(&database).await;
     until(&later, "a", Some("loading")).await;
-    there.progress().reached("a", "judging");
+    there.progress().record_phase("a", "judging");
     until(&here, "a", Some("judging")).await;
     until(&later, "a", Some("judging")).await;
-    here.progress().ended("b");
+    here.progress().remove("b");
     until(&later, "b", None).await;
-    let seat = Seat::anywhere("there/1");
+    let seat = LeaseScope::any_location("there/1");
     let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
     there
         .finish(&lease.unwrap().unwrap(), finished())
@@ -190,13 +197,13 @@ async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed()
     let account = servers[0].create_account("busy", 40, now()).await.unwrap();
     for n in 0..40 {
         let audit = audit(&account, &n.to_string());
-        servers[0].accept(audit).await.unwrap();
+        servers[0].submit(Submission::single(audit)).await.unwrap();
     }
     let mut leasers = JoinSet::new();
     for n in 0..16 {
         let server = Arc::clone(&servers[n % 2]);
         leasers.spawn(async move {
-            let seat = Seat::anywhere("agent");
+            let seat = LeaseScope::any_location("agent");
             let lease = server.lease(&seat, now(), Duration::from_secs(60)).await;
             usize::from(lease.unwrap().is_some())
         });
@@ -231,7 +238,7 @@ async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_n
     for n in 0..4 {
         let server = Arc::clone(&servers[n % 2]);
         workers.spawn(async move {
-            let seat = Seat::anywhere(format!("worker/{n}"));
+            let seat = LeaseScope::any_location(format!("worker/{n}"));
             loop {
                 match server.lease(&seat, now(), LEASE).await {
                     Ok(Some(lease)) => {
@@ -240,7 +247,7 @@ async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_n
                             tokio::task::yield_now().await;
                         }
                     }
-                    Ok(None) => server.work_arrives(&seat, LEASE).await,
+                    Ok(None) => server.wait_for_work(&seat, LEASE).await,
                     Err(_) => tokio::task::yield_now().await,
                 }
             }
@@ -284,13 +291,13 @@ async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_n
 async fn start_until_accepted(store: &dyn Store, account: &Account, name: &str) {
     loop {
         let submission = Submission {
-            replay: Some(Replay {
+            idempotency: Some(IdempotencyRecord {
                 key: name.to_owned(),
                 digest: [0; 32],
                 reply: name.to_owned(),
                 until: now().plus(Duration::from_secs(600)),
             }),
-            ..Submission::of(audit(account, name))
+            ..Submission::single(audit(account, name))
         };
         match store.submit(submission).await {
             Ok(Acceptance::Accepted | Acceptance::Replayed(_)) => return,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use plumbline_store::{
     Account, AgentBounds, AgentStore, AuditFilter, AuditOptions, AuditOrder, AuditState, Key,
-    NewAudit, PageStore, Seat, SqliteStore, Store, StoreError, Timestamp,
+    LeaseScope, NewAudit, PageStore, SqliteStore, Store, StoreError, Submission, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -140,7 +140,7 @@ async fn writes_begun_before_the_store_is_dropped_are_kept() {
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 100, NOW).await.unwrap();
     for n in 0..100 {
-        let mut accept = pin!(store.accept(audit(&account, n.to_string())));
+        let mut accept = pin!(store.submit(Submission::single(audit(&account, n.to_string()))));
         tokio::select! {
             biased;
             answer = &mut accept => { answer.unwrap(); }
@@ -178,7 +178,7 @@ async fn another_process_gets_its_turn_while_a_store_writes_without_end() {
                         return;
                     }
                     let audit = audit(&account, format!("{task}-{n}"));
-                    busy.accept(audit).await.unwrap();
+                    busy.submit(Submission::single(audit)).await.unwrap();
                 }
             })
         })
@@ -203,7 +203,9 @@ async fn a_store_that_cannot_write_says_so_and_recovers() {
     connection
         .execute_batch("ALTER TABLE ledger RENAME TO gone")
         .unwrap();
-    let refused = store.accept(audit(&account, "a".to_owned())).await;
+    let refused = store
+        .submit(Submission::single(audit(&account, "a".to_owned())))
+        .await;
     assert!(
         matches!(refused, Err(StoreError::Backend(_))),
         "{refused:?}"
@@ -213,7 +215,10 @@ async fn a_store_that_cannot_write_says_so_and_recovers() {
         .unwrap();
     tokio::time::timeout(Duration::from_secs(60), async {
         assert_eq!(store.add_credits(&account.id, 0, NOW).await.unwrap(), 1);
-        store.accept(audit(&account, "a".to_owned())).await.unwrap();
+        store
+            .submit(Submission::single(audit(&account, "a".to_owned())))
+            .await
+            .unwrap();
     })
     .await
     .unwrap();
@@ -268,13 +273,13 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
     assert_eq!(ledger.iter().map(|entry| entry.amount).sum::<i64>(), 7);
     // The one that was abandoned long ago, then the one that waits.
     for expected in ["t3", "t2"] {
-        let seat = Seat::anywhere("agent/1");
+        let seat = LeaseScope::any_location("agent/1");
         let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
         assert_eq!(lease.unwrap().unwrap().tracking_id, expected);
     }
     let account = store.accounts().await.unwrap().remove(0).account;
     store
-        .accept(audit(&account, "t4".to_owned()))
+        .submit(Submission::single(audit(&account, "t4".to_owned())))
         .await
         .unwrap();
     let page = store
@@ -328,13 +333,13 @@ async fn what_was_deleted_is_in_no_byte_of_the_file() {
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 1, NOW).await.unwrap();
     let audit = audit(&account, "first".to_owned());
-    store.accept(audit).await.unwrap();
-    let seat = Seat::anywhere("agent/1");
+    store.submit(Submission::single(audit)).await.unwrap();
+    let seat = LeaseScope::any_location("agent/1");
     let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
     let lease = lease.unwrap().unwrap();
     let secret = b"only-in-this-report";
     let text = String::from_utf8(secret.repeat(1000)).unwrap();
-    let finished = plumbline_store::Finished {
+    let finished = plumbline_store::FinishedAudit {
         report: format!("{{\"text\":\"{text}\"}}"),
         error: None,
         finished_at: NOW,
@@ -360,15 +365,19 @@ async fn the_newest_position_is_never_given_again() {
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 5, NOW).await.unwrap();
     store
-        .accept(audit(&account, "first".to_owned()))
+        .submit(Submission::single(audit(&account, "first".to_owned())))
         .await
         .unwrap();
     let lease = store
-        .lease(&Seat::anywhere("agent/1"), NOW, Duration::from_secs(1))
+        .lease(
+            &LeaseScope::any_location("agent/1"),
+            NOW,
+            Duration::from_secs(1),
+        )
         .await
         .unwrap()
         .unwrap();
-    let finished = plumbline_store::Finished {
+    let finished = plumbline_store::FinishedAudit {
         report: "{}".to_owned(),
         error: None,
         finished_at: NOW,
@@ -381,7 +390,7 @@ async fn the_newest_position_is_never_given_again() {
             .unwrap()
     );
     store
-        .accept(audit(&account, "second".to_owned()))
+        .submit(Submission::single(audit(&account, "second".to_owned())))
         .await
         .unwrap();
     let named: Vec<_> = store

@@ -1,4 +1,4 @@
-//! What the main threads did with their time, by kind of work.
+//! Time that the main threads spent, by kind of work.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::navigation::Thread;
 use crate::tasks::is_task;
 
-/// What a stretch of the main thread's time went into. The names that belong to each are those of
-/// Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
+/// Kind of work that a stretch of the main thread's time is counted to. The event names of each
+/// kind are those of Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Activity {
     Script,
@@ -26,7 +26,7 @@ impl Activity {
         Self::Other,
     ];
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_event_name(name: &str) -> Option<Self> {
         Some(match name {
             "EvaluateScript"
             | "v8.evaluateModule"
@@ -61,7 +61,7 @@ impl Activity {
     }
 }
 
-/// A stretch of time in which one kind of work was done; no two overlap on one thread.
+/// A stretch of time with one kind of work; no two overlap on one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stretch {
     pub start_us: f64,
@@ -69,18 +69,19 @@ pub struct Stretch {
     pub activity: Activity,
 }
 
-/// Pieces of work of every thread: which are the page's is known only when the trace has ended.
+/// Events with a kind of work, of every thread: the page's threads are known only at the end of the
+/// trace.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityEvents {
     by_thread: HashMap<(i64, i64), Vec<Stretch>>,
 }
 
 impl ActivityEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us > 0.0) else {
             return;
         };
-        let Some(activity) = Activity::named(&event.name) else {
+        let Some(activity) = Activity::from_event_name(&event.name) else {
             return;
         };
         self.by_thread
@@ -93,8 +94,8 @@ impl ActivityEvents {
             });
     }
 
-    /// In order of time. Work within work counts where it was done: a layout that a script forced is
-    /// layout.
+    /// Returns the stretches of the given threads in order of time. Nested work counts as its own
+    /// kind: a layout that a script forced is layout.
     pub(crate) fn of_threads(mut self, threads: &[Thread]) -> Vec<Stretch> {
         let mut all = Vec::new();
         for thread in threads {

@@ -1,4 +1,4 @@
-//! Animations, and why the compositor could not run them.
+//! Animations, and the reasons why the compositor could not run them.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,22 @@ use crate::navigation::Thread;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Animation {
     pub node_id: i64,
-    /// The animation's name, or the property that it is a transition of; empty where it has none.
+    /// The animation's name, or the property that it is a transition of; empty if it has none.
     pub name: String,
-    /// Chromium's reasons as bits (compositor_animations.h, `FailureReason`); 0 where it was composited.
+    /// Chromium's reasons as bits (compositor_animations.h, `FailureReason`); 0 if it was
+    /// composited.
     pub failure_mask: i64,
     pub unsupported_properties: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-struct Story {
-    begun: Option<Begun>,
+struct AnimationState {
+    start: Option<Start>,
     failure: Option<Failure>,
 }
 
 #[derive(Debug)]
-struct Begun {
+struct Start {
     node_id: i64,
     name: String,
 }
@@ -37,7 +38,7 @@ struct Failure {
 
 #[derive(Debug, Default)]
 pub(crate) struct AnimationEvents {
-    stories: Vec<(Thread, Story)>,
+    animations: Vec<(Thread, AnimationState)>,
     by_id: HashMap<(Thread, String), usize>,
 }
 
@@ -57,7 +58,7 @@ struct Data {
 }
 
 impl AnimationEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         if event.name != "Animation" {
             return;
         }
@@ -69,27 +70,27 @@ impl AnimationEvents {
             .by_id
             .entry((thread, id.into_owned()))
             .or_insert_with(|| {
-                self.stories.push((thread, Story::default()));
-                self.stories.len() - 1
+                self.animations.push((thread, AnimationState::default()));
+                self.animations.len() - 1
             });
-        let story = &mut self.stories[at].1;
+        let state = &mut self.animations[at].1;
         let Some(Args { data }) = event.args() else {
             return;
         };
         if event.phase == b'b' {
-            // Without an id of its own it cannot be told from others.
-            let is_known = data.id.is_some_and(|id| !id.is_empty());
-            story.begun = data
+            // An animation without an id cannot be distinguished from others.
+            let has_id = data.id.is_some_and(|id| !id.is_empty());
+            state.start = data
                 .node_id
-                .filter(|node| is_known && *node != 0)
-                .map(|node_id| Begun {
+                .filter(|node| has_id && *node != 0)
+                .map(|node_id| Start {
                     node_id,
                     name: data.display_name.unwrap_or_default(),
                 });
         } else if event.phase == b'n'
             && let Some(mask) = data.composite_failed
         {
-            story.failure = Some(Failure {
+            state.failure = Some(Failure {
                 mask,
                 properties: data.unsupported_properties.unwrap_or_default(),
             });
@@ -97,18 +98,18 @@ impl AnimationEvents {
     }
 
     pub(crate) fn of_threads(self, threads: &[Thread]) -> Vec<Animation> {
-        self.stories
+        self.animations
             .into_iter()
             .filter(|(thread, _)| threads.contains(thread))
-            .filter_map(|(_, story)| {
-                let begun = story.begun?;
+            .filter_map(|(_, state)| {
+                let start = state.start?;
                 let (failure_mask, unsupported_properties) =
-                    story.failure.map_or((0, Vec::new()), |failure| {
+                    state.failure.map_or((0, Vec::new()), |failure| {
                         (failure.mask, failure.properties)
                     });
                 Some(Animation {
-                    node_id: begun.node_id,
-                    name: begun.name,
+                    node_id: start.node_id,
+                    name: start.name,
                     failure_mask,
                     unsupported_properties,
                 })

@@ -1,4 +1,4 @@
-//! What happened around layout shifts and may explain them.
+//! Events around layout shifts that may explain them.
 
 use serde::Deserialize;
 
@@ -18,18 +18,19 @@ impl Span {
     }
 }
 
-/// Of all frames and processes but for nodes, each list in order of time.
+/// Possible causes of layout shifts, each list in order of time. All frames and processes are
+/// included, except in lists with node ids.
 #[derive(Debug, Clone, Default)]
 pub struct Culprits {
-    /// Layout shifts are found while the page is prepared for painting.
+    /// Pre-paint phases, in which layout shifts are detected.
     pub pre_paints: Vec<Span>,
-    /// When an image without a size of its own was laid out, and its node, in the page's processes: others number theirs
-    /// alike.
+    /// Layouts of images without explicit dimensions: time and node id. Only those of the page's
+    /// processes, because every process numbers its nodes independently.
     pub unsized_images: Vec<(f64, i64)>,
-    /// The same of all processes, with each.
-    unsized_seen: Vec<(i64, f64, i64)>,
+    /// Layouts of images without explicit dimensions in all processes: process, time and node id.
+    unsized_in_any_process: Vec<(i64, f64, i64)>,
     pub frames_made: Vec<Span>,
-    /// When a document began to load, and in which frame.
+    /// Starts of document loads: time and frame id.
     pub documents_begun: Vec<(f64, String)>,
 }
 
@@ -45,7 +46,7 @@ struct NodeData {
 }
 
 impl Culprits {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         let span = Span {
             start_us: event.ts_us,
             dur_us: event.dur_us.unwrap_or(0.0),
@@ -54,8 +55,8 @@ impl Culprits {
             "PrePaint" => self.pre_paints.push(span),
             "LayoutImageUnsized" => {
                 let args: Option<NodeArgs> = event.args();
-                let seen = args.map(|args| (event.process, event.ts_us, args.data.node_id));
-                self.unsized_seen.extend(seen);
+                let image = args.map(|args| (event.process, event.ts_us, args.data.node_id));
+                self.unsized_in_any_process.extend(image);
             }
             "RenderFrameImpl::createChildFrame" => self.frames_made.push(span),
             "domLoading" => self
@@ -67,7 +68,7 @@ impl Culprits {
 
     pub(crate) fn of_page(mut self, threads: &[Thread]) -> Self {
         let is_of_page = |process: i64| threads.iter().any(|thread| thread.process_id == process);
-        self.unsized_images = std::mem::take(&mut self.unsized_seen)
+        self.unsized_images = std::mem::take(&mut self.unsized_in_any_process)
             .into_iter()
             .filter(|(process, _, _)| is_of_page(*process))
             .map(|(_, ts_us, node)| (ts_us, node))

@@ -1,4 +1,4 @@
-//! What the trace counts and notes about documents: their elements, their viewport, large updates.
+//! Facts about documents: their size, their viewport, and large updates.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::frames::Frames;
 use crate::navigation::Thread;
 
-/// How many elements a document has, and where it is deepest and widest.
+/// Number of elements of a document, and its deepest and widest element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomSize {
     pub ts_us: f64,
@@ -14,7 +14,7 @@ pub struct DomSize {
     pub frame: String,
     pub elements: f64,
     pub deepest: Option<(i64, f64)>,
-    /// The element with the most children, by its node id, and how many.
+    /// The node id of the element with the most children, and their number.
     pub widest: Option<(i64, f64)>,
 }
 
@@ -24,27 +24,28 @@ pub enum UpdateKind {
     Style,
 }
 
-/// A style recalculation or layout that took its time.
+/// A style recalculation or layout that took at least `LARGE_US`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargeUpdate {
     pub kind: UpdateKind,
     pub thread: Thread,
     pub start_us: f64,
     pub dur_us: f64,
-    /// How many boxes were laid out, or elements styled.
+    /// Number of boxes laid out, or of elements styled.
     pub count: f64,
 }
 
-/// Updates below this are of no interest.
+/// Minimum duration of a large update.
 const LARGE_US: f64 = 10_000.0;
 
 #[derive(Debug, Clone, Default)]
 pub struct Documents {
     pub sizes: Vec<DomSize>,
     pub large_updates: Vec<LargeUpdate>,
-    /// When the main frame's `<meta name=viewport>` were read, and which elements they are.
+    /// `<meta name=viewport>` elements of the main frame: time of parsing and node id.
     pub viewport_metas: Vec<(f64, i64)>,
-    /// When the main frame was handed over to be drawn, and whether it fitted a mobile screen.
+    /// Commits of the main frame to the compositor: time, and whether the layout was optimised for
+    /// mobile.
     pub commits: Vec<(f64, bool)>,
     metas: Vec<(f64, String, i64)>,
     all_commits: Vec<(f64, String, bool)>,
@@ -110,7 +111,7 @@ struct StyleArgs {
 }
 
 impl Documents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         match event.name.as_ref() {
             "DOMStats" => self
                 .sizes
@@ -137,11 +138,11 @@ impl Documents {
                 self.all_commits
                     .extend(args.map(|args| (event.ts_us, args.frame, args.is_mobile_optimized)));
             }
-            "Layout" => self.see_update(event, UpdateKind::Layout, || {
+            "Layout" => self.record_update(event, UpdateKind::Layout, || {
                 let args: LayoutArgs = event.args()?;
                 Some(args.begin_data.dirty_objects)
             }),
-            "UpdateLayoutTree" => self.see_update(event, UpdateKind::Style, || {
+            "UpdateLayoutTree" => self.record_update(event, UpdateKind::Style, || {
                 let args: StyleArgs = event.args()?;
                 Some(args.element_count)
             }),
@@ -149,7 +150,12 @@ impl Documents {
         }
     }
 
-    fn see_update(&mut self, event: &Event, kind: UpdateKind, count: impl FnOnce() -> Option<f64>) {
+    fn record_update(
+        &mut self,
+        event: &Event,
+        kind: UpdateKind,
+        count: impl FnOnce() -> Option<f64>,
+    ) {
         let dur_us = event.dur_us.unwrap_or(0.0);
         if dur_us < LARGE_US {
             return;

@@ -1,4 +1,5 @@
-/// Why a trace or log could not be read at all. A fact that is merely missing is not an error.
+/// Error that prevents a trace or log from being read at all. A fact that is merely missing is not
+/// an error.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     #[error("the file looks gzipped but cannot be unpacked: {0}")]
@@ -18,7 +19,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// A stable name; where Lighthouse has a code for the same state, its code.
+    /// Returns a stable code; Lighthouse's own if it has one for the same state.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Gzip(_) | Self::Json(_) => "INVALID_FILE",

@@ -1,5 +1,5 @@
-//! One event's envelope. Every field may be missing or of an unexpected type: such an event carries no
-//! fact, but the events around it still do.
+//! The envelope of a trace event. Every field may be missing or of an unexpected type: such an
+//! event carries no fact, but the events around it still do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::navigation::Thread;
 
-/// The categories in which Lighthouse looks for navigation, paint and frame events
+/// The categories in which Lighthouse searches for navigation, paint and frame events
 /// (core/lib/tracehouse/trace-processor.js, `processTrace`).
 const KEY_CATEGORIES: [&str; 3] = ["blink.user_timing", "loading", "devtools.timeline"];
 const METADATA_CATEGORY: &str = "__metadata";
@@ -18,7 +18,8 @@ const METADATA_CATEGORY: &str = "__metadata";
 pub(crate) struct Event<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) category: Cow<'a, str>,
-    /// The letter that says what kind of event it is: `X` has a duration, `B` begins, `E` ends … Zero where none.
+    /// Phase letter: `X` is a complete event with a duration, `B` a begin, `E` an end … Zero if
+    /// missing.
     pub(crate) phase: u8,
     pub(crate) process: i64,
     pub(crate) thread: i64,
@@ -27,12 +28,13 @@ pub(crate) struct Event<'a> {
     pub(crate) thread_ts_us: Option<f64>,
     pub(crate) thread_dur_us: Option<f64>,
     pub(crate) args: Option<&'a RawValue>,
-    /// What ties the events of one story together; some have one of their process alone.
+    /// Id that all events of one asynchronous operation share; some events have a process-local id
+    /// instead.
     pub(crate) id: Cow<'a, str>,
     local_id: Option<&'a RawValue>,
 }
 
-/// The arguments of most events: all they say is under one name.
+/// Arguments of the common shape, with all values under `data`.
 #[derive(serde::Deserialize)]
 pub(crate) struct WithData<T> {
     pub(crate) data: T,
@@ -60,13 +62,13 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The story's id within its process.
+    /// Returns the process-local id of the event's asynchronous operation.
     pub(crate) fn local_id(&self) -> Option<Cow<'a, str>> {
         let id: LocalId = serde_json::from_str(self.local_id?.get()).ok()?;
         id.local
     }
 
-    /// The arguments in the shape asked for, or nothing when they have another.
+    /// Deserializes the arguments; returns `None` if they have another shape.
     pub(crate) fn args<T: Deserialize<'a>>(&self) -> Option<T> {
         serde_json::from_str(self.args?.get()).ok()
     }
@@ -144,7 +146,7 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
-/// A field's value, whatever it is: text borrowed where JSON needed no unescaping.
+/// A field's value of any type; text is borrowed if JSON needed no unescaping.
 pub(crate) enum Value<'a> {
     Text(Cow<'a, str>),
     Number(f64),

@@ -1,4 +1,4 @@
-//! The tree of frames, and how an event says which frame it belongs to.
+//! The frame tree, and the frame that an event belongs to.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub struct Frame {
     pub parent: Option<String>,
 }
 
-/// The frames of the inspected page: the main frame and all below it, in whatever process they live.
+/// The frames of the inspected page: the main frame and all below it, in any process.
 #[derive(Debug, Clone, Default)]
 pub struct Frames {
     pub main_id: String,
@@ -21,14 +21,14 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Whether the frame is the main frame or below it. A trace that tells nothing about its frames still has
-    /// a main frame.
+    /// Returns true for the main frame and the frames below it. A trace without frame information
+    /// still has a main frame.
     pub fn contains(&self, id: &str) -> bool {
         id == self.main_id || self.in_page.iter().any(|frame| frame.id == id)
     }
 }
 
-/// A frame as the browser process names it when tracing starts or when the frame commits a document.
+/// A frame as the browser process reports it when tracing starts or the frame commits a document.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NamedFrame {
@@ -39,34 +39,35 @@ pub(crate) struct NamedFrame {
     pub(crate) process_id: Option<i64>,
 }
 
-/// Later names win: a frame that commits again has a new address and may have moved.
+/// Returns the main frame and the frames below it. Later reports replace earlier ones: a frame that
+/// commits again has a new URL and may have a new parent.
 pub(crate) fn page_frames<'a>(
-    named: impl Iterator<Item = &'a NamedFrame>,
+    reports: impl Iterator<Item = &'a NamedFrame>,
     main_id: &str,
 ) -> Vec<Frame> {
-    let mut known: Vec<Frame> = Vec::new();
+    let mut frames: Vec<Frame> = Vec::new();
     let mut position: HashMap<&str, usize> = HashMap::new();
-    for frame in named {
+    for frame in reports {
         let frame_now = Frame {
             id: frame.frame.clone(),
             url: frame.url.clone().unwrap_or_default(),
             parent: frame.parent.clone().filter(|parent| !parent.is_empty()),
         };
         match position.get(frame.frame.as_str()) {
-            Some(&at) => known[at] = frame_now,
+            Some(&at) => frames[at] = frame_now,
             None => {
-                position.insert(&frame.frame, known.len());
-                known.push(frame_now);
+                position.insert(&frame.frame, frames.len());
+                frames.push(frame_now);
             }
         }
     }
-    let parents: HashMap<&str, &str> = known
+    let parents: HashMap<&str, &str> = frames
         .iter()
         .filter_map(|frame| Some((frame.id.as_str(), frame.parent.as_deref()?)))
         .collect();
     let root_of = |id: &str| {
         let mut at = id.to_owned();
-        // A tree is never deeper than it has members; a cycle in a broken trace ends here.
+        // A tree is no deeper than its number of members; this ends a cycle in a broken trace.
         for _ in 0..=parents.len() {
             match parents.get(at.as_str()) {
                 Some(parent) => at = (*parent).to_owned(),
@@ -75,19 +76,19 @@ pub(crate) fn page_frames<'a>(
         }
         at
     };
-    // Frames around a main frame that the trace does not name are not trusted either.
-    let main_is_known = known.iter().any(|frame| frame.id == main_id);
-    let in_page: Vec<bool> = known
+    // Without a report of the main frame, the other frames are not trusted either.
+    let has_main_frame = frames.iter().any(|frame| frame.id == main_id);
+    let in_page: Vec<bool> = frames
         .iter()
-        .map(|frame| main_is_known && root_of(&frame.id) == main_id)
+        .map(|frame| has_main_frame && root_of(&frame.id) == main_id)
         .collect();
-    let mut keep = in_page.into_iter();
-    known.retain(|_| keep.next().unwrap_or(false));
-    known
+    let mut is_in_page = in_page.into_iter();
+    frames.retain(|_| is_in_page.next().unwrap_or(false));
+    frames
 }
 
-/// Where an event names its frame differs by event: these three places are all that Lighthouse knows
-/// (trace-processor.js, `getFrameId`), tried in this order.
+/// The three places in which events name their frame, tried in Lighthouse's order
+/// (trace-processor.js, `getFrameId`).
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct FrameArgs {
     pub(crate) frame: Option<String>,

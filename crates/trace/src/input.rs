@@ -1,4 +1,4 @@
-//! The shapes both kinds of file come in: plain or gzipped, with or without a byte order mark.
+//! Input formats of traces and logs: plain or gzipped, with or without a byte order mark.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -10,7 +10,8 @@ use crate::TraceError;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The file as text. A byte that is no UTF-8 spoils the name it stands in, not the file.
+/// Decodes the file as text. Invalid UTF-8 only affects the string it occurs in, not the whole
+/// file.
 pub(crate) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, TraceError> {
     if !bytes.starts_with(&GZIP_MAGIC) {
         return Ok(String::from_utf8_lossy(without_mark(bytes)));

@@ -1,4 +1,4 @@
-//! What a visitor did, and how long the page took to show its answer. A load has none unless somebody acts.
+//! User interactions and their latency. A plain page load has none.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,15 @@ use serde::Deserialize;
 
 use crate::event::Event;
 
-/// One event of an interaction, from the input to the next paint. Times are microseconds of the trace's clock.
+/// One event of an interaction, from the input to the next paint. Times are microseconds of the
+/// trace's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interaction {
     pub id: i64,
     pub kind: InteractionKind,
     pub start_us: f64,
     pub end_us: f64,
-    /// Between these the page's listeners ran.
+    /// Start of the page's event listeners.
     pub processing_start_us: f64,
     pub processing_end_us: f64,
     pub node_id: Option<i64>,
@@ -45,8 +46,8 @@ impl InteractionKind {
 
 #[derive(Debug, Default)]
 pub(crate) struct InteractionEvents {
-    /// A beginning has its data, an end has none.
-    told: Vec<(f64, String, Option<Data>)>,
+    /// Time, id and data of each event; only begin events have data.
+    events: Vec<(f64, String, Option<Data>)>,
 }
 
 #[derive(Deserialize)]
@@ -68,34 +69,35 @@ struct Data {
 }
 
 impl InteractionEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         if event.name != "EventTiming" {
             return;
         }
         let id = event.id.clone().into_owned();
         if event.phase == b'e' {
-            self.told.push((event.ts_us, id, None));
+            self.events.push((event.ts_us, id, None));
         } else if event.phase == b'b'
             && let Some(Args { data }) = event.args()
             && data.duration >= 1.0
             && data.interaction_id != 0
         {
-            self.told.push((event.ts_us, id, Some(data)));
+            self.events.push((event.ts_us, id, Some(data)));
         }
     }
 
-    /// In order of their start. Of those that end together only the earliest of a kind is kept, with the
-    /// listeners' time of all (trace_engine, handlers/UserInteractionsHandler.js).
+    /// Returns the interactions in order of their start. Of events of one kind that end together
+    /// only the earliest is kept, with the listener time of all (trace_engine,
+    /// handlers/UserInteractionsHandler.js).
     pub(crate) fn all(mut self) -> Vec<Interaction> {
-        self.told.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut begun: HashMap<String, Vec<(f64, Data)>> = HashMap::new();
-        let mut found = Vec::new();
-        for (ts_us, id, data) in self.told {
-            let of_id = begun.entry(id).or_default();
+        self.events.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut open: HashMap<String, Vec<(f64, Data)>> = HashMap::new();
+        let mut interactions = Vec::new();
+        for (ts_us, id, data) in self.events {
+            let of_id = open.entry(id).or_default();
             match data {
                 Some(data) => of_id.push((ts_us, data)),
                 None => {
-                    found.extend(
+                    interactions.extend(
                         of_id
                             .pop()
                             .and_then(|(start_us, data)| interaction(start_us, ts_us, data)),
@@ -103,11 +105,11 @@ impl InteractionEvents {
                 }
             }
         }
-        found.sort_by(|a, b| {
+        interactions.sort_by(|a, b| {
             let by_start = a.start_us.total_cmp(&b.start_us);
             by_start.then(b.end_us.total_cmp(&a.end_us))
         });
-        without_nested(found)
+        merge_simultaneous(interactions)
     }
 }
 
@@ -128,14 +130,14 @@ fn interaction(start_us: f64, end_us: f64, data: Data) -> Option<Interaction> {
     })
 }
 
-fn without_nested(found: Vec<Interaction>) -> Vec<Interaction> {
-    let mut kept: Vec<Interaction> = Vec::new();
-    for interaction in found {
-        let same = kept
+fn merge_simultaneous(interactions: Vec<Interaction>) -> Vec<Interaction> {
+    let mut merged: Vec<Interaction> = Vec::new();
+    for interaction in interactions {
+        let same = merged
             .iter_mut()
             .find(|other| other.kind == interaction.kind && other.end_us == interaction.end_us);
         let Some(other) = same else {
-            kept.push(interaction);
+            merged.push(interaction);
             continue;
         };
         let processing_us = |of: &Interaction| of.processing_end_us - of.processing_start_us;
@@ -151,5 +153,5 @@ fn without_nested(found: Vec<Interaction>) -> Vec<Interaction> {
             other.processing_end_us = other.processing_end_us.max(interaction.processing_end_us);
         }
     }
-    kept
+    merged
 }

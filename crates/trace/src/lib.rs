@@ -1,10 +1,11 @@
-//! Reads what Chromium wrote while a page loaded: its trace, and a log of the protocol's network events.
+//! Reads the trace of a page load and the log of the protocol's network events, as written by
+//! Chromium.
 //!
-//! Pure: bytes in, typed facts out. Each byte is parsed once and only the events that carry a fact are kept.
-//! Which of these facts make a metric, and how, is the engine's business.
+//! The crate is pure: bytes in, typed facts out. Each byte is parsed once and only events that
+//! carry a fact are kept. The engine computes metrics from these facts.
 //!
-//! Times are as Chromium gives them: `_us` is a microsecond of its monotonic clock, and
-//! [`Trace::since_origin_ms`] turns one into what people read.
+//! Times are those of Chromium: `_us` is a microsecond of its monotonic clock, and
+//! [`Trace::since_origin_ms`] converts one to milliseconds since the start of the navigation.
 
 mod activity;
 mod animations;

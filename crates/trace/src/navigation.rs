@@ -1,4 +1,4 @@
-//! Which frame was inspected, in which processes it lived, and when the navigation that counts began.
+//! The inspected frame, its processes, and the start of the navigation that is measured.
 
 use serde::Deserialize;
 
@@ -12,26 +12,29 @@ pub struct Thread {
     pub thread_id: i64,
 }
 
-/// What Lighthouse writes into a trace where the span of time that it judges begins. A marked trace need not
-/// hold a navigation.
+/// Mark that Lighthouse writes into a trace at the start of a timespan. A marked trace need not
+/// contain a navigation.
 const LIGHTHOUSE_START: &str = "__lighthouseTimespanStart__";
 
 #[derive(Debug, Clone)]
 pub struct Navigation {
-    /// When the last navigation of the main frame to a web address began: zero of all metrics. Client-side
-    /// redirects before it do not count. Where Lighthouse marked the start of a span, that is zero.
+    /// Start of the last navigation of the main frame to a web address, which is time zero of all
+    /// metrics. Client-side redirects before it do not count. If Lighthouse marked the start of a
+    /// timespan, that is time zero.
     pub time_origin_us: f64,
-    /// The address of that navigation, as the document's loader has it.
+    /// URL of that navigation, as the document loader has it.
     pub url: String,
-    /// The id of its document's request, where the trace says.
+    /// Request id of its document, if the trace has it.
     pub document_request: Option<String>,
-    /// The same of the documents before it, in their order: each led to the next by itself, by script or refresh.
+    /// Request ids of the documents before it, in order; each navigated to the next by script or
+    /// refresh.
     pub earlier_documents: Vec<String>,
-    /// The main thread of each process that held the main frame; more than one when a navigation crossed sites.
+    /// The main thread of each process that hosted the main frame; more than one if a navigation
+    /// crossed sites.
     pub main_threads: Vec<Thread>,
 }
 
-/// Everything about frames and navigations, as met; put in order and judged when the trace has ended.
+/// All events about frames and navigations, resolved at the end of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct NavigationEvents {
     started_in_browser: Vec<(f64, Vec<NamedFrame>)>,
@@ -54,7 +57,7 @@ enum ThreadName {
 struct NavigationStart {
     ts_us: f64,
     thread: Thread,
-    /// Where the event names its frame directly, and where any event may name it.
+    /// Frame id from the event's own `frame` argument only.
     args_frame: Option<String>,
     frame: Option<String>,
     url: Option<String>,
@@ -104,7 +107,7 @@ struct SyncArgs {
 }
 
 impl NavigationEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         let thread = Thread {
             process_id: event.process,
             thread_id: event.thread,
@@ -134,7 +137,7 @@ impl NavigationEvents {
                     self.process_ready.push((event.ts_us, args.data));
                 }
             }
-            "navigationStart" => self.see_navigation(event, thread),
+            "navigationStart" => self.record_navigation(event, thread),
             "ResourceSendRequest" => match self.first_request {
                 Some((first_us, _)) if first_us <= event.ts_us => {}
                 _ => self.first_request = Some((event.ts_us, thread)),
@@ -158,7 +161,7 @@ impl NavigationEvents {
         }
     }
 
-    fn see_navigation(&mut self, event: &Event, thread: Thread) {
+    fn record_navigation(&mut self, event: &Event, thread: Thread) {
         let Some(args) = event.args::<NavigationArgs>() else {
             return;
         };
@@ -193,12 +196,12 @@ impl NavigationEvents {
             .or(last.map(|start| start.ts_us))
             .ok_or(TraceError::NoNavigation)?;
         let committed = self.committed.iter().map(|(_, frame)| frame);
-        let first_known = self
+        let initial_frames = self
             .started_in_browser
             .first()
             .map_or(&[][..], |(_, frames)| frames);
-        let named = committed.filter(|frame| !frame.frame.is_empty() && frame.url.is_some());
-        let in_page = page_frames(first_known.iter().chain(named), &main_id);
+        let named_frames = committed.filter(|frame| !frame.frame.is_empty() && frame.url.is_some());
+        let in_page = page_frames(initial_frames.iter().chain(named_frames), &main_id);
         let url = last.and_then(|start| start.url.clone()).or_else(|| {
             let main = in_page.iter().find(|frame| frame.id == main_id)?;
             Some(main.url.clone())
@@ -215,7 +218,7 @@ impl NavigationEvents {
         Ok((navigation, Frames { main_id, in_page }))
     }
 
-    /// Chromium writes events in no particular order; ties keep theirs.
+    /// Sorts all events by time, because Chromium writes them unordered. The sort is stable.
     fn sort(&mut self) {
         self.started_in_browser.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.started_in_page.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -226,7 +229,8 @@ impl NavigationEvents {
             .sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
     }
 
-    /// Three ways to know the main frame, newest Chromium first (trace-processor.js, `findMainFrameIds`).
+    /// Determines the main frame and its process in three ways, newest Chromium first
+    /// (trace-processor.js, `findMainFrameIds`).
     fn main_frame(&self) -> Option<(String, i64)> {
         let from_browser = || {
             let (_, frames) = self.started_in_browser.first()?;
@@ -269,21 +273,23 @@ impl NavigationEvents {
         processes
             .into_iter()
             .filter_map(|process| {
-                let named = |wanted: ThreadName| {
+                let thread_with_name = |wanted: ThreadName| {
                     self.thread_names
                         .iter()
                         .find(|(_, thread, name)| thread.process_id == process && *name == wanted)
                         .map(|(_, thread, _)| *thread)
                 };
                 // With --single-process pages run in the browser's own process.
-                named(ThreadName::RendererMain).or_else(|| named(ThreadName::BrowserMain))
+                thread_with_name(ThreadName::RendererMain)
+                    .or_else(|| thread_with_name(ThreadName::BrowserMain))
             })
             .collect()
     }
 }
 
 impl NavigationStart {
-    /// An empty address is the document every frame starts with; no address at all is Chromium before 67.
+    /// Returns true unless the URL is empty, as for the initial document of every frame. A missing
+    /// URL is Chromium before 67.
     fn is_of_interest(&self) -> bool {
         self.url.as_deref().is_none_or(|url| {
             ["chrome:", "http:", "https:"]

@@ -14,7 +14,7 @@ pub enum Milestone {
 }
 
 impl Milestone {
-    fn named(name: &str) -> Option<Self> {
+    fn from_event_name(name: &str) -> Option<Self> {
         Some(match name {
             "firstPaint" => Self::FirstPaint,
             "firstContentfulPaint" => Self::FirstContentfulPaint,
@@ -25,24 +25,24 @@ impl Milestone {
     }
 }
 
-/// What a frame said about its largest paint: a new candidate, or that the last one no longer holds.
+/// A report of a frame's largest paint: a new candidate, or the invalidation of the last one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargestPaint {
     pub ts_us: f64,
     pub frame: String,
-    /// The candidate's painted area in square pixels; nothing for an invalidation.
+    /// Painted area of the candidate in square pixels; `None` for an invalidation.
     pub size_px2: Option<f64>,
     pub process_id: i64,
-    /// How many candidates there have been, this one included; 0 for an invalidation.
+    /// Number of candidates so far, including this one; 0 for an invalidation.
     pub index: i64,
     pub node_id: Option<i64>,
-    /// Which navigation it belongs to: the id of its document's request.
+    /// Navigation that it belongs to: the request id of its document.
     pub navigation_id: String,
-    /// Its `loading` attribute says `lazy`.
+    /// True if its `loading` attribute is `lazy`.
     pub is_lazy: bool,
 }
 
-/// An image that was the largest of its document for a while.
+/// An image that was a largest-paint candidate of its document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargestImage {
     pub ts_us: f64,
@@ -51,12 +51,13 @@ pub struct LargestImage {
     pub url: String,
 }
 
-/// All in order of time, from the whole trace: also from documents before the navigation that counts.
+/// Paint events in order of time from the whole trace, including documents before the measured
+/// navigation.
 #[derive(Debug, Clone, Default)]
 pub struct Paints {
     milestones: Vec<Mark>,
     pub largest: Vec<LargestPaint>,
-    /// When the browser process dropped its own largest candidate, over all frames.
+    /// Times at which the browser process invalidated its largest candidate over all frames.
     pub largest_dropped_us: Vec<f64>,
     pub largest_images: Vec<LargestImage>,
 }
@@ -92,14 +93,14 @@ struct ImageData {
 }
 
 impl Paints {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         match event.name.as_ref() {
             "largestContentfulPaint::Candidate" => {
                 let data = event.args::<LargestArgs>().and_then(|args| args.data);
-                self.see_largest(event, data.unwrap_or_default());
+                self.record_largest(event, data.unwrap_or_default());
             }
             "largestContentfulPaint::Invalidate" => {
-                self.see_largest(event, LargestData::default());
+                self.record_largest(event, LargestData::default());
             }
             "LargestImagePaint::Candidate" => {
                 let args: Option<WithData<ImageData>> = event.args();
@@ -114,7 +115,7 @@ impl Paints {
                 self.largest_dropped_us.push(event.ts_us);
             }
             name => {
-                if let Some(milestone) = Milestone::named(name)
+                if let Some(milestone) = Milestone::from_event_name(name)
                     && let Some(frame) = frame_of(event)
                 {
                     self.milestones.push(Mark {
@@ -127,7 +128,7 @@ impl Paints {
         }
     }
 
-    fn see_largest(&mut self, event: &Event, data: LargestData) {
+    fn record_largest(&mut self, event: &Event, data: LargestData) {
         let Some(args) = event.args::<FrameArgs>() else {
             return;
         };
@@ -159,7 +160,7 @@ impl Paints {
         self
     }
 
-    /// When the frame first reached the milestone after a given time.
+    /// Returns the time at which the frame first reached the milestone after a given time.
     pub fn first_after(&self, milestone: Milestone, frame: &str, after_us: f64) -> Option<f64> {
         self.milestones
             .iter()

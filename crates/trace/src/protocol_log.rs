@@ -1,5 +1,5 @@
-//! A log of DevTools protocol messages as Lighthouse saves it (`devtoolslog.json`): an array of
-//! `{method, params, …}`. Only the network's messages are read.
+//! Reads a log of DevTools protocol messages as Lighthouse saves it (`devtoolslog.json`): an array
+//! of `{method, params, …}`. Only messages of the network domain are read.
 
 use std::fmt;
 
@@ -15,14 +15,15 @@ use crate::requests::Request;
 
 #[derive(Debug, Clone)]
 pub struct ProtocolLog {
-    /// In the order in which they began.
+    /// Exchanges in order of their start.
     pub exchanges: Vec<Exchange>,
-    /// The same as the trace tells of them: when the network was busy with what. Without WebSockets.
+    /// The same exchanges in the form in which a trace has them, for network idle times. WebSockets
+    /// are left out.
     pub requests: Vec<Request>,
 }
 
 impl ProtocolLog {
-    /// Reads a log, gzipped or not. Messages it does not know, or that lack what it needs, are passed over.
+    /// Reads a log, gzipped or not. Unknown messages and messages with missing fields are ignored.
     pub fn read(bytes: &[u8]) -> Result<Self, TraceError> {
         let text = input::text(bytes)?;
         let messages: Messages = serde_json::from_str(&text).map_err(TraceError::Json)?;
@@ -50,7 +51,7 @@ impl<'de> Deserialize<'de> for Messages {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Messages, A::Error> {
                 let mut exchanges = Exchanges::default();
                 while let Some(message) = seq.next_element::<Message>()? {
-                    message.tell(&mut exchanges);
+                    message.apply_to(&mut exchanges);
                 }
                 Ok(Messages(exchanges))
             }
@@ -99,10 +100,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
 }
 
 impl Message<'_> {
-    fn tell(self, exchanges: &mut Exchanges) {
+    fn apply_to(self, exchanges: &mut Exchanges) {
         if let Some(params) = self.params {
             let (method, target_type) = (self.method.text(), self.target_type.text());
-            exchanges.hear(&method, params, &target_type);
+            exchanges.apply(&method, params, &target_type);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! From bytes to facts in one pass: each event is shown to the rooms that may want it, then forgotten.
+//! Reads a trace in one pass: each event is passed to the collectors that may use it and then
+//! dropped.
 
 use std::fmt;
 
@@ -28,23 +29,23 @@ use crate::work::{Work, WorkEvents};
 
 const SCREENSHOT_CATEGORY: &str = "disabled-by-default-devtools.screenshot";
 
-/// What a trace tells about one page load.
+/// Facts of a trace about one page load.
 #[derive(Debug, Clone)]
 pub struct Trace {
     pub navigation: Navigation,
     pub frames: Frames,
     pub tasks: Tasks,
-    /// The same tasks with what ties them to requests.
+    /// The same tasks with their dependencies on requests.
     pub turns: Vec<Turn>,
-    /// What the main threads did, by kind of work.
+    /// Time of the main threads by kind of work.
     pub activity: Vec<Stretch>,
     pub paints: Paints,
     pub shifts: Shifts,
-    /// From the time origin on, in order, no two alike in a row.
+    /// Screenshots since the time origin in order, without consecutive duplicates.
     pub screenshots: Vec<Screenshot>,
     pub requests: Vec<Request>,
     pub resources: Resources,
-    /// Everything that the page's main threads did, in order of the start, outer before inner.
+    /// All work of the page's main threads in order of the start, outer before inner.
     pub work: Vec<Work>,
     pub reflows: Vec<ForcedReflow>,
     pub documents: Documents,
@@ -52,13 +53,13 @@ pub struct Trace {
     pub animations: Vec<Animation>,
     pub user_timings: Vec<UserTiming>,
     pub interactions: Vec<Interaction>,
-    /// The end of the last event of any process.
+    /// End of the last event of any process.
     pub end_us: f64,
 }
 
 impl Trace {
-    /// Reads a trace in either form Chromium and its tools write (an array of events, or an object with
-    /// `traceEvents`), gzipped or not.
+    /// Reads a trace in either format of Chromium and its tools (an array of events, or an object
+    /// with `traceEvents`), gzipped or not.
     pub fn read(bytes: &[u8]) -> Result<Self, TraceError> {
         let text = input::text(bytes)?;
         let collected: Collected = serde_json::from_str(&text).map_err(TraceError::Json)?;
@@ -69,7 +70,7 @@ impl Trace {
         (ts_us - self.navigation.time_origin_us) / 1000.0
     }
 
-    /// When the main frame first reached the milestone after the time origin.
+    /// Returns the time at which the main frame first reached the milestone after the time origin.
     pub fn first_us(&self, milestone: Milestone) -> Option<f64> {
         self.paints.first_after(
             milestone,
@@ -102,29 +103,29 @@ struct Collected<'a> {
 }
 
 impl<'a> Collected<'a> {
-    fn see(&mut self, event: &Event<'a>) {
+    fn record(&mut self, event: &Event<'a>) {
         self.events += 1;
         let end_us = event.ts_us + event.dur_us.unwrap_or(0.0);
         self.end_us = self.end_us.max(end_us);
-        self.work.see(event);
-        self.reflows.see(event);
-        self.activity.see(event);
-        self.turns.see(event);
+        self.work.record(event);
+        self.reflows.record(event);
+        self.activity.record(event);
+        self.turns.record(event);
         if is_task(&event.name) {
-            self.tasks.see(event);
+            self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
             self.screenshots.extend(Screenshot::of(event));
         } else if event.is_key() {
-            self.navigation.see(event);
-            self.paints.see(event);
-            self.shifts.see(event);
-            self.requests.see(event);
-            self.resources.see(event);
-            self.documents.see(event);
-            self.culprits.see(event);
-            self.animations.see(event);
-            self.user_timings.see(event);
-            self.interactions.see(event);
+            self.navigation.record(event);
+            self.paints.record(event);
+            self.shifts.record(event);
+            self.requests.record(event);
+            self.resources.record(event);
+            self.documents.record(event);
+            self.culprits.record(event);
+            self.animations.record(event);
+            self.user_timings.record(event);
+            self.interactions.record(event);
         }
     }
 
@@ -180,7 +181,7 @@ impl<'de: 'a, 'a> Visitor<'de> for TopLevel<'_, 'a> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while let Some(event) = seq.next_element::<Event<'a>>()? {
-            self.0.see(&event);
+            self.0.record(&event);
         }
         Ok(())
     }

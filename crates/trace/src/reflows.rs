@@ -1,4 +1,4 @@
-//! Style and layout that a script forced in the middle of its run.
+//! Style recalculations and layouts that a script forced while it ran.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use crate::event::Event;
 use crate::navigation::Thread;
 
-/// Together per task; shorter ones nobody feels (trace_engine, handlers/WarningsHandler.js).
-const WORTH_TELLING_US: f64 = 30_000.0;
+/// Minimum total per task; shorter ones are imperceptible (trace_engine,
+/// handlers/WarningsHandler.js).
+const MIN_TOTAL_US: f64 = 30_000.0;
 
-/// A place in a script. Lines and columns from 0.
+/// A position in a script, with zero-based line and column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodePlace {
     pub script_id: String,
@@ -22,33 +23,34 @@ pub struct CodePlace {
     pub column: i64,
 }
 
-/// One forced style recalculation or layout, in a task that spent at least 30 ms on such.
+/// One forced style recalculation or layout, in a task that spent at least 30 ms on them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForcedReflow {
     pub thread: Thread,
     pub start_us: f64,
     pub dur_us: f64,
-    /// What the thread itself ran of that; unknown where the platform has no such clock.
+    /// CPU time of the thread; unknown if the platform has no such clock.
     pub cpu_us: Option<f64>,
-    /// Those of one task share a number.
+    /// Task number; reflows of one task share it.
     pub task: usize,
     pub frame: Option<String>,
-    /// Where the script asked for what had to be computed; none where no script is named.
+    /// Position in the script that forced the reflow; `None` if no script is named.
     pub place: Option<CodePlace>,
     /// The function that the browser had called, directly around the reflow.
     pub called: Option<CodePlace>,
 }
 
-/// Each thread for itself: DevTools follows all threads at once, and takes any layout for forced that falls into the time
-/// in which another thread parses a script (`v8.parseOnBackground`). On a slow line that is most of the load.
+/// Events of forced reflows, tracked per thread. DevTools tracks all threads at once and considers
+/// any layout forced that overlaps with the parsing of a script on another thread
+/// (`v8.parseOnBackground`). On a slow network that is most of the load.
 #[derive(Debug, Default)]
 pub(crate) struct ReflowEvents<'a> {
     threads: HashMap<Thread, Nesting<'a>>,
     tasks: usize,
-    kept: Vec<Reflow<'a>>,
+    reflows: Vec<Reflow<'a>>,
 }
 
-/// What a thread is in the middle of: when each stretch began and how long it takes.
+/// Events in progress on a thread, with their start and duration.
 #[derive(Debug, Default)]
 struct Nesting<'a> {
     open: Vec<(f64, f64)>,
@@ -83,28 +85,29 @@ fn close_before(ts_us: f64, stack: &mut Vec<(f64, f64)>) {
 }
 
 impl<'a> ReflowEvents<'a> {
-    pub(crate) fn see(&mut self, event: &Event<'a>) {
+    pub(crate) fn record(&mut self, event: &Event<'a>) {
         let nesting = self.threads.entry(event.thread()).or_default();
-        if nesting.see(event) {
+        if nesting.record(event) {
             let reflows = nesting.in_task.drain(..);
             let total_us: f64 = reflows.as_slice().iter().map(|reflow| reflow.dur_us).sum();
-            if total_us >= WORTH_TELLING_US {
+            if total_us >= MIN_TOTAL_US {
                 let task = self.tasks;
-                self.kept.extend(reflows.map(|of| Reflow { task, ..of }));
+                self.reflows.extend(reflows.map(|of| Reflow { task, ..of }));
             }
             self.tasks += 1;
         }
     }
 
-    /// In the order in which they were met. A last task that no other follows is not told of, as in DevTools.
+    /// Returns the reflows in trace order. Like DevTools, it omits the last task if no other
+    /// follows.
     pub(crate) fn all(self) -> Vec<ForcedReflow> {
-        self.kept.into_iter().map(ForcedReflow::from).collect()
+        self.reflows.into_iter().map(ForcedReflow::from).collect()
     }
 }
 
 impl<'a> Nesting<'a> {
-    /// Whether the event shows that the task before it is over.
-    fn see(&mut self, event: &Event<'a>) -> bool {
+    /// Updates the nesting; returns true if the event shows that the previous task is over.
+    fn record(&mut self, event: &Event<'a>) -> bool {
         let span = (event.ts_us, event.dur_us.unwrap_or(0.0));
         close_before(event.ts_us, &mut self.open);
         self.open.push(span);
@@ -159,7 +162,7 @@ struct Call<'a> {
     column_number: i64,
 }
 
-/// A number in some events, text in others.
+/// A script id, which is a number in some events and text in others.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum ScriptId {
@@ -224,7 +227,8 @@ impl From<Reflow<'_>> for ForcedReflow {
     }
 }
 
-/// The function that a `FunctionCall` event names. It counts lines and columns as DevTools reads it: from 0.
+/// Returns the function that a `FunctionCall` event names. Its lines and columns are zero-based, as
+/// DevTools reads them.
 pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodePlace> {
     #[derive(Deserialize)]
     struct CallArgs<'a> {
@@ -239,10 +243,10 @@ pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodePlace> {
 mod tests {
     use super::*;
 
-    fn told(events: &str) -> Vec<ForcedReflow> {
+    fn reflows_in(events: &str) -> Vec<ForcedReflow> {
         let events: Vec<Event> = serde_json::from_str(events).unwrap();
         let mut reflows = ReflowEvents::default();
-        events.iter().for_each(|event| reflows.see(event));
+        events.iter().for_each(|event| reflows.record(event));
         reflows.all()
     }
 
@@ -255,20 +259,20 @@ mod tests {
 
     #[test]
     fn layout_within_a_script_is_forced() {
-        let found = told(&format!("[{SCRIPT},{LAYOUT},{NEXT}]"));
-        assert_eq!(found.len(), 1);
-        let place = found[0].place.as_ref().unwrap();
+        let reflows = reflows_in(&format!("[{SCRIPT},{LAYOUT},{NEXT}]"));
+        assert_eq!(reflows.len(), 1);
+        let place = reflows[0].place.as_ref().unwrap();
         assert_eq!(
             (place.url.as_str(), place.line, place.column),
             ("a.js", 2, 8)
         );
-        assert_eq!(found[0].frame.as_deref(), Some("F"));
+        assert_eq!(reflows[0].frame.as_deref(), Some("F"));
     }
 
     #[test]
     fn layout_after_a_script_is_not() {
         let run = SCRIPT.replace("50000", "2");
-        assert!(told(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
+        assert!(reflows_in(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
     }
 
     #[test]
@@ -276,7 +280,7 @@ mod tests {
         let parsed = SCRIPT
             .replace("EvaluateScript", "v8.parseOnBackground")
             .replace(r#""tid":1"#, r#""tid":4"#);
-        assert!(told(&format!("[{parsed},{LAYOUT},{NEXT}]")).is_empty());
+        assert!(reflows_in(&format!("[{parsed},{LAYOUT},{NEXT}]")).is_empty());
     }
 
     #[test]
@@ -289,7 +293,7 @@ mod tests {
         };
         let (first, second) = (task(10), task(60_010));
         let end = NEXT.replace("99000", "200000");
-        assert!(told(&format!("[{raster},{first},{second},{end}]")).is_empty());
+        assert!(reflows_in(&format!("[{raster},{first},{second},{end}]")).is_empty());
     }
 
     #[test]
@@ -303,14 +307,14 @@ mod tests {
             other(30),
             other(40)
         );
-        let found = told(&events.replace("99000", "199000"));
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[0].task, found[1].task);
+        let reflows = reflows_in(&events.replace("99000", "199000"));
+        assert_eq!(reflows.len(), 2);
+        assert_eq!(reflows[0].task, reflows[1].task);
     }
 
     #[test]
     fn a_short_one_is_not_worth_telling() {
         let short = LAYOUT.replace("30000", "29999");
-        assert!(told(&format!("[{SCRIPT},{short},{NEXT}]")).is_empty());
+        assert!(reflows_in(&format!("[{SCRIPT},{short},{NEXT}]")).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Network requests, from the trace or from a protocol log: both tell the same story in different words.
+//! Network requests in one form for both sources, the trace and the protocol log.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,8 @@ use crate::exchanges::Exchange;
 use crate::frames::Frames;
 use crate::timing::ResourceTiming;
 
-/// One request, a redirect being two. Times are milliseconds of Chromium's monotonic clock, the trace's own.
+/// One request; a redirect is a request of its own. Times are milliseconds of Chromium's monotonic
+/// clock, the same as the trace's.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     pub id: String,
@@ -17,18 +18,18 @@ pub struct Request {
     pub method: String,
     pub frame: Option<String>,
     pub resource_type: Option<String>,
-    /// As the network stack names it: `http/1.1`, `h2`, `data`, `blob` …
+    /// Protocol as the network stack names it: `http/1.1`, `h2`, `data`, `blob` …
     pub protocol: String,
     pub status: Option<i64>,
-    /// When the network stack took it up; when the page asked for it, if no better is known.
+    /// Time at which the network stack started the request, or else at which the page made it.
     pub start_ms: f64,
-    /// When the last byte came, or the redirect, or the failure; nothing while it was still in flight.
+    /// Time of the last byte, the redirect or the failure; `None` while in flight.
     pub end_ms: Option<f64>,
     pub failed: bool,
 }
 
 impl Request {
-    /// What a protocol log tells of it.
+    /// Converts an exchange of a protocol log.
     pub(crate) fn of(exchange: &Exchange) -> Self {
         let mut request = Self {
             id: exchange.id.clone(),
@@ -58,7 +59,8 @@ impl Request {
         if let Some(protocol) = response.protocol.filter(|name| !name.is_empty()) {
             self.protocol = protocol;
         }
-        // What memory answered never saw the network; its figures are those of the first load.
+        // A response from the memory cache did not use the network; its timing is that of the first
+        // load.
         let timing = response.timing.filter(|_| !from_memory);
         let taken_up = timing.and_then(|timing| timing.taken_up_ms());
         if let Some((start_ms, headers_end_ms)) = taken_up {
@@ -77,12 +79,13 @@ pub(crate) struct Response {
     pub(crate) timing: Option<ResourceTiming>,
 }
 
-/// Requests of a trace by id as their story unfolds. The rules are those of Lighthouse's network records
-/// (core/lib/network-recorder.js, network-request.js), so that both find the network quiet at the same time.
+/// Requests of a trace by id, updated event by event. The rules are those of Lighthouse's network
+/// records (core/lib/network-recorder.js, network-request.js), so that both detect network idle at
+/// the same time.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct RequestRecorder {
     requests: Vec<Entry>,
-    /// The latest request under an id: after a redirect all news is about the new one.
+    /// Index of the latest request of an id; after a redirect, events refer to the new one.
     current: HashMap<String, usize>,
 }
 
@@ -92,7 +95,7 @@ struct Entry {
     from_memory_cache: bool,
 }
 
-impl Ledger {
+impl RequestRecorder {
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.current.contains_key(id)
     }
@@ -126,7 +129,8 @@ impl Ledger {
         entry.request.answer(response, entry.from_memory_cache);
     }
 
-    /// Chromium sometimes says it twice; the first time is the better one.
+    /// Ends a request. Chromium sometimes reports this twice; the first event is the more accurate
+    /// one.
     pub(crate) fn end(&mut self, id: &str, at_ms: f64, failed: bool) {
         if let Some(entry) = self.entry(id)
             && entry.request.end_ms.is_none()
@@ -148,22 +152,23 @@ impl Ledger {
     }
 }
 
-/// What never goes over the network names itself in its address: older Chromium's traces name no protocol.
-fn own_scheme(url: &str) -> &str {
+/// Returns the URL's scheme as the protocol of a request that does not use the network: traces of
+/// older Chromium name no protocol.
+fn local_protocol(url: &str) -> &str {
     match url.split_once(':') {
         Some(("http" | "https", _)) | None => "",
         Some((scheme, _)) => scheme,
     }
 }
 
-/// The trace's network events, played in order of time once all are known.
+/// The trace's network events, applied in order of time at the end of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct RequestEvents {
-    played_later: Vec<(f64, Told)>,
+    events: Vec<(f64, NetworkEvent)>,
 }
 
 #[derive(Debug)]
-enum Told {
+enum NetworkEvent {
     Sent(Request),
     Cached(String),
     Responded(String, Response),
@@ -206,13 +211,13 @@ struct FinishData {
 }
 
 impl RequestEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         let at_ms = event.ts_us / 1000.0;
-        let told = match event.name.as_ref() {
+        let network_event = match event.name.as_ref() {
             "ResourceSendRequest" => event.args::<WithData<SendData>>().map(|args| {
-                Told::Sent(Request {
+                NetworkEvent::Sent(Request {
                     id: args.data.request_id,
-                    protocol: own_scheme(&args.data.url).to_owned(),
+                    protocol: local_protocol(&args.data.url).to_owned(),
                     url: args.data.url,
                     method: args.data.request_method,
                     frame: args.data.frame.filter(|frame| !frame.is_empty()),
@@ -223,7 +228,7 @@ impl RequestEvents {
             }),
             "ResourceMarkAsCached" => event
                 .args::<WithData<CachedData>>()
-                .map(|args| Told::Cached(args.data.request_id)),
+                .map(|args| NetworkEvent::Cached(args.data.request_id)),
             "ResourceReceiveResponse" => event.args::<WithData<ResponseData>>().map(|args| {
                 let data = args.data;
                 let response = Response {
@@ -232,33 +237,36 @@ impl RequestEvents {
                     protocol: data.protocol,
                     timing: data.timing,
                 };
-                Told::Responded(data.request_id, response)
+                NetworkEvent::Responded(data.request_id, response)
             }),
             "ResourceFinish" => event.args::<WithData<FinishData>>().map(|args| {
                 let measured_ms = args.data.finish_time.filter(|s| *s > 0.0);
                 let end_ms = measured_ms.map_or(at_ms, |seconds| seconds * 1000.0);
-                Told::Ended(args.data.request_id, end_ms, args.data.did_fail)
+                NetworkEvent::Ended(args.data.request_id, end_ms, args.data.did_fail)
             }),
             _ => None,
         };
-        self.played_later
-            .extend(told.map(|told| (event.ts_us, told)));
+        self.events
+            .extend(network_event.map(|network_event| (event.ts_us, network_event)));
     }
 
-    /// Requests of other tabs are not the page's. Those of workers name no frame of the page's tree.
+    /// Returns the page's requests, without those of other tabs. Requests of workers name no frame
+    /// of the page's tree.
     pub(crate) fn of_page(mut self, frames: &Frames) -> Vec<Request> {
-        self.played_later.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut ledger = Ledger::default();
-        for (_, told) in self.played_later {
-            match told {
-                Told::Sent(request) if ledger.knows(&request.id) => ledger.redirect(request),
-                Told::Sent(request) => ledger.start(request),
-                Told::Cached(id) => ledger.serve_from_memory(&id),
-                Told::Responded(id, response) => ledger.respond(&id, response),
-                Told::Ended(id, at_ms, failed) => ledger.end(&id, at_ms, failed),
+        self.events.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut recorder = RequestRecorder::default();
+        for (_, network_event) in self.events {
+            match network_event {
+                NetworkEvent::Sent(request) if recorder.knows(&request.id) => {
+                    recorder.redirect(request)
+                }
+                NetworkEvent::Sent(request) => recorder.start(request),
+                NetworkEvent::Cached(id) => recorder.serve_from_memory(&id),
+                NetworkEvent::Responded(id, response) => recorder.respond(&id, response),
+                NetworkEvent::Ended(id, at_ms, failed) => recorder.end(&id, at_ms, failed),
             }
         }
-        let mut requests = ledger.into_requests();
+        let mut requests = recorder.into_requests();
         requests.retain(|request| {
             request
                 .frame

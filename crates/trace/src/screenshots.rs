@@ -1,4 +1,4 @@
-//! Pictures of the page taken while it loaded.
+//! Screenshots of the page while it loads.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::event::Event;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Base64(String);
 
-/// One picture of the viewport, taken when it was drawn.
+/// A screenshot of the viewport, taken when a frame was drawn.
 #[derive(Debug, Clone)]
 pub struct Screenshot {
     pub ts_us: f64,
@@ -20,7 +20,8 @@ struct ScreenshotArgs {
 }
 
 impl Screenshot {
-    /// Recent Chromium writes instant events, older object snapshots: both carry the picture in one place.
+    /// Reads the screenshot of an event. Recent Chromium writes instant events and older versions
+    /// object snapshots, with the image in the same argument.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let args = event.args::<ScreenshotArgs>()?;
         Some(Self {
@@ -29,18 +30,18 @@ impl Screenshot {
         })
     }
 
-    /// The picture as the trace writes it: a JPEG file in Base64.
+    /// Returns the image as in the trace: a JPEG file in Base64.
     pub fn base64(&self) -> &str {
         &self.encoded.0
     }
 
-    /// The picture as a JPEG file. Nothing if the trace holds something else in its place.
+    /// Decodes the image as a JPEG file; returns `None` if the trace has no valid Base64.
     pub fn jpeg(&self) -> Option<Vec<u8>> {
         self.encoded.decode()
     }
 }
 
-/// Those from the time origin on, in order, without the ones that show what the one before showed.
+/// Returns the screenshots since the time origin in order, without consecutive duplicates.
 pub(crate) fn distinct_from(mut shots: Vec<Screenshot>, time_origin_us: f64) -> Vec<Screenshot> {
     shots.retain(|shot| shot.ts_us >= time_origin_us);
     shots.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
@@ -117,11 +118,11 @@ mod tests {
             shot(25.0, "A"),
             shot(40.0, "A"),
         ];
-        let kept: Vec<f64> = distinct_from(shots, 20.0)
+        let times_us: Vec<f64> = distinct_from(shots, 20.0)
             .iter()
             .map(|shot| shot.ts_us)
             .collect();
-        assert_eq!(kept, [20.0, 30.0, 40.0]);
+        assert_eq!(times_us, [20.0, 30.0, 40.0]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct LayoutShift {
     pub ts_us: f64,
     pub frame: String,
     pub in_main_frame: bool,
-    /// The shift's score, weighted by the frame's share of the page. Chromium before 90 did not say.
+    /// Score weighted by the frame's share of the page; `None` in Chromium before 90.
     pub weighted_score: Option<f64>,
     pub had_recent_input: bool,
 }
@@ -26,16 +26,16 @@ pub struct MovedNode {
 
 #[derive(Debug, Clone, Default)]
 pub struct Shifts {
-    /// In order of time, from the whole trace.
+    /// Shifts in order of time, from the whole trace.
     pub all: Vec<LayoutShift>,
-    /// What each of them moved, in the same order. Nothing of frames in other processes: every process numbers its nodes for
-    /// itself, and theirs would be taken for others of the page.
+    /// Nodes moved by each shift, in the same order. Empty for frames in other processes: every
+    /// process numbers its nodes independently, so their ids would be confused with the page's.
     pub moved: Vec<Vec<MovedNode>>,
-    /// With the process that each happened in.
-    seen: Vec<(i64, LayoutShift, Vec<MovedNode>)>,
+    /// Shifts of all frames, each with its process and moved nodes.
+    shifts: Vec<(i64, LayoutShift, Vec<MovedNode>)>,
     viewports: Vec<(f64, String)>,
-    /// When the main frame's viewport was first set. Chromium takes this for an interaction and marks the
-    /// shifts after it as expected by the user.
+    /// Time at which the main frame's viewport was first set. Chromium treats this as an
+    /// interaction and marks the shifts after it as expected by the user.
     pub first_viewport_us: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ impl ImpactedNode {
 }
 
 impl Shifts {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         match event.name.as_ref() {
             "viewport" => self
                 .viewports
@@ -96,23 +96,23 @@ impl Shifts {
                 };
                 let moved = data.impacted_nodes.into_iter();
                 let moved = moved.filter_map(ImpactedNode::moved).collect();
-                self.seen.push((event.process, shift, moved));
+                self.shifts.push((event.process, shift, moved));
             }
             _ => {}
         }
     }
 
     pub(crate) fn of_page(mut self, frames: &Frames, threads: &[Thread]) -> Self {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.retain(|(_, shift, _)| frames.contains(&shift.frame));
-        seen.sort_by(|(_, a, _), (_, b, _)| a.ts_us.total_cmp(&b.ts_us));
-        for (process, _, moved) in &mut seen {
+        let mut shifts = std::mem::take(&mut self.shifts);
+        shifts.retain(|(_, shift, _)| frames.contains(&shift.frame));
+        shifts.sort_by(|(_, a, _), (_, b, _)| a.ts_us.total_cmp(&b.ts_us));
+        for (process, _, moved) in &mut shifts {
             if !threads.iter().any(|thread| thread.process_id == *process) {
                 moved.clear();
             }
         }
-        let seen = seen.into_iter().map(|(_, shift, moved)| (shift, moved));
-        (self.all, self.moved) = seen.unzip();
+        let shifts = shifts.into_iter().map(|(_, shift, moved)| (shift, moved));
+        (self.all, self.moved) = shifts.unzip();
         self.first_viewport_us = self
             .viewports
             .iter()

@@ -1,37 +1,39 @@
-//! What the main threads were busy with, task by task.
+//! Tasks of the main threads.
 
 use std::collections::HashMap;
 
 use crate::event::Event;
 use crate::navigation::Thread;
 
-/// One turn of the main thread's scheduler, in wall time and in CPU time.
+/// One task of the main thread's scheduler, in wall time and CPU time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
     pub start_us: f64,
     pub dur_us: f64,
-    /// The thread's CPU clock at the start, and how much of it the task used: less than `dur_us` when the
-    /// thread was preempted. Unknown where the platform has no such clock.
+    /// The thread's CPU clock at the start; unknown if the platform has no such clock.
     pub cpu_start_us: Option<f64>,
+    /// CPU time of the task, which is less than `dur_us` if the thread was preempted.
     pub cpu_dur_us: Option<f64>,
 }
 
-/// The tasks of the page's main threads in order of their start; of two that start together the longer first.
+/// The tasks of the page's main threads in order of their start; of two that start together the
+/// longer comes first.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     pub all: Vec<Task>,
-    /// Whether the threads have any task at all, also ones without a duration. Without, the trace was not
-    /// recorded with the categories that blocking time needs.
+    /// True if the threads have any task, even without a duration. Otherwise the trace was recorded
+    /// without the categories that blocking time needs.
     pub recorded: bool,
 }
 
-/// Tasks of every thread of every process: which are the page's is known only when the trace has ended.
+/// Tasks of every thread of every process: the page's threads are known only at the end of the
+/// trace.
 #[derive(Debug, Default)]
 pub(crate) struct TaskEvents {
     by_thread: HashMap<(i64, i64), Vec<Task>>,
 }
 
-/// The scheduler's tasks under the names they have had since Chromium 71, 69, 66 and before
+/// Returns true for the scheduler's tasks, by their names since Chromium 71, 69, 66 and before
 /// (trace-processor.js, `isScheduleableTask`).
 pub(crate) fn is_task(name: &str) -> bool {
     matches!(
@@ -44,9 +46,9 @@ pub(crate) fn is_task(name: &str) -> bool {
 }
 
 impl TaskEvents {
-    /// Begin and end events of a task that ran while tracing started or stopped have no duration and do not
-    /// count as work.
-    pub(crate) fn see(&mut self, event: &Event) {
+    /// Records a task. Begin and end events of a task that ran while tracing started or stopped
+    /// have no duration and do not count as work.
+    pub(crate) fn record(&mut self, event: &Event) {
         let tasks = self
             .by_thread
             .entry((event.process, event.thread))

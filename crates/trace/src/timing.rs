@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
-/// In milliseconds after `request_time_s`; -1 is Chromium's own word for what did not take place, and what is not
-/// told counts as that.
+/// Request timing of the network stack, in milliseconds after `request_time_s`. Steps that did not
+/// take place are -1, as in Chromium; missing values are treated the same.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceTiming {
@@ -50,7 +50,7 @@ impl Default for ResourceTiming {
 }
 
 impl ResourceTiming {
-    /// From the last byte of the request to the first of the answer.
+    /// Returns the time from the last byte of the request to the first of the response.
     pub fn server_response_ms(&self) -> f64 {
         self.headers_ms() - self.send_end_ms
     }
@@ -64,8 +64,8 @@ impl ResourceTiming {
             .unwrap_or(self.receive_headers_end_ms)
     }
 
-    /// When the network stack took the request up and when it had the answer's headers, where it says both: the
-    /// two figures that move a request's start and end.
+    /// Returns the time at which the network stack started the request and at which it had the
+    /// response headers, if both are known. They determine a request's start and end.
     pub(crate) fn taken_up_ms(&self) -> Option<(f64, f64)> {
         let is_told = self.request_time_s != NEVER && self.receive_headers_end_ms != NEVER;
         let start_ms = self.request_time_s * 1000.0;

@@ -1,7 +1,8 @@
-//! What ties one task of a main thread to requests and to other tasks: whose script ran, which timer was set or
-//! fired, what was asked for. Of this a graph of the load is made: what had to be there before what.
+//! Dependencies between tasks of a main thread, requests and other tasks: scripts that ran, timers
+//! set or fired, resources requested. The dependency graph of the load is built from them.
 //!
-//! The events that count are those of Lighthouse's graph (trace_engine, lantern/graph/PageDependencyGraph.js).
+//! The events used are those of Lighthouse's graph (trace_engine,
+//! lantern/graph/PageDependencyGraph.js).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use crate::event::Event;
 use crate::navigation::Thread;
 use crate::tasks::{Task, Tasks};
 
-/// A task of the main thread with its ties, in the order in which they came.
+/// A task of the main thread with its dependencies, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
     pub start_us: f64,
@@ -33,11 +34,11 @@ impl Turn {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Tie {
-    /// It worked for the document of this frame.
+    /// The task worked for the document of this frame.
     Frame(String),
-    /// It ran, or was asked for by, what came from this address.
+    /// The task ran, or was initiated by, a resource with this URL.
     Url(String),
-    /// It asked for this resource.
+    /// The task requested the resource with this id.
     Asked(String),
     TimerSet(String),
     TimerFired(String),
@@ -59,7 +60,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn named(name: &str) -> Option<Self> {
+    fn from_event_name(name: &str) -> Option<Self> {
         Some(match name {
             "Layout" => Self::Layout,
             "Paint" => Self::Paint,
@@ -78,16 +79,16 @@ impl Kind {
 }
 
 #[derive(Debug)]
-struct Seen<'a> {
+struct TurnEvent<'a> {
     kind: Kind,
     ts_us: f64,
     args: Option<&'a RawValue>,
 }
 
-/// Of every thread: which are the page's is known only when the trace has ended.
+/// Events of every thread: the page's threads are known only at the end of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct TurnEvents<'a> {
-    by_thread: HashMap<Thread, Vec<Seen<'a>>>,
+    by_thread: HashMap<Thread, Vec<TurnEvent<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -121,12 +122,12 @@ struct CallFrame<'a> {
 }
 
 impl<'a> TurnEvents<'a> {
-    pub(crate) fn see(&mut self, event: &Event<'a>) {
-        if let Some(kind) = Kind::named(&event.name) {
+    pub(crate) fn record(&mut self, event: &Event<'a>) {
+        if let Some(kind) = Kind::from_event_name(&event.name) {
             self.by_thread
                 .entry(event.thread())
                 .or_default()
-                .push(Seen {
+                .push(TurnEvent {
                     kind,
                     ts_us: event.ts_us,
                     args: event.args,
@@ -134,27 +135,30 @@ impl<'a> TurnEvents<'a> {
         }
     }
 
-    /// In order of their start.
+    /// Returns the tasks of the given threads with their dependencies, in order of their start.
     pub(crate) fn of_threads(mut self, threads: &[Thread], tasks: &Tasks) -> Vec<Turn> {
-        let mut seen: Vec<Seen> = threads
+        let mut events: Vec<TurnEvent> = threads
             .iter()
             .filter_map(|thread| self.by_thread.remove(thread))
             .flatten()
             .collect();
-        seen.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
-        let mut seen = seen.into_iter().peekable();
+        events.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
+        let mut events = events.into_iter().peekable();
         let mut turns = Vec::with_capacity(tasks.all.len());
         for (at, task) in tasks.all.iter().enumerate() {
             let end_us = end_us(task, tasks.all.get(at + 1));
-            while seen.next_if(|event| event.ts_us < task.start_us).is_some() {}
+            while events
+                .next_if(|event| event.ts_us < task.start_us)
+                .is_some()
+            {}
             let mut turn = Turn {
                 start_us: task.start_us,
                 end_us,
                 ..Turn::default()
             };
-            let mut known = HashSet::new();
-            while let Some(event) = seen.next_if(|event| event.ts_us < end_us) {
-                turn.take(&event, &mut known);
+            let mut distinct = HashSet::new();
+            while let Some(event) = events.next_if(|event| event.ts_us < end_us) {
+                turn.apply(&event, &mut distinct);
             }
             turns.push(turn);
         }
@@ -162,7 +166,8 @@ impl<'a> TurnEvents<'a> {
     }
 }
 
-/// Chromium at times lets a task overlap the next one, which it cannot do.
+/// Returns the end of a task, before the start of the next one: Chromium at times reports
+/// overlapping tasks, which is impossible.
 fn end_us(task: &Task, next: Option<&Task>) -> f64 {
     let end_us = task.start_us + task.dur_us;
     match next {
@@ -172,7 +177,7 @@ fn end_us(task: &Task, next: Option<&Task>) -> f64 {
 }
 
 impl Turn {
-    fn take(&mut self, event: &Seen, known: &mut HashSet<Tie>) {
+    fn apply(&mut self, event: &TurnEvent, distinct: &mut HashSet<Tie>) {
         match event.kind {
             Kind::Layout => self.has_layout = true,
             Kind::Paint => self.has_paint = true,
@@ -180,14 +185,14 @@ impl Turn {
             _ => {
                 let args = event.args.map(RawValue::get).unwrap_or_default();
                 if let Ok(Args { data }) = serde_json::from_str(args) {
-                    self.tie(event.kind, data, known);
+                    self.tie(event.kind, data, distinct);
                 }
             }
         }
     }
 
-    fn tie(&mut self, kind: Kind, data: Data, known: &mut HashSet<Tie>) {
-        // An answer that is not complete ties nothing.
+    fn tie(&mut self, kind: Kind, data: Data, distinct: &mut HashSet<Tie>) {
+        // An incomplete response is not a dependency.
         if kind == Kind::XhrChanged && data.ready_state != Some(4.0) {
             return;
         }
@@ -221,7 +226,7 @@ impl Turn {
             .chain(direct)
             .chain(stack.filter_map(|frame| frame.url.and_then(url)));
         for tie in ties {
-            if known.insert(tie.clone()) {
+            if distinct.insert(tie.clone()) {
                 self.ties.push(tie);
             }
         }
@@ -252,7 +257,7 @@ mod tests {
     #[test]
     fn a_task_is_tied_to_whose_script_ran_and_what_it_asked_for() {
         let url = "https://a.test/a.js";
-        let found = turns(vec![
+        let turns = turns(vec![
             event("RunTask", 100, 50, json!({})),
             event("EvaluateScript", 110, 30, json!({"url": url, "frame": "F"})),
             event(
@@ -270,26 +275,26 @@ mod tests {
                 json!({"readyState": 2, "url": url}),
             ),
         ]);
-        assert_eq!(found.len(), 2);
+        assert_eq!(turns.len(), 2);
         let ties = [
             Tie::Frame("F".to_owned()),
             Tie::Url(url.to_owned()),
             Tie::Asked("1.2".to_owned()),
         ];
-        assert_eq!(found[0].ties, ties);
-        assert_eq!(found[0].evaluated_urls, [url]);
-        assert!(found[0].has_layout && !found[0].has_paint);
-        assert_eq!(found[1].ties, [], "an answer that is still coming");
+        assert_eq!(turns[0].ties, ties);
+        assert_eq!(turns[0].evaluated_urls, [url]);
+        assert!(turns[0].has_layout && !turns[0].has_paint);
+        assert_eq!(turns[1].ties, [], "an answer that is still coming");
     }
 
     #[test]
     fn a_task_ends_where_the_next_one_begins() {
-        let found = turns(vec![
+        let turns = turns(vec![
             event("RunTask", 100, 500, json!({})),
             event("RunTask", 200, 50, json!({})),
             event("Paint", 210, 1, json!({})),
         ]);
-        assert_eq!(found[0].end_us, 199.0);
-        assert!(!found[0].has_paint && found[1].has_paint);
+        assert_eq!(turns[0].end_us, 199.0);
+        assert!(!turns[0].has_paint && turns[1].has_paint);
     }
 }

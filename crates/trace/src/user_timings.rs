@@ -1,4 +1,4 @@
-//! Marks and measures that the page set itself (User Timing).
+//! Marks and measures set by the page (User Timing).
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ const CATEGORY: &str = "blink.user_timing";
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserTiming {
     pub name: String,
-    /// None where a measure ends that began before the trace.
+    /// Start time; `None` for the end of a measure that began before the trace.
     pub start_us: Option<f64>,
-    /// Of a measure; none for a mark.
+    /// End time of a measure; `None` for a mark.
     pub end_us: Option<f64>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct TimingEvent {
     ts_us: f64,
     process: i64,
     phase: u8,
@@ -29,17 +29,18 @@ struct Told {
 
 #[derive(Debug, Default)]
 pub(crate) struct TimingEvents {
-    told: Vec<Told>,
+    events: Vec<TimingEvent>,
 }
 
-/// Chromium's own moments come in the same category; they name a frame.
+/// Arguments that distinguish the page's timings from Chromium's own events of the same category,
+/// which name a frame.
 #[derive(Deserialize)]
 struct Args {
     frame: Option<IgnoredAny>,
 }
 
 impl TimingEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         let is_own = matches!(
             event.name.as_ref(),
             "requestStart" | "navigationStart" | "paintNonDefaultBackgroundColor"
@@ -53,7 +54,7 @@ impl TimingEvents {
         if names_frame {
             return;
         }
-        self.told.push(Told {
+        self.events.push(TimingEvent {
             ts_us: event.ts_us,
             process: event.process,
             phase: event.phase,
@@ -61,36 +62,38 @@ impl TimingEvents {
         });
     }
 
-    /// Those of the page's processes, in the order of their marks and of their measures' ends.
+    /// Returns the timings of the page's processes, in order of the marks and the ends of the
+    /// measures.
     pub(crate) fn of_processes(mut self, threads: &[Thread]) -> Vec<UserTiming> {
-        self.told
-            .retain(|told| threads.iter().any(|of| of.process_id == told.process));
-        // Of events at one time: ends, then what has a duration, then the rest, as Lighthouse sorts a trace.
+        self.events
+            .retain(|event| threads.iter().any(|of| of.process_id == event.process));
+        // Events at the same time are sorted as in Lighthouse: ends, then complete events, then the
+        // rest.
         let rank = |phase: u8| match phase {
             b'E' => 0,
             b'B' | b'X' => 1,
             _ => 2,
         };
-        self.told.sort_by(|a, b| {
+        self.events.sort_by(|a, b| {
             let by_time = a.ts_us.total_cmp(&b.ts_us);
             by_time.then(rank(a.phase).cmp(&rank(b.phase)))
         });
-        let mut begun: HashMap<String, f64> = HashMap::new();
+        let mut starts_us: HashMap<String, f64> = HashMap::new();
         let mut timings = Vec::new();
-        for told in self.told {
-            match told.phase {
+        for event in self.events {
+            match event.phase {
                 b'R' | b'I' | b'i' => timings.push(UserTiming {
-                    name: told.name,
-                    start_us: Some(told.ts_us),
+                    name: event.name,
+                    start_us: Some(event.ts_us),
                     end_us: None,
                 }),
                 b'B' | b'b' => {
-                    begun.insert(told.name, told.ts_us);
+                    starts_us.insert(event.name, event.ts_us);
                 }
                 b'E' | b'e' => timings.push(UserTiming {
-                    start_us: begun.get(&told.name).copied(),
-                    name: told.name,
-                    end_us: Some(told.ts_us),
+                    start_us: starts_us.get(&event.name).copied(),
+                    name: event.name,
+                    end_us: Some(event.ts_us),
                 }),
                 _ => {}
             }

@@ -1,7 +1,8 @@
-//! What the page's main threads did, nested as it happened: which kind of work, and for which address.
+//! Work of the page's main threads as nested stretches, with its kind and the URLs it is attributed
+//! to.
 //!
-//! The rules of nesting and of attribution are Lighthouse's (core/lib/tracehouse/main-thread-tasks.js and
-//! task-groups.js), so that both blame the same scripts.
+//! The rules of nesting and attribution are Lighthouse's (core/lib/tracehouse/main-thread-tasks.js
+//! and task-groups.js), so that both attribute work to the same scripts.
 
 mod attribution;
 mod nesting;
@@ -29,27 +30,27 @@ pub enum WorkKind {
     Other,
 }
 
-/// Work of the browser itself, where no script asked for it.
+/// Work that the browser does without being asked by a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chore {
     Browser,
     GarbageCollection,
 }
 
-/// A stretch of one main thread's time, with the stretches inside it.
+/// A stretch of a main thread's time, which may contain other stretches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
     pub start_us: f64,
     pub end_us: f64,
-    /// Without what the stretches inside took.
+    /// Duration without nested stretches.
     pub self_us: f64,
-    /// The stretch around it, by index.
+    /// Index of the enclosing stretch.
     pub parent: Option<usize>,
-    /// Its end was never recorded.
+    /// True if no end was recorded.
     pub is_unended: bool,
     pub kind: WorkKind,
     pub chore: Option<Chore>,
-    /// Whom it was done for, the most telling address first.
+    /// URLs that the work is attributed to, most specific first.
     pub urls: Arc<[Arc<str>]>,
 }
 
@@ -60,7 +61,7 @@ impl Work {
 }
 
 impl WorkKind {
-    fn named(event: &str) -> Option<Self> {
+    fn from_event_name(event: &str) -> Option<Self> {
         Some(match event {
             "ParseHTML" | "ParseAuthorStyleSheet" => Self::ParseHtml,
             "ScheduleStyleRecalculation" | "UpdateLayoutTree" | "InvalidateLayout" | "Layout" => {
@@ -88,7 +89,7 @@ impl WorkKind {
 }
 
 impl Chore {
-    fn named(event: &str) -> Option<Self> {
+    fn from_event_name(event: &str) -> Option<Self> {
         match event {
             "CpuProfiler::StartProfiling" => Some(Self::Browser),
             "V8.GCCompactor" | "MajorGC" | "MinorGC" => Some(Self::GarbageCollection),
@@ -97,10 +98,10 @@ impl Chore {
     }
 }
 
-/// An event with a length, as met. What its arguments say is read only if its thread turns out to be a
-/// page's main thread.
+/// An event with a duration. Its arguments are parsed only if its thread turns out to be a main
+/// thread of the page.
 #[derive(Debug)]
-struct Seen<'a> {
+struct WorkEvent<'a> {
     name: Cow<'a, str>,
     phase: u8,
     ts_us: f64,
@@ -108,29 +109,34 @@ struct Seen<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// Of every thread of every process: which are the page's is known only when the trace has ended.
+/// Events of every thread of every process: the page's threads are known only at the end of the
+/// trace.
 #[derive(Debug, Default)]
 pub(crate) struct WorkEvents<'a> {
-    threads: HashMap<Thread, Vec<Seen<'a>>>,
+    threads: HashMap<Thread, Vec<WorkEvent<'a>>>,
 }
 
 impl<'a> WorkEvents<'a> {
-    pub(crate) fn see(&mut self, event: &Event<'a>) {
+    pub(crate) fn record(&mut self, event: &Event<'a>) {
         let is_of_use = matches!(event.phase, b'X' | b'B' | b'E') || event.name == "TimerInstall";
         if !is_of_use {
             return;
         }
-        self.threads.entry(event.thread()).or_default().push(Seen {
-            name: event.name.clone(),
-            phase: event.phase,
-            ts_us: event.ts_us,
-            dur_us: event.dur_us.unwrap_or(0.0),
-            args: event.args,
-        });
+        self.threads
+            .entry(event.thread())
+            .or_default()
+            .push(WorkEvent {
+                name: event.name.clone(),
+                phase: event.phase,
+                ts_us: event.ts_us,
+                dur_us: event.dur_us.unwrap_or(0.0),
+                args: event.args,
+            });
     }
 
-    /// In order of the start, each stretch before those inside it, one thread after the other. What only the
-    /// nesting tells of reflows is told to them.
+    /// Returns the work of the given threads in order of the start, each stretch before its nested
+    /// ones, one thread after the other. Also sets the calling function of each reflow, which only
+    /// the nesting shows.
     pub(crate) fn of_threads(
         mut self,
         threads: &[Thread],
@@ -140,8 +146,8 @@ impl<'a> WorkEvents<'a> {
     ) -> Vec<Work> {
         let mut all = Vec::new();
         for thread in threads {
-            if let Some(seen) = self.threads.remove(thread) {
-                let nested = nesting::nest(&seen, end_us);
+            if let Some(events) = self.threads.remove(thread) {
+                let nested = nesting::nest(&events, end_us);
                 for reflow in reflows.iter_mut().filter(|of| of.thread == *thread) {
                     reflow.called = nested.caller_of(reflow);
                 }

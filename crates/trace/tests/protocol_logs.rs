@@ -1,4 +1,4 @@
-//! Protocol logs written by hand, each to show one thing.
+//! Tests on handwritten protocol logs, each for one case.
 
 use plumbline_trace::{ProtocolLog, Request, TraceError};
 use proptest::prelude::*;
@@ -44,13 +44,13 @@ fn read(messages: &[Value]) -> Vec<Request> {
     ProtocolLog::read(&bytes).expect("a readable log").requests
 }
 
-/// Start, end and status of each request.
+/// Compares the start, end and status of each request.
 fn check(messages: &[Value], expected: &[(f64, Option<f64>, Option<i64>)]) {
-    let told: Vec<_> = read(messages)
+    let requests: Vec<_> = read(messages)
         .iter()
         .map(|request| (request.start_ms, request.end_ms, request.status))
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(requests, expected);
 }
 
 #[test]

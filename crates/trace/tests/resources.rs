@@ -1,4 +1,4 @@
-//! What a trace tells about requests, on traces written by hand.
+//! Tests of resources on handwritten traces.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot read its input fails"

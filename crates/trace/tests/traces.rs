@@ -1,4 +1,4 @@
-//! Traces written by hand, each to show one thing.
+//! Tests on handwritten traces, each for one case.
 
 use std::io::Write;
 
@@ -62,7 +62,7 @@ fn task(process: i64, thread: i64, ts_us: u64, dur_us: u64) -> Value {
            "ts": ts_us, "dur": dur_us, "tts": 5, "tdur": dur_us / 2, "args": {}})
 }
 
-/// One navigation of one frame, and what is added to it.
+/// Returns a trace with one navigation of one frame, plus the given events.
 fn page(more: Vec<Value>) -> Vec<Value> {
     let mut events = vec![
         started(json!([{"frame": "MAIN", "url": "about:blank", "processId": RENDERER}])),
@@ -332,7 +332,7 @@ fn requests_start_and_end_when_the_network_says() {
         )
     };
     let timing = json!({"requestTime": 0.0017, "receiveHeadersEnd": 0.2});
-    let answered = json!({"requestId": "1", "statusCode": 200, "protocol": "h2", "timing": timing});
+    let response = json!({"requestId": "1", "statusCode": 200, "protocol": "h2", "timing": timing});
     let finished = json!({"requestId": "1", "finishTime": 0.0026, "didFail": false});
     let failed = json!({"requestId": "2", "didFail": true});
     let trace = read_page(vec![
@@ -341,7 +341,7 @@ fn requests_start_and_end_when_the_network_says() {
             "ResourceReceiveResponse",
             TIMELINE,
             2500,
-            json!({"data": answered}),
+            json!({"data": response}),
         ),
         event("ResourceFinish", TIMELINE, 2700, json!({"data": finished})),
         sent("2", 2000, ""),
@@ -350,7 +350,7 @@ fn requests_start_and_end_when_the_network_says() {
         sent("4", 2200, "MAIN"),
         sent("4", 2300, "MAIN"),
     ]);
-    let told: Vec<_> = trace
+    let requests: Vec<_> = trace
         .requests
         .iter()
         .map(|request| {
@@ -363,7 +363,7 @@ fn requests_start_and_end_when_the_network_says() {
         })
         .collect();
     assert_eq!(
-        told,
+        requests,
         [
             ("1", 1.7, Some(2.6), false),
             ("2", 2.0, Some(3.0), true),

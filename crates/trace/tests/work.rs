@@ -1,4 +1,4 @@
-//! What the main thread did, and whom it is blamed on.
+//! Tests of main-thread work and its attribution.
 #![expect(
     clippy::unwrap_used,
     reason = "a test, also where it is not marked as one"
@@ -40,7 +40,7 @@ fn urls(work: &Work) -> Vec<&str> {
 
 #[test]
 fn time_inside_is_not_counted_twice() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("RunTask", 100, 100, json!({})),
         span(
             "EvaluateScript",
@@ -50,30 +50,30 @@ fn time_inside_is_not_counted_twice() {
         ),
         span("Layout", 120, 30, json!({"beginData": {"frame": "F"}})),
     ]);
-    let self_us: Vec<f64> = found.iter().map(|work| work.self_us).collect();
+    let self_us: Vec<f64> = stretches.iter().map(|work| work.self_us).collect();
     assert_eq!(self_us, [20.0, 50.0, 30.0]);
-    let kinds: Vec<WorkKind> = found.iter().map(|work| work.kind).collect();
+    let kinds: Vec<WorkKind> = stretches.iter().map(|work| work.kind).collect();
     let expected = [
         WorkKind::Other,
         WorkKind::ScriptEvaluation,
         WorkKind::StyleAndLayout,
     ];
     assert_eq!(kinds, expected);
-    assert_eq!(found[2].parent, Some(1));
+    assert_eq!(stretches[2].parent, Some(1));
 }
 
 #[test]
 fn work_of_no_known_kind_is_of_the_kind_around_it() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("FunctionCall", 100, 100, json!({})),
         span("v8.callFunction", 110, 50, json!({})),
     ]);
-    assert_eq!(found[1].kind, WorkKind::ScriptEvaluation);
+    assert_eq!(stretches[1].kind, WorkKind::ScriptEvaluation);
 }
 
 #[test]
 fn a_script_is_blamed_for_what_it_caused_and_for_the_task_around_it() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("RunTask", 100, 100, json!({})),
         span(
             "EvaluateScript",
@@ -89,12 +89,12 @@ fn a_script_is_blamed_for_what_it_caused_and_for_the_task_around_it() {
         ),
     ]);
     assert_eq!(
-        urls(&found[0]),
+        urls(&stretches[0]),
         ["http://page/a.js", PAGE, "http://page/b.js"]
     );
-    assert_eq!(urls(&found[1]), ["http://page/a.js", PAGE]);
+    assert_eq!(urls(&stretches[1]), ["http://page/a.js", PAGE]);
     assert_eq!(
-        urls(&found[2]),
+        urls(&stretches[2]),
         ["http://page/a.js", PAGE, "http://page/b.js"]
     );
 }
@@ -102,7 +102,7 @@ fn a_script_is_blamed_for_what_it_caused_and_for_the_task_around_it() {
 #[test]
 fn a_timer_is_blamed_on_who_installed_it() {
     let install = event("TimerInstall", "I", 120, 0, json!({"data": {"timerId": 7}}));
-    let found = work(vec![
+    let stretches = work(vec![
         span(
             "EvaluateScript",
             100,
@@ -113,19 +113,19 @@ fn a_timer_is_blamed_on_who_installed_it() {
         span("RunTask", 300, 50, json!({})),
         span("TimerFire", 310, 20, json!({"data": {"timerId": 7}})),
     ]);
-    assert_eq!(urls(&found[2]), ["http://page/a.js"]);
-    assert_eq!(urls(&found[1]), ["http://page/a.js"]);
+    assert_eq!(urls(&stretches[2]), ["http://page/a.js"]);
+    assert_eq!(urls(&stretches[1]), ["http://page/a.js"]);
 }
 
 #[test]
 fn beginnings_and_ends_make_pairs_and_what_never_ends_lasts_until_the_end() {
-    let found = work(vec![
+    let stretches = work(vec![
         event("RunTask", "B", 100, 0, json!({})),
         event("FunctionCall", "B", 110, 0, json!({})),
         event("FunctionCall", "E", 150, 0, json!({})),
         span("RunTask", 400, 100, json!({})),
     ]);
-    let spans: Vec<(f64, f64, bool)> = found
+    let spans: Vec<(f64, f64, bool)> = stretches
         .iter()
         .map(|work| (work.start_us, work.end_us, work.is_unended))
         .collect();
@@ -139,30 +139,33 @@ fn beginnings_and_ends_make_pairs_and_what_never_ends_lasts_until_the_end() {
 
 #[test]
 fn a_child_that_outlasts_its_parent_a_little_stretches_it() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("RunTask", 100, 100, json!({})),
         span("FunctionCall", 110, 95, json!({})),
     ]);
-    assert_eq!((found[0].end_us, found[0].self_us), (205.0, 10.0));
+    assert_eq!((stretches[0].end_us, stretches[0].self_us), (205.0, 10.0));
 }
 
 #[test]
 fn a_parent_that_begins_a_little_late_trades_places_with_its_child() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("FunctionCall", 100, 50, json!({})),
         span("RunTask", 101, 5000, json!({})),
     ]);
-    assert_eq!((found[0].start_us, found[0].end_us), (100.0, 5101.0));
-    assert_eq!((found[1].parent, found[1].end_us), (Some(0), 150.0));
+    assert_eq!(
+        (stretches[0].start_us, stretches[0].end_us),
+        (100.0, 5101.0)
+    );
+    assert_eq!((stretches[1].parent, stretches[1].end_us), (Some(0), 150.0));
 }
 
 #[test]
 fn a_long_overlap_is_cut() {
-    let found = work(vec![
+    let stretches = work(vec![
         span("RunTask", 100, 3000, json!({})),
         span("RunTask", 2000, 9000, json!({})),
     ]);
-    assert_eq!(found[1].end_us, 3100.0);
+    assert_eq!(stretches[1].end_us, 3100.0);
 }
 
 proptest! {
@@ -171,13 +174,13 @@ proptest! {
         spans in proptest::collection::vec((100_i64..20_000, 0_i64..8_000), 0..40),
     ) {
         let spans = spans.into_iter().map(|(ts_us, dur_us)| span("RunTask", ts_us, dur_us, json!({})));
-        let found = work(spans.collect());
-        for (at, work) in found.iter().enumerate() {
+        let stretches = work(spans.collect());
+        for (at, work) in stretches.iter().enumerate() {
             prop_assert!(work.parent.is_none_or(|parent| parent < at));
             prop_assert!(work.end_us >= work.start_us);
         }
-        let own_us: f64 = found.iter().map(|work| work.self_us).sum();
-        let outer = found.iter().filter(|work| work.parent.is_none());
+        let own_us: f64 = stretches.iter().map(|work| work.self_us).sum();
+        let outer = stretches.iter().filter(|work| work.parent.is_none());
         let outer_us: f64 = outer.map(Work::duration_us).sum();
         prop_assert!((own_us - outer_us).abs() < 1.0);
     }

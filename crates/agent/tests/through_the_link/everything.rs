@@ -105,8 +105,9 @@ async fn a_page_with_sixty_hosts_waits_for_none_of_them_in_turn() {
     let most_at_once = records
         .iter()
         .map(|one| {
-            let over = |other: &&plumbline_link::Record| {
-                other.asked <= one.asked && other.ended.is_none_or(|ended| ended > one.asked)
+            let over = |other: &&plumbline_link::ConnectionRecord| {
+                let at = one.requested_at;
+                other.requested_at <= at && other.ended_at.is_none_or(|ended_at| ended_at > at)
             };
             records.iter().filter(over).count()
         })

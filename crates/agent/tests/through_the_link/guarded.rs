@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plumbline_browser::VisitError;
-use plumbline_link::{Outcome, Resolution, Resolver};
+use plumbline_link::{ConnectionOutcome, Resolution, Resolver};
 
 use crate::rig::{open_link, open_link_with, visit_through};
 use crate::site::{Answer, Site};
@@ -74,7 +74,7 @@ async fn a_page_that_was_let_in_reaches_no_further() {
     let refused = |host: &str| {
         records
             .iter()
-            .any(|r| r.host == host && matches!(r.outcome, Outcome::Blocked(_)))
+            .any(|r| r.host == host && matches!(r.outcome, ConnectionOutcome::Blocked(_)))
     };
     assert!(refused("169.254.169.254"), "{records:?}");
     assert!(refused("127.0.0.1"), "{records:?}");
@@ -102,7 +102,10 @@ async fn a_chain_of_redirects_ends_where_the_guard_stands() {
     assert!(matches!(visited, Err(VisitError::Page(_))));
     assert_eq!(secret.asked(), Vec::<String>::new());
     let last = link.records().pop().unwrap();
-    assert!(matches!(last.outcome, Outcome::Blocked(_)), "{last:?}");
+    assert!(
+        matches!(last.outcome, ConnectionOutcome::Blocked(_)),
+        "{last:?}"
+    );
 }
 
 /// The first answer is an address that may be visited, every later one is ours.
@@ -204,11 +207,16 @@ async fn a_page_cannot_tell_a_refused_name_from_one_that_does_not_exist() {
     assert_eq!(failures("known.example"), failures("unknown.example"));
 
     // What the operator sees.
-    let outcome = link.outcome_for("known.example", port);
-    let Some(Outcome::Blocked(refusal)) = outcome else {
+    let outcome_for = |host: &str| {
+        let mut records = link.records().into_iter().rev();
+        let record = records.find(|record| record.host == host && record.port == port);
+        record.map(|record| record.outcome)
+    };
+    let outcome = outcome_for("known.example");
+    let Some(ConnectionOutcome::Blocked(refusal)) = outcome else {
         panic!("{outcome:?}");
     };
     assert!(refusal.to_string().contains("127.0.0.1"), "{refusal}");
-    let outcome = link.outcome_for("unknown.example", port);
-    assert_eq!(outcome, Some(Outcome::NameNotFound));
+    let outcome = outcome_for("unknown.example");
+    assert_eq!(outcome, Some(ConnectionOutcome::NameNotFound));
 }

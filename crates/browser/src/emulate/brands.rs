@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-/// The brands that a Chrome of this version names, with the made-up one that keeps sites from
-/// relying on the list. How that one and the order follow from the major version is a fact of
+/// Returns the brands of a Chrome of this version, including the invented one that keeps sites from
+/// relying on the list. The invented name and the order follow from the major version, as in
 /// Chromium's `components/embedder_support/user_agent_utils.cc`.
 pub(super) fn list(major: &str, version: &str) -> Value {
     let seed: usize = major.parse().unwrap_or(0);
@@ -23,7 +23,7 @@ pub(super) fn list(major: &str, version: &str) -> Value {
     Value::from(ordered.to_vec())
 }
 
-/// Where the made-up brand, Chromium and Google Chrome stand.
+/// Positions of the invented brand, Chromium and Google Chrome.
 const ORDERS: [[usize; 3]; 6] = [
     [0, 1, 2],
     [0, 2, 1],

@@ -1,5 +1,4 @@
-//! The conditions of a visit as protocol calls: what the page sees of the device, how fast its
-//! processor and network are.
+//! The conditions of a visit as protocol calls: the emulated device, CPU speed and network.
 
 mod brands;
 
@@ -8,26 +7,26 @@ use serde_json::{Value, json};
 
 use crate::{NetworkPath, Version};
 
-/// A method and its parameters.
+/// A protocol method and its parameters.
 pub(crate) type Call = (&'static str, Value);
 
-/// As phones report it.
+/// Number of touch points, as phones report it.
 const TOUCH_POINTS: u32 = 5;
 
-/// Chromium throttles requests, not packets: these factors bring its delay and rate closest to a
-/// packet-level line (Lighthouse's `DEVTOOLS_RTT_ADJUSTMENT_FACTOR` and
-/// `DEVTOOLS_THROUGHPUT_ADJUSTMENT_FACTOR`).
+/// Delay per round trip. Chromium throttles requests, not packets: this factor and the next bring
+/// its delay and rate closest to a packet-level line (Lighthouse's `DEVTOOLS_RTT_ADJUSTMENT_FACTOR`
+/// and `DEVTOOLS_THROUGHPUT_ADJUSTMENT_FACTOR`).
 const REQUEST_DELAY_PER_RTT: f64 = 3.75;
 const REQUEST_RATE_PER_LINE_RATE: f64 = 0.9;
 
-/// The method that tells a page that it is online.
+/// Method that tells a page that it is online.
 pub(crate) const ONLINE: &str = "Network.overrideNetworkState";
 
 pub(crate) struct Conditions<'a> {
     pub device: &'a Device,
     pub version: &'a Version,
     pub network: &'a NetworkPath,
-    /// How many times slower Chromium makes the processor; 1 leaves it alone.
+    /// Slowdown of the CPU by Chromium; 1 is none.
     pub cpu_rate: f64,
 }
 
@@ -36,14 +35,14 @@ impl Conditions<'_> {
         self.device.user_agent(self.version.major())
     }
 
-    /// For the page itself.
+    /// Returns the calls for the page itself.
     pub(crate) fn for_page(&self) -> Vec<Call> {
         let mut calls = vec![self.viewport()];
         calls.extend(self.for_frame());
         calls
     }
 
-    /// For a frame in a process of its own, which has the page's viewport to live in.
+    /// Returns the calls for an out-of-process frame, which is in the page's viewport.
     pub(crate) fn for_frame(&self) -> Vec<Call> {
         let mut calls = self.for_worker();
         calls.push(Self::online());
@@ -55,17 +54,17 @@ impl Conditions<'_> {
         calls
     }
 
-    /// For a worker. Chromium 156 refuses to slow the processor of workers.
+    /// Returns the calls for a worker. Chromium 156 refuses to throttle the CPU of workers.
     pub(crate) fn for_worker(&self) -> Vec<Call> {
         let mut calls = vec![self.identity()];
         calls.extend(self.throttled_network());
         calls
     }
 
-    /// A network namespace with nothing but loopback looks like no network at all to Chromium. Only
-    /// `navigator.onLine` and `navigator.connection` are told otherwise: requests do not depend on
-    /// it, and nothing is slowed down. Chromium 156 takes a latency of 0 for no override. Workers of
-    /// a page share its state, and one that ends would end the override for all.
+    /// Reports the page as online: a network namespace with only loopback looks like no network to
+    /// Chromium. This only changes `navigator.onLine` and `navigator.connection`: requests do not
+    /// depend on it, and nothing is throttled. Chromium 156 ignores an override with a latency of
+    /// 0. Workers share the state of their page, and the end of one would end the override for all.
     fn online() -> Call {
         let state = json!({
             "offline": false,
@@ -76,8 +75,8 @@ impl Conditions<'_> {
         (ONLINE, state)
     }
 
-    /// The screen that the browser itself has, in device pixels. The page is told of its screen with
-    /// its viewport, but frames in other processes see this one. From Chromium 144 or so.
+    /// Sets the screen of the browser itself, in device pixels. The page's screen is set with its
+    /// viewport, but frames in other processes see this one. Available since about Chromium 144.
     pub(crate) fn screen_of_browser(&self, screen_id: &str) -> Call {
         let Size { width, height } = self.device.screen;
         let in_device_pixels = |css: u32| (f64::from(css) * self.device.scale).round();
@@ -90,8 +89,9 @@ impl Conditions<'_> {
         ("Emulation.updateScreen", screen)
     }
 
-    /// The same screen with coarse pixels, as a browser has it that only the page's viewport was emulated for: lines of
-    /// text are then as high as a whole number of CSS pixels, not of the device's. None where both are the same.
+    /// Sets the same screen with a scale of 1, as in a browser that emulates only the page's
+    /// viewport: lines of text are then a whole number of CSS pixels high, not of device pixels.
+    /// Returns `None` if both are the same.
     pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<Call> {
         let Size { width, height } = self.device.screen;
         let screen = json!({
@@ -124,7 +124,8 @@ impl Conditions<'_> {
         ("Emulation.setDeviceMetricsOverride", metrics)
     }
 
-    /// Only ever turned on: turning it off takes the mouse away too (`hover: none`).
+    /// Enables touch if the device has it. It is never disabled, because that also removes the
+    /// mouse (`hover: none`).
     fn touch(&self) -> Option<Call> {
         let touch = json!({"enabled": true, "maxTouchPoints": TOUCH_POINTS});
         let call = ("Emulation.setTouchEmulationEnabled", touch);
@@ -142,7 +143,8 @@ impl Conditions<'_> {
         ("Emulation.setUserAgentOverride", identity)
     }
 
-    /// Every field: what is left out would be told as it is on the host.
+    /// Returns all fields of the metadata, because Chromium fills missing ones with the host's
+    /// values.
     fn metadata(&self, hints: &ClientHints) -> Value {
         let (major, full) = (self.version.major(), self.version.number());
         json!({

@@ -1,8 +1,9 @@
 // Every <a>. Shape: `Anchors` in the engine's facts.
 //
-// Those without href, any other attribute of a link, id, name or role are only a fault when a script
-// listens to them, which a script cannot see: they are left in `globalThis.plumblinePlaceholders`, in the order in
-// which they come in the list, each marked `isPlaceholder`, for the protocol to look at.
+// Anchors without href, any other attribute of a link, id, name or role are only a fault if a
+// script listens to them, which a script cannot detect: they are stored in
+// `globalThis.plumblinePlaceholders`, in the order of the list, each marked `isPlaceholder`, for
+// the protocol to inspect.
 ({everyElement, describe, shorten}) => {
   const LISTED = 20_000;
   const DESCRIBED = 2000;
@@ -11,24 +12,24 @@
   const OF_LINKS = ['href', 'target', 'download', 'ping', 'rel', 'hreflang', 'type', 'referrerpolicy'];
   const OF_TARGETS = ['id', 'name', 'role'];
 
-  // Most pages state one language for all: then nothing has to be searched for.
-  const stated = everyElement('[lang]');
-  const isOneForAll = stated.length === 1 && stated[0].matches('html, body');
-  const languageOfAll = isOneForAll ? stated[0].getAttribute('lang') : null;
+  // Most pages declare one language for all: then no search is needed.
+  const withLang = everyElement('[lang]');
+  const hasOneLanguage = withLang.length === 1 && withLang[0].matches('html, body');
+  const pageLanguage = hasOneLanguage ? withLang[0].getAttribute('lang') : null;
 
   const base = (lang) => lang.split('-')[0];
 
-  // The language of the text inside; null where there are several.
+  // The language of the text inside; null if there are several.
   const languageOf = (anchor) => {
-    if (languageOfAll !== null) return languageOfAll;
-    let found = null;
+    if (pageLanguage !== null) return pageLanguage;
+    let language = null;
     for (const child of anchor.querySelectorAll('*')) {
       const lang = child.textContent && child.closest('[lang]')?.getAttribute('lang');
       if (!lang) continue;
-      if (found && base(found) !== base(lang)) return null;
-      found ??= lang;
+      if (language && base(language) !== base(lang)) return null;
+      language ??= lang;
     }
-    return found ?? anchor.closest('[lang]')?.getAttribute('lang') ?? null;
+    return language ?? anchor.closest('[lang]')?.getAttribute('lang') ?? null;
   };
 
   const resolved = (anchor) => {
@@ -44,7 +45,7 @@
 
   return everyElement('a').slice(0, LISTED).map((anchor, index) => {
     const isHtml = anchor instanceof HTMLAnchorElement;
-    // Hidden text is not what people read.
+    // Hidden text is not visible to readers.
     const text = (isHtml ? anchor.innerText : anchor.textContent) ?? '';
     const isPlaceholder = placeholders.length < PLACEHOLDERS &&
       !OF_LINKS.some((name) => anchor.hasAttribute(name)) &&

@@ -1,4 +1,4 @@
-//! Links without a target that a script may listen to: only the protocol sees listeners.
+//! Event listeners of links without a target, which only the protocol can see.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ struct RemoteObject {
     object_id: Option<String>,
 }
 
-/// The artifact with `hasListener` at each placeholder; none when there are no placeholders.
+/// Returns the artifact with `hasListener` at each placeholder; `None` if there are no
+/// placeholders.
 pub(super) async fn with_listeners(
     page: &Caller,
     context: i64,
@@ -42,15 +43,16 @@ pub(super) async fn with_listeners(
         return Ok(None);
     }
     let mut anchors: Value = serde_json::from_str(raw.get()).map_err(misread)?;
-    let listened = listened_to(page, context).await?;
-    let mut next = listened.into_iter();
+    let have_listener = have_listeners(page, context).await?;
+    let mut next = have_listener.into_iter();
     for_each_placeholder(&mut anchors, &mut |anchor| {
         anchor["hasListener"] = json!(next.next().unwrap_or(false));
     });
     to_raw_value(&anchors).map(Some).map_err(misread)
 }
 
-/// Entries may stand in a list or in a member of an object: the shape is the script's business.
+/// Calls `mark` for each placeholder, in a list or in a member of an object: the script decides on
+/// the shape.
 fn for_each_placeholder(value: &mut Value, mark: &mut impl FnMut(&mut Value)) {
     if value["isPlaceholder"] == json!(true) {
         mark(value);
@@ -68,24 +70,24 @@ fn for_each_placeholder(value: &mut Value, mark: &mut impl FnMut(&mut Value)) {
     }
 }
 
-/// For each element that the script left, whether anybody listens to it.
-async fn listened_to(page: &Caller, context: i64) -> Result<Vec<bool>, CallError> {
+/// Returns whether each element that the script stored has a listener.
+async fn have_listeners(page: &Caller, context: i64) -> Result<Vec<bool>, CallError> {
     #[derive(Deserialize)]
-    struct Left {
+    struct Evaluated {
         result: RemoteObject,
     }
     #[derive(Deserialize)]
     struct Properties {
         result: Vec<Property>,
     }
-    let left: Left = page
+    let placeholders: Evaluated = page
         .call_within(
             DEADLINE,
             "Runtime.evaluate",
             json!({"expression": "globalThis.plumblinePlaceholders", "contextId": context}),
         )
         .await?;
-    let Some(list) = left.result.object_id else {
+    let Some(list) = placeholders.result.object_id else {
         return Ok(Vec::new());
     };
     let properties: Properties = page
@@ -100,7 +102,7 @@ async fn listened_to(page: &Caller, context: i64) -> Result<Vec<bool>, CallError
         .into_iter()
         .filter(|property| property.name.parse::<u32>().is_ok())
         .filter_map(|property| property.value?.object_id);
-    let asked: Vec<_> = elements
+    let calls: Vec<_> = elements
         .map(|element| {
             page.call_within::<Listeners>(
                 DEADLINE,
@@ -109,12 +111,12 @@ async fn listened_to(page: &Caller, context: i64) -> Result<Vec<bool>, CallError
             )
         })
         .collect();
-    let mut listened = Vec::with_capacity(asked.len());
-    for answer in asked {
-        let found = answer.await;
-        listened.push(found.is_ok_and(|found| !found.listeners.is_empty()));
+    let mut have_listener = Vec::with_capacity(calls.len());
+    for call in calls {
+        let result = call.await;
+        have_listener.push(result.is_ok_and(|result| !result.listeners.is_empty()));
     }
-    Ok(listened)
+    Ok(have_listener)
 }
 
 #[derive(Deserialize)]
@@ -123,7 +125,7 @@ struct Listeners {
     listeners: Vec<serde::de::IgnoredAny>,
 }
 
-/// `pierce` lets listeners of the page's world be seen from ours.
+/// Returns the parameters of the call; `pierce` includes listeners of the page's world.
 fn listeners(element: &str) -> Value {
     json!({"objectId": element, "depth": 1, "pierce": true})
 }

@@ -1,7 +1,7 @@
 // Runs axe-core, which must be defined in this world already, with the rules and limits of
 // Lighthouse 13.5 (core/gather/gatherers/accessibility.js). Shape: `Axe` in the engine's facts.
 async ({describe, shorten}) => {
-  // More of the same helps nobody; `nodeCount` says how many there were.
+  // More of the same adds no information; `nodeCount` is the total.
   const VIOLATIONS_PER_RULE = 200;
   const UNDECIDED_PER_RULE = 20;
   const RELATED_PER_NODE = 3;
@@ -51,7 +51,8 @@ async ({describe, shorten}) => {
     })),
   });
 
-  // The picture of the page has been asked for and needs a frame, which it would else wait for until the rules are through.
+  // The screenshot has been requested and needs a frame, which would otherwise wait until all rules
+  // have run.
   const FRAME_MS = 100;
   await Promise.race([
     new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
@@ -63,15 +64,15 @@ async ({describe, shorten}) => {
     axe.configure({branding: {application: 'plumbline'}, noHtml: true});
     const results = await axe.run(document, {
       elementRef: true,
-      // Elements are described below; axe's own selectors take it long to find.
+      // Elements are described below; axe's own selectors take long to compute.
       selectors: false,
       runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa']},
       resultTypes: ['violations', 'inapplicable'],
       rules,
-      // Frames hold no axe-core of ours. Asking them costs half a second and finds the same.
+      // Frames have no axe-core of ours. Querying them takes half a second and finds nothing more.
       iframes: false,
     });
-    // axe scrolls; places are told from the top of the page.
+    // axe scrolls; positions are relative to the top of the page.
     document.documentElement.scrollTop = 0;
     return {
       version: results.testEngine.version,

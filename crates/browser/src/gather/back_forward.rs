@@ -1,28 +1,28 @@
-//! Whether the browser keeps the page for going back to it: the page is left and returned to. Nothing can be
-//! gathered after this.
+//! Tests the back/forward cache by navigating away and back. Nothing can be gathered after this.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Gathered, gathered, missing};
+use super::{Gathered, error_text, to_artifact};
 use crate::protocol::Event;
 use crate::visit::Page;
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// What Lighthouse gives the reasons to arrive (core/gather/gatherers/bf-cache-failures.js). It pauses before it goes back,
-/// too: what the browser keeps was decided when the other page came, so there is nothing to wait for.
+/// Time that Lighthouse waits for the reasons (core/gather/gatherers/bf-cache-failures.js). It also
+/// pauses before it goes back; here there is no need, because the browser has decided what to cache
+/// when the other page loaded.
 const REASONS_DEADLINE: Duration = Duration::from_millis(500);
-/// Not an empty page, which may share the page's group and then hinders the cache
-/// (github.com/GoogleChrome/lighthouse/issues/14665).
-const ELSEWHERE: &str = "chrome://terms";
+/// Page to navigate to. Not an empty page, which may share the page's group and then prevents
+/// caching (github.com/GoogleChrome/lighthouse/issues/14665).
+const OTHER_PAGE: &str = "chrome://terms";
 
-/// What is heard of the way there and back.
+/// Events of the navigation there and back.
 #[derive(Default)]
 pub(crate) struct Departure {
     has_loaded: bool,
-    /// How the main frame came to its last document.
+    /// Navigation type of the main frame's last document.
     arrival: Option<String>,
     explanations: Option<NotUsed>,
 }
@@ -81,8 +81,8 @@ struct NotRestored {
 }
 
 impl Departure {
-    pub(crate) fn take(&mut self, event: &Event, what: &str) {
-        match what {
+    pub(crate) fn take(&mut self, event: &Event, method_name: &str) {
+        match method_name {
             "loadEventFired" => self.has_loaded = true,
             "frameNavigated" => {
                 if let Some(Navigated { frame, kind }) = event.read()
@@ -108,35 +108,37 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
     struct Entry {
         id: i64,
     }
-    let given_up = Instant::now() + DEADLINE;
+    let deadline = Instant::now() + DEADLINE;
     let history: History = page
         .call_within(DEADLINE, "Page.getNavigationHistory", json!({}))
         .await
-        .map_err(|error| missing(&error))?;
+        .map_err(|error| error_text(&error))?;
     let entry = history.entries.get(history.current_index);
-    let entry = entry.ok_or("the browser does not know where it is")?.id;
+    let entry = entry
+        .ok_or("the browser reports no current history entry")?
+        .id;
 
     page.depart();
-    let away = json!({"url": ELSEWHERE});
+    let away = json!({"url": OTHER_PAGE});
     page.call_within::<Value>(DEADLINE, "Page.navigate", away)
         .await
-        .map_err(|error| missing(&error))?;
-    until(page, given_up, |departure| departure.has_loaded).await?;
+        .map_err(|error| error_text(&error))?;
+    wait_until(page, deadline, |departure| departure.has_loaded).await?;
 
     page.depart();
     let back = json!({"entryId": entry});
     page.call_within::<Value>(DEADLINE, "Page.navigateToHistoryEntry", back)
         .await
-        .map_err(|error| missing(&error))?;
-    until(page, given_up, |departure| departure.arrival.is_some()).await?;
+        .map_err(|error| error_text(&error))?;
+    wait_until(page, deadline, |departure| departure.arrival.is_some()).await?;
     let was_restored =
         |departure: &Departure| departure.arrival.as_deref() == Some("BackForwardCacheRestore");
     if !page.departure().is_some_and(was_restored) {
-        let given_up = Instant::now() + REASONS_DEADLINE;
-        until(page, given_up, |departure| departure.explanations.is_some()).await?;
+        let deadline = Instant::now() + REASONS_DEADLINE;
+        wait_until(page, deadline, |departure| departure.explanations.is_some()).await?;
     }
     let departure = page.departure();
-    gathered(&BackForward {
+    to_artifact(&BackForward {
         was_restored: departure.is_some_and(was_restored),
         reasons: departure
             .and_then(|departure| departure.explanations.as_ref())
@@ -144,15 +146,15 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
     })
 }
 
-async fn until(
+async fn wait_until(
     page: &mut Page<'_>,
-    given_up: Instant,
+    deadline: Instant,
     is_done: impl Fn(&Departure) -> bool,
 ) -> Result<(), String> {
     while !page.departure().is_some_and(&is_done) {
-        match page.next_event(given_up).await {
+        match page.next_event(deadline).await {
             Ok(true) => {}
-            Ok(false) => return Err("leaving the page and coming back took too long".to_owned()),
+            Ok(false) => return Err("navigating away and back timed out".to_owned()),
             Err(error) => return Err(error.to_string()),
         }
     }
@@ -160,14 +162,14 @@ async fn until(
 }
 
 fn reasons(not_used: &NotUsed) -> Vec<NotRestored> {
-    fn of_frame(tree: &Tree, found: &mut Vec<NotRestored>) {
+    fn collect_reasons(tree: &Tree, reasons: &mut Vec<NotRestored>) {
         let here = tree.explanations.iter();
-        found.extend(here.map(|explanation| told(explanation, Some(&tree.url))));
+        reasons.extend(here.map(|explanation| not_restored(explanation, Some(&tree.url))));
         for child in &tree.children {
-            of_frame(child, found);
+            collect_reasons(child, reasons);
         }
     }
-    fn told(explanation: &Explanation, url: Option<&String>) -> NotRestored {
+    fn not_restored(explanation: &Explanation, url: Option<&String>) -> NotRestored {
         NotRestored {
             reason: explanation.reason.clone(),
             kind: explanation.kind.clone(),
@@ -176,11 +178,13 @@ fn reasons(not_used: &NotUsed) -> Vec<NotRestored> {
     }
     let Some(tree) = &not_used.not_restored_explanations_tree else {
         let all = not_used.not_restored_explanations.iter();
-        return all.map(|explanation| told(explanation, None)).collect();
+        return all
+            .map(|explanation| not_restored(explanation, None))
+            .collect();
     };
-    let mut found = Vec::new();
-    of_frame(tree, &mut found);
-    found
+    let mut reasons = Vec::new();
+    collect_reasons(tree, &mut reasons);
+    reasons
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the page wrote, threw and was warned of while it loaded.
+//! Console messages, exceptions and warnings while the page loaded.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ const MAX_LINES: usize = 5_000;
 const MAX_CHARS: usize = 10_240;
 const MAX_ISSUES: usize = 2_000;
 
-/// Listens until it is told to stop: what our own scripts cause is not the page's.
+/// Records until stopped, so that messages caused by our own scripts are excluded.
 #[derive(Default)]
 pub(crate) struct Console {
     lines: Vec<Line>,
@@ -18,7 +18,7 @@ pub(crate) struct Console {
     stopped: bool,
 }
 
-/// Lines and columns count from 0.
+/// A console entry with zero-based line and column.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Line {
     source: String,
@@ -257,13 +257,16 @@ mod tests {
             json!({"type": kind, "args": [{"type": "string", "value": "a"}, {"type": "number", "value": 1}],
                 "stackTrace": {"callFrames": [{"url": "u", "lineNumber": 3, "columnNumber": 7}]}})
         };
-        let found = lines(&[
+        let entries = lines(&[
             ("Runtime.consoleAPICalled", call("log")),
             ("Runtime.consoleAPICalled", call("error")),
         ]);
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].text.as_str(), found[0].line), ("a 1", Some(3)));
-        assert_eq!(found[0].source, "console.error");
+        assert_eq!(entries.len(), 1);
+        assert_eq!(
+            (entries[0].text.as_str(), entries[0].line),
+            ("a 1", Some(3))
+        );
+        assert_eq!(entries[0].source, "console.error");
     }
 
     #[test]

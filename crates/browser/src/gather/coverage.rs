@@ -1,4 +1,4 @@
-//! How much of each script ran while the page loaded.
+//! JavaScript coverage: how much of each script ran while the page loaded.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,14 +11,14 @@ use crate::visit::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How much ran, and which parts did not: from where to where, in order and apart.
+/// Coverage of a script, and the ranges that did not run, in order and without overlap.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ran {
+pub(super) struct ScriptCoverage {
     pub(super) coverage: Coverage,
     pub(super) unused: Vec<(u64, u64)>,
 }
 
-/// In UTF-16 units; `total` reaches to the end of the last function that V8 knows of.
+/// Coverage in UTF-16 units; `total` reaches to the end of the last function that V8 knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Coverage {
     pub(super) total: u64,
@@ -26,7 +26,7 @@ pub(super) struct Coverage {
 }
 
 #[derive(Deserialize)]
-struct Taken {
+struct CoverageResult {
     result: Vec<Script>,
 }
 
@@ -54,21 +54,23 @@ struct Range {
     count: u64,
 }
 
-/// By the id of the script, and stops counting: what is sent from here on is ours. Scripts made at run time have no
-/// address and are left out. Empty where it cannot be had: then scripts are listed without.
-pub(super) fn take(page: &Caller) -> impl Future<Output = HashMap<String, Ran>> + use<> {
-    let taken = page.call_within::<Taken>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
-    // Calls are answered one after the other: what has been taken is not lost.
+/// Takes the coverage by script id and stops counting, because later scripts are ours. Scripts
+/// created at run time have no URL and are left out. Empty if it is unavailable: scripts are then
+/// listed without it.
+pub(super) fn take(page: &Caller) -> impl Future<Output = HashMap<String, ScriptCoverage>> + use<> {
+    let call =
+        page.call_within::<CoverageResult>(DEADLINE, "Profiler.takePreciseCoverage", json!({}));
+    // Calls are answered in order: the coverage taken before is not lost.
     for method in ["Profiler.stopPreciseCoverage", "Profiler.disable"] {
         page.send(method, json!({}));
     }
     async move {
-        match taken.await {
-            Ok(taken) => taken
+        match call.await {
+            Ok(coverage) => coverage
                 .result
                 .into_iter()
                 .filter(|script| !script.url.is_empty())
-                .map(|script| (script.script_id, ran(&script.functions)))
+                .map(|script| (script.script_id, coverage_of(&script.functions)))
                 .collect(),
             Err(error) => {
                 tracing::debug!(%error, "no coverage");
@@ -78,7 +80,7 @@ pub(super) fn take(page: &Caller) -> impl Future<Output = HashMap<String, Ran>> 
     }
 }
 
-fn ran(functions: &[Function]) -> Ran {
+fn coverage_of(functions: &[Function]) -> ScriptCoverage {
     let ranges = || functions.iter().flat_map(|function| &function.ranges);
     let mut uncalled: Vec<(u64, u64)> = ranges()
         .filter(|range| range.count == 0)
@@ -99,7 +101,7 @@ fn ran(functions: &[Function]) -> Ran {
             .map(|(start, end)| end.saturating_sub(*start))
             .sum(),
     };
-    Ran { coverage, unused }
+    ScriptCoverage { coverage, unused }
 }
 
 #[cfg(test)]
@@ -115,21 +117,21 @@ mod tests {
                 count,
             }],
         };
-        let found = ran(&[
+        let result = coverage_of(&[
             function(0, 100, 1),
             function(10, 30, 0),
             function(15, 20, 0),
             function(25, 40, 0),
             function(50, 60, 1),
         ]);
-        assert_eq!(found.unused, [(10, 40)]);
+        assert_eq!(result.unused, [(10, 40)]);
         assert_eq!(
-            found.coverage,
+            result.coverage,
             Coverage {
                 total: 100,
                 unused: 30
             }
         );
-        assert_eq!(ran(&[]).coverage, Coverage::default());
+        assert_eq!(coverage_of(&[]).coverage, Coverage::default());
     }
 }

@@ -1,4 +1,4 @@
-//! A picture of the whole page, for showing elements that are not on the first screen.
+//! Takes a screenshot of the whole page, to show elements below the first screen.
 
 use std::time::Duration;
 
@@ -6,21 +6,23 @@ use plumbline_catalog::Device;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Gathered, gathered, missing, nothing};
+use super::{Gathered, error_text, null_artifact, to_artifact};
 use crate::visit::Caller;
 
 pub(super) const ARTIFACT: &str = "full-page-picture";
 
-/// For each call; all of it has ten seconds.
+/// Timeout of each call; all together have ten seconds.
 const DEADLINE: Duration = Duration::from_secs(8);
-/// What shows where an element is needs no fine print (Lighthouse: gatherers/full-page-screenshot.js, 30).
+/// JPEG quality, low because the image only shows where an element is (Lighthouse:
+/// gatherers/full-page-screenshot.js, 30).
 const QUALITY: u32 = 30;
-/// As WebP it would be a third smaller, and take Chromium 200 ms longer.
+/// Image format. WebP would be a third smaller, and take Chromium 200 ms longer.
 const FORMAT: &str = "jpeg";
-/// What browsers and tools still show (and the most that WebP knows, which others pack it as).
+/// Maximum width that browsers and tools can show (and that WebP supports, if others convert to
+/// it).
 const MAX_WIDTH_PX: f64 = 16_383.0;
-/// Seven screens of a phone. Chromium paints all of it at the device's own resolution first: 16,000 pixels took a second
-/// longer.
+/// Maximum height, seven screens of a phone. Chromium paints all of it at the device's own
+/// resolution first: 16,000 pixels took a second longer.
 const MAX_HEIGHT_PX: f64 = 6_000.0;
 
 #[derive(Deserialize)]
@@ -46,36 +48,37 @@ struct Size {
 }
 
 #[derive(Deserialize)]
-struct Captured {
+struct Capture {
     data: String,
 }
 
-/// Sizes in CSS pixels, which are the picture's.
+/// The screenshot; sizes are CSS pixels, which are the image's pixels.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Picture {
+struct FullPageScreenshot {
     mime_type: String,
     width: f64,
     height: f64,
-    /// How far the page was scrolled: elements are measured from the screen's corner, the picture is not.
+    /// Scroll position of the page: elements are measured relative to the viewport, the image is
+    /// not.
     scrolled_x: f64,
     scrolled_y: f64,
     data: String,
 }
 
-/// Null where the first screen shows all there is.
+/// Takes the screenshot; null if the first screen shows the whole page.
 pub(super) async fn gather(page: &Caller, device: &Device) -> Gathered {
     let metrics: Metrics = page
         .call_within(DEADLINE, "Page.getLayoutMetrics", json!({}))
         .await
-        .map_err(|error| missing(&error))?;
-    let (content, seen) = (&metrics.css_content_size, &metrics.css_layout_viewport);
-    if content.height <= seen.client_height && content.width <= seen.client_width {
-        return nothing();
+        .map_err(|error| error_text(&error))?;
+    let (content, viewport) = (&metrics.css_content_size, &metrics.css_layout_viewport);
+    if content.height <= viewport.client_height && content.width <= viewport.client_width {
+        return null_artifact();
     }
     let width = content.width.clamp(1.0, MAX_WIDTH_PX).floor();
     let height = content.height.clamp(1.0, MAX_HEIGHT_PX).floor();
-    // A picture of a page on a screen with finer pixels would be as many times larger.
+    // The image would otherwise be larger by the device's pixel ratio.
     let scale = 1.0 / device.scale;
     let params = json!({
         "format": FORMAT,
@@ -84,16 +87,16 @@ pub(super) async fn gather(page: &Caller, device: &Device) -> Gathered {
         "captureBeyondViewport": true,
         "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": scale},
     });
-    let captured: Captured = page
+    let capture: Capture = page
         .call_within(DEADLINE, "Page.captureScreenshot", params)
         .await
-        .map_err(|error| missing(&error))?;
-    gathered(&Picture {
+        .map_err(|error| error_text(&error))?;
+    to_artifact(&FullPageScreenshot {
         mime_type: format!("image/{FORMAT}"),
         width,
         height,
-        scrolled_x: seen.page_x,
-        scrolled_y: seen.page_y,
-        data: captured.data,
+        scrolled_x: viewport.page_x,
+        scrolled_y: viewport.page_y,
+        data: capture.data,
     })
 }

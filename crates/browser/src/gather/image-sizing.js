@@ -1,4 +1,5 @@
-// Every <img> outside shadow trees with what may give it a size. Shape: `ImageSizing` in the engine's facts.
+// Every <img> outside shadow trees with the attributes and styles that may size it. Shape:
+// `ImageSizing` in the engine's facts.
 ({everyElement, describe}) => {
   const LISTED = 2000;
 
@@ -15,7 +16,7 @@
     return !isSized && !['fixed', 'absolute'].includes(position) && (width > 0 || height > 0);
   };
 
-  // Computed values, unlike what getComputedStyle gives, say `auto` where only the picture decides.
+  // Computed values, unlike those of getComputedStyle, are `auto` if only the image decides.
   const rulesOf = (img) => {
     const computed = img.computedStyleMap();
     const declared = (property) => {

@@ -1,6 +1,6 @@
-// Every field of a form, and whether it lets people paste. Shape: `Inputs` in the engine's facts.
+// Every form field, and whether it allows pasting. Shape: `Inputs` in the engine's facts.
 //
-// Sends events to the page: to be run last, when what the page did on its own is recorded.
+// Sends events to the page, and so runs last, after the page's own behaviour is recorded.
 ({everyElement, describe}) => {
   const LISTED = 1000;
   return everyElement('textarea, input, select').slice(0, LISTED).map((field) => {

@@ -2,7 +2,7 @@
 ({everyElement, describe}) => {
   const LISTED = 2000;
   return everyElement('link')
-    // SVG may hold elements of that name too.
+    // SVG may contain elements of that name too.
     .filter((link) => link instanceof HTMLLinkElement)
     .slice(0, LISTED)
     .map((link) => ({

@@ -1,4 +1,4 @@
-//! How the main document begins, as it came.
+//! The beginning of the main document's source.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Gathered, gathered, missing};
+use super::{Gathered, error_text, to_artifact};
 use crate::visit::Caller;
 
-/// More than the checks of document type and charset look at.
+/// Number of characters, more than the checks of document type and charset need.
 const CHARS: usize = 4096;
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asked for at once.
+/// Requests the document immediately.
 pub(super) fn gather(page: &Caller, request: &str) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -25,11 +25,11 @@ pub(super) fn gather(page: &Caller, request: &str) -> impl Future<Output = Gathe
     let request = json!({"requestId": request});
     let answer = page.call_within::<Body>(DEADLINE, "Network.getResponseBody", request);
     async move {
-        let answer = answer.await.map_err(|error| missing(&error))?;
+        let answer = answer.await.map_err(|error| error_text(&error))?;
         if answer.base64_encoded {
             return Err("the document is no text".to_owned());
         }
         let start: String = answer.body.chars().take(CHARS).collect();
-        gathered(&json!({"start": start}))
+        to_artifact(&json!({"start": start}))
     }
 }

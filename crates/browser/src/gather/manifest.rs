@@ -1,4 +1,4 @@
-//! The web app manifest, and what Chromium says about installing the page.
+//! The web app manifest, and Chromium's installability errors.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Gathered, gathered, nothing};
+use super::{Gathered, null_artifact, to_artifact};
 use crate::visit::Caller;
 
-/// Lighthouse 11.7.1 waits as long for the manifest (core/gather/gatherers/web-app-manifest.js). One that comes later counts as none,
-/// so a busy host must not make it late.
+/// Timeout of the manifest, as in Lighthouse 11.7.1 (core/gather/gatherers/web-app-manifest.js). A
+/// later one counts as missing, so that a busy host must not make it late.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Asked for at once.
+/// Requests the manifest immediately.
 pub(super) fn gather(page: &Caller) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     struct Manifest {
@@ -29,13 +29,13 @@ pub(super) fn gather(page: &Caller) -> impl Future<Output = Gathered> + use<> {
             Ok(Manifest {
                 url,
                 data: Some(data),
-            }) if !data.is_empty() => gathered(&json!({"url": url, "data": data})),
-            Ok(_) | Err(_) => nothing(),
+            }) if !data.is_empty() => to_artifact(&json!({"url": url, "data": data})),
+            Ok(_) | Err(_) => null_artifact(),
         }
     }
 }
 
-/// Asked for at once.
+/// Requests the installability errors immediately.
 pub(super) fn installability(page: &Caller) -> impl Future<Output = Gathered> + use<> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -47,7 +47,7 @@ pub(super) fn installability(page: &Caller) -> impl Future<Output = Gathered> + 
     async move {
         match answer.await {
             Ok(errors) => Ok(errors.installability_errors),
-            Err(_) => gathered(&json!([{"errorId": "protocol-timeout"}])),
+            Err(_) => to_artifact(&json!([{"errorId": "protocol-timeout"}])),
         }
     }
 }

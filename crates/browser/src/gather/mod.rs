@@ -1,4 +1,4 @@
-//! Evidence that is taken when the page is quiet: one file per artifact, with its script beside it.
+//! Gathers artifacts when the page is idle: one file per artifact, with its script beside it.
 //! `README.md` lists them with their shapes.
 
 mod anchors;
@@ -35,141 +35,150 @@ pub(crate) use style_sheets::StyleSheets;
 
 use crate::protocol::{CallError, Held};
 use crate::visit::{Caller, Page};
-use coverage::Ran;
+use coverage::ScriptCoverage;
 use scripted::OurWorld;
-use scripts::Listed;
+use scripts::ListedScripts;
 
-/// For all artifacts together. The accessibility rules alone may take half a minute on a page of
-/// ten thousand links.
-const ALL: Duration = Duration::from_secs(55);
+/// Timeout of all artifacts together. The accessibility rules alone may take half a minute on a
+/// page of ten thousand links.
+const GATHER_TIMEOUT: Duration = Duration::from_secs(55);
 
-/// And for those that need the whole trace.
-const AFTER_TRACE: Duration = Duration::from_secs(10);
+/// Timeout of the artifacts that need the whole trace.
+const AFTER_TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a gatherer gives: the artifact, or a sentence on why there is none.
+/// Result of a gatherer: the artifact, or a sentence on why it is missing.
 pub(crate) type Gathered = Result<Box<RawValue>, String>;
 
-/// For our own world in the page, which comes first.
-const WORLD: Duration = Duration::from_secs(10);
+/// Timeout of creating our own world in the page, which comes first.
+const WORLD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A picture and the artifacts, and meanwhile whatever the browser reports. The page's own thread does nearly all of it,
-/// one thing after the other: so everything is on its way before anything is waited for that it does not need, as between
-/// answer and question the thread would stand idle. The rules of axe-core take it longest and are sent last; what was sent
-/// before them is answered by then, however long they take.
+/// Gathers a screenshot and the artifacts while handling the browser's events. The page's main
+/// thread does nearly all of it sequentially, so that everything is sent before anything is awaited
+/// that it does not depend on: the thread would be idle between a response and the next request.
+/// The rules of axe-core take longest and are sent last; everything sent before them is answered by
+/// then, however long they take.
 pub(crate) async fn artifacts(
     page: &mut Page<'_>,
     device: &Device,
 ) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
-    let given_up = Instant::now() + ALL;
+    let deadline = Instant::now() + GATHER_TIMEOUT;
     let (console, issues) = page.stop_listening();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
-    let asked = ask(page, &caller, device).await;
-    let fetched = fetched(caller.clone(), url, given_up, asked.scripts, asked.coverage);
-    let fetched = tokio::spawn(fetched);
-    let mut found = Found::within(&caller, given_up);
-    found.keep("console", gathered(&console));
-    found.keep("issues", gathered(&issues));
-    let rules = found.add(scripted::AXE.artifact, asked.axe);
+    let requests = send_requests(page, &caller, device).await;
+    let fetching = fetch(
+        caller.clone(),
+        url,
+        deadline,
+        requests.scripts,
+        requests.coverage,
+    );
+    let fetching = tokio::spawn(fetching);
+    let mut gatherer = Gatherer::within(&caller, deadline);
+    gatherer.insert("console", to_artifact(&console));
+    gatherer.insert("issues", to_artifact(&issues));
+    let rules = gatherer.add(scripted::AXE.artifact, requests.axe);
     let ((), enabled) = page
-        .during(async { tokio::join!(rules, asked.sheets) })
+        .during(async { tokio::join!(rules, requests.sheets) })
         .await;
-    // Only now: the rules look at what is hidden, too, and what they look at counts as used.
+    // Only now: the rules inspect hidden elements too, and what they inspect counts as used.
     let reported = page.take_style_sheets();
     let sheets = enabled
-        .map_err(|error| missing(&error))
-        .map(|_| style_sheets::gather(&caller, &asked.ours, reported));
-    let the_rest = async {
-        for (artifact, looking) in asked.looking {
-            found.add(artifact, looking).await;
+        .map_err(|error| error_text(&error))
+        .map(|_| style_sheets::gather(&caller, &requests.ours, reported));
+    let remaining_work = async {
+        for (artifact, pending) in requests.pending {
+            gatherer.add(artifact, pending).await;
         }
-        found.look_at_listeners(&caller, &asked.ours).await;
-        let picture = asked.picture.await;
-        let inputs = scripted::start(&caller, &asked.ours, &scripted::INPUTS);
-        found.add(scripted::INPUTS.artifact, inputs).await;
-        found.add("style-sheets", async { sheets?.await }).await;
-        (picture, fetched.await)
+        gatherer.add_listeners(&caller, &requests.ours).await;
+        let screenshot = requests.screenshot.await;
+        let inputs = scripted::start(&caller, &requests.ours, &scripted::INPUTS);
+        gatherer.add(scripted::INPUTS.artifact, inputs).await;
+        gatherer.add("style-sheets", async { sheets?.await }).await;
+        (screenshot, fetching.await)
     };
-    let (picture, fetched) = page.during(the_rest).await;
+    let (screenshot, fetched) = page.during(remaining_work).await;
     match fetched {
-        Ok(fetched) => found.add_all(fetched),
+        Ok(fetched) => gatherer.add_all(fetched),
         Err(error) => ["robots-txt", "scripts"]
             .into_iter()
-            .for_each(|artifact| found.keep(artifact, Err(error.to_string()))),
+            .for_each(|artifact| gatherer.insert(artifact, Err(error.to_string()))),
     }
-    let picture = picture
-        .inspect_err(|error| page.warn(format!("No picture of the page could be taken: {error}.")))
+    let screenshot = screenshot
+        .inspect_err(|error| {
+            page.warn(format!("Could not take a screenshot of the page: {error}."))
+        })
         .ok();
-    (picture, found.into_artifacts(page))
+    (screenshot, gatherer.into_artifacts(page))
 }
 
-/// What needs no turn of the page's thread, or had its turn.
-async fn fetched(
+/// Gathers the artifacts that do not need the page's main thread, or no longer do.
+async fn fetch(
     page: Caller,
     url: String,
-    given_up: Instant,
-    scripts: Result<Listed, String>,
-    coverage: OnItsWay<HashMap<String, Ran>>,
-) -> Found {
-    let mut found = Found::within(&page, given_up);
-    let mut of_scripts = Found::within(&page, given_up);
+    deadline: Instant,
+    scripts: Result<ListedScripts, String>,
+    coverage: PendingResult<HashMap<String, ScriptCoverage>>,
+) -> Gatherer {
+    let mut gatherer = Gatherer::within(&page, deadline);
+    let mut script_gatherer = Gatherer::within(&page, deadline);
     let with_maps = async {
-        let ran = coverage.await;
-        scripts::gather(&page, &url, scripts, ran).await
+        let coverage = coverage.await;
+        scripts::gather(&page, &url, scripts, coverage).await
     };
     tokio::join!(
-        found.add("robots-txt", robots_txt::gather(&page, &url)),
-        of_scripts.add("scripts", with_maps)
+        gatherer.add("robots-txt", robots_txt::gather(&page, &url)),
+        script_gatherer.add("scripts", with_maps)
     );
-    found.add_all(of_scripts);
-    found
+    gatherer.add_all(script_gatherer);
+    gatherer
 }
 
-type OnItsWay<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type PendingResult<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What the page's thread was asked for.
-struct Asked {
+/// Requests that were sent to the page's main thread.
+struct SentRequests {
     ours: OurWorld,
-    picture: OnItsWay<Result<Screenshot, CallError>>,
-    coverage: OnItsWay<HashMap<String, Ran>>,
-    scripts: Result<Listed, String>,
-    looking: Vec<(&'static str, OnItsWay<Gathered>)>,
-    sheets: OnItsWay<Result<Value, CallError>>,
-    axe: OnItsWay<Gathered>,
+    screenshot: PendingResult<Result<Screenshot, CallError>>,
+    coverage: PendingResult<HashMap<String, ScriptCoverage>>,
+    scripts: Result<ListedScripts, String>,
+    pending: Vec<(&'static str, PendingResult<Gathered>)>,
+    sheets: PendingResult<Result<Value, CallError>>,
+    axe: PendingResult<Gathered>,
 }
 
-async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
+async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) -> SentRequests {
     let started = Instant::now();
     page.lift_throttling();
     let coverage = coverage::take(caller);
-    let world = caller.world(WORLD);
-    let debugger = scripts::ask(caller);
+    let world = caller.world(WORLD_TIMEOUT);
+    let debugger = scripts::enable(caller);
     page.lay_out_in_css_pixels().await;
-    tracing::debug!(took = ?started.elapsed(), "laid out");
-    let picture = screenshot::screenshot(caller, device);
-    let sheets = style_sheets::ask(caller);
+    tracing::debug!(duration = ?started.elapsed(), "laid out");
+    let screenshot = screenshot::take(caller, device);
+    let sheets = style_sheets::enable(caller);
     let document = main_document::gather(caller, page.document_request());
     let manifest = manifest::gather(caller);
     let installability = manifest::installability(caller);
-    let mut looking: Vec<(_, OnItsWay<Gathered>)> = vec![
+    let mut pending: Vec<(_, PendingResult<Gathered>)> = vec![
         ("main-document", Box::pin(document)),
         ("manifest", Box::pin(manifest)),
         ("installability", Box::pin(installability)),
     ];
-    let ours = page.during(world).await.map_err(|error| missing(&error));
-    for script in scripted::LOOKING {
+    let ours = page.during(world).await.map_err(|error| error_text(&error));
+    for script in scripted::READ_ONLY {
         let running = scripted::start(caller, &ours, script);
-        looking.push((script.artifact, Box::pin(running)));
+        pending.push((script.artifact, Box::pin(running)));
     }
     let loading_axe = scripted::load_axe(caller, &ours);
     let scripts = scripts::parsed(page, debugger).await;
-    tracing::debug!(took = ?started.elapsed(), "scripts listed");
+    tracing::debug!(duration = ?started.elapsed(), "scripts listed");
     let rules = scripted::start(caller, &ours, &scripted::AXE);
-    Asked {
+    SentRequests {
         ours,
-        picture: Box::pin(picture),
+        screenshot: Box::pin(screenshot),
         coverage: Box::pin(coverage),
         scripts,
-        looking,
+        pending,
         sheets: Box::pin(sheets),
         axe: Box::pin(async {
             loading_axe.await?;
@@ -178,42 +187,44 @@ async fn ask(page: &mut Page<'_>, caller: &Caller, device: &Device) -> Asked {
     }
 }
 
-/// A picture of the whole page, while the trace arrives: from here on the page may be laid out anew.
+/// Takes a screenshot of the whole page while the trace arrives: from here on the page may be laid
+/// out again.
 pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<String, Artifact> {
     let caller = page.caller();
-    let mut found = Found::within(&caller, Instant::now() + AFTER_TRACE);
-    let picture = full_page::gather(&caller, device);
-    page.during(found.add(full_page::ARTIFACT, picture)).await;
-    found.into_artifacts(page)
+    let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
+    let screenshot = full_page::gather(&caller, device);
+    page.during(gatherer.add(full_page::ARTIFACT, screenshot))
+        .await;
+    gatherer.into_artifacts(page)
 }
 
-/// What only a complete trace names; and, at the very end, what takes the page away.
+/// Gathers the artifacts that need a complete trace and, last, the one that navigates away.
 pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
     let (caller, nodes) = (page.caller(), page.named_nodes());
-    let mut found = Found::within(&caller, Instant::now() + AFTER_TRACE);
+    let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let elements = trace_elements::gather(&caller, nodes);
-    page.during(found.add("trace-elements", elements)).await;
-    found
+    page.during(gatherer.add("trace-elements", elements)).await;
+    gatherer
         .add("back-forward-cache", back_forward::gather(page))
         .await;
-    found.into_artifacts(page)
+    gatherer.into_artifacts(page)
 }
 
-/// Artifacts, counted as part of what a page may make us hold.
-struct Found {
+/// Artifacts, which count towards the memory that a page may use here.
+struct Gatherer {
     artifacts: BTreeMap<String, Artifact>,
     held: Held,
     page: Caller,
-    given_up: Instant,
+    deadline: Instant,
 }
 
-impl Found {
-    fn within(page: &Caller, given_up: Instant) -> Self {
+impl Gatherer {
+    fn within(page: &Caller, deadline: Instant) -> Self {
         Self {
             artifacts: BTreeMap::new(),
             held: page.held(),
             page: page.clone(),
-            given_up,
+            deadline,
         }
     }
 
@@ -229,16 +240,16 @@ impl Found {
 
     async fn add(&mut self, name: &str, gathering: impl Future<Output = Gathered>) {
         let started = Instant::now();
-        let left = self.given_up.saturating_duration_since(started);
-        let gathered = tokio::time::timeout(left, gathering)
+        let remaining = self.deadline.saturating_duration_since(started);
+        let result = tokio::time::timeout(remaining, gathering)
             .await
             .unwrap_or_else(|_| Err("gathering took too long".to_owned()));
-        tracing::debug!(artifact = name, took = ?started.elapsed(), "gathered");
-        self.keep(name, gathered);
+        tracing::debug!(artifact = name, duration = ?started.elapsed(), "gathered");
+        self.insert(name, result);
     }
 
-    fn keep(&mut self, name: &str, gathered: Gathered) {
-        let artifact = match gathered {
+    fn insert(&mut self, name: &str, result: Gathered) {
+        let artifact = match result {
             Ok(raw) => match self.held.grow(raw.get().len()) {
                 Ok(()) => Artifact::Gathered(raw),
                 Err(excess) => {
@@ -251,29 +262,29 @@ impl Found {
         self.artifacts.insert(name.to_owned(), artifact);
     }
 
-    /// What a script cannot see of links without a target is asked of the protocol.
-    async fn look_at_listeners(&mut self, page: &Caller, ours: &OurWorld) {
+    /// Adds the listeners of links without a target, which a script cannot see, by protocol.
+    async fn add_listeners(&mut self, page: &Caller, ours: &OurWorld) {
         if let (Ok(context), Some(Artifact::Gathered(raw))) =
             (ours, self.artifacts.get(anchors::ARTIFACT))
         {
             match anchors::with_listeners(page, *context, raw).await {
                 Ok(None) => {}
-                Ok(Some(raw)) => self.keep(anchors::ARTIFACT, Ok(raw)),
-                Err(error) => self.keep(anchors::ARTIFACT, Err(error.to_string())),
+                Ok(Some(raw)) => self.insert(anchors::ARTIFACT, Ok(raw)),
+                Err(error) => self.insert(anchors::ARTIFACT, Err(error.to_string())),
             }
         }
     }
 }
 
-fn gathered<T: Serialize + ?Sized>(value: &T) -> Gathered {
+fn to_artifact<T: Serialize + ?Sized>(value: &T) -> Gathered {
     to_raw_value(value).map_err(|error| error.to_string())
 }
 
-fn missing(error: &CallError) -> String {
+fn error_text(error: &CallError) -> String {
     error.to_string()
 }
 
-/// A null artifact: looked for, and not there.
-fn nothing() -> Gathered {
-    gathered(&json!(null))
+/// Returns a null artifact: searched for, and not present.
+fn null_artifact() -> Gathered {
+    to_artifact(&json!(null))
 }

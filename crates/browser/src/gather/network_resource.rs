@@ -1,4 +1,4 @@
-//! A file fetched for the page but not by it, over the same link.
+//! Fetches a file for the page over the same link.
 
 use std::time::Duration;
 
@@ -8,29 +8,29 @@ use serde_json::json;
 use crate::protocol::CallError;
 use crate::visit::Caller;
 
-/// How much of a file is asked for at a time.
+/// The number of bytes of a file that are requested at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// What the server answered. The browser has the file; we read it when we want it.
-pub(super) struct Loaded {
+/// The response of a server. The browser holds the content until it is read or closed.
+pub(super) struct LoadedFile {
     pub status: Option<u16>,
-    /// Why there was no answer.
+    /// The reason why there was no response.
     pub error: Option<String>,
-    /// Only of an answer that succeeded.
+    /// The handle of the content of a successful response.
     stream: Option<String>,
 }
 
-/// What was read of a file.
+/// The content that was read of a file.
 pub(super) struct Text {
     pub text: String,
-    /// There was more than was asked for.
+    /// Whether the file is longer than the limit.
     pub is_cut: bool,
 }
 
-/// Lets the browser load a file. An error of ours is told like one of the server.
-pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded {
+/// Lets the browser load a file. Errors of the protocol are returned like errors of the server.
+pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> LoadedFile {
     #[derive(Deserialize)]
-    struct Answer {
+    struct Response {
         resource: Resource,
     }
     #[derive(Deserialize)]
@@ -50,14 +50,14 @@ pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded
         "options": {"disableCache": true, "includeCredentials": true},
     });
     let method = "Network.loadNetworkResource";
-    let resource = match page.call_within::<Answer>(deadline, method, params).await {
-        Ok(answer) => answer.resource,
+    let resource = match page.call_within::<Response>(deadline, method, params).await {
+        Ok(response) => response.resource,
         Err(error) => {
             let error = match error {
                 CallError::Late { .. } => "it took too long".to_owned(),
                 error => error.to_string(),
             };
-            return Loaded {
+            return LoadedFile {
                 status: None,
                 error: Some(error),
                 stream: None,
@@ -70,7 +70,7 @@ pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded
     if !succeeded && let Some(stream) = stream.take() {
         page.send("IO.close", json!({"handle": stream}));
     }
-    Loaded {
+    LoadedFile {
         status,
         stream,
         error: match status {
@@ -78,14 +78,15 @@ pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded
             None => Some(
                 resource
                     .net_error_name
-                    .unwrap_or_else(|| "no answer".to_owned()),
+                    .unwrap_or_else(|| "no response".to_owned()),
             ),
         },
     }
 }
 
-impl Loaded {
-    /// Up to `max_bytes` of the file; none where there is no file. What comes after that is never sent to us.
+impl LoadedFile {
+    /// Reads up to `max_bytes` of the file; the rest is never sent to us. Returns `None` if there
+    /// is no content.
     pub(super) async fn read(
         &mut self,
         page: &Caller,
@@ -93,9 +94,9 @@ impl Loaded {
         max_bytes: usize,
     ) -> Option<Result<Text, String>> {
         let stream = self.stream.take()?;
-        let reading = tokio::time::timeout(deadline, read(page, &stream, max_bytes)).await;
+        let result = tokio::time::timeout(deadline, read(page, &stream, max_bytes)).await;
         page.send("IO.close", json!({"handle": stream}));
-        Some(match reading {
+        Some(match result {
             Ok(Ok(text)) => Ok(text),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("it took too long".to_owned()),
@@ -127,14 +128,14 @@ async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<Text, Cal
     }
     let is_cut = bytes.len() > max_bytes;
     bytes.truncate(max_bytes);
-    // Copied only where it is not UTF-8.
+    // The bytes are copied only if they are not UTF-8.
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(Text { text, is_cut })
 }
 
-/// As the browser writes it: no line ends, and nothing but padding that is no digit (RFC 4648,
-/// section 4).
+/// Decodes Base64 as the browser writes it: no line ends, and padding as the only other characters
+/// (RFC 4648, section 4).
 pub(super) fn from_base64(text: &str) -> Vec<u8> {
     let digits = text.bytes().filter_map(|letter| match letter {
         b'A'..=b'Z' => Some(letter - b'A'),
@@ -145,13 +146,13 @@ pub(super) fn from_base64(text: &str) -> Vec<u8> {
         _ => None,
     });
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0_u32, 0);
+    let (mut bits, mut bit_count) = (0_u32, 0);
     for digit in digits {
         bits = bits << 6 | u32::from(digit);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            bytes.push((bits >> bit_count) as u8);
         }
     }
     bytes
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_read_with_and_without_padding() {
+    fn base64_is_decoded_with_and_without_padding() {
         for (text, bytes) in [
             ("", &b""[..]),
             ("Zg==", b"f"),

@@ -1,17 +1,17 @@
-// What the other scripts here share: finding elements, and describing one so that a person finds it
+// Shared by the other scripts: finds elements, and describes them so that a person can find them
 // again. Lengths and shapes follow Lighthouse 13.5 (core/lib/page-functions.js), so that both name
-// an element alike. Runs in a world of our own, where the page's changes to built-ins do not reach.
+// an element alike. Runs in our own world, which the page's changes to built-ins do not reach.
 (() => {
   const LABEL_CHARS = 80;
   const ATTRIBUTE_CHARS = 75;
   const SNIPPET_CHARS = 500;
   const SELECTOR_PARTS = 4;
-  // Autofill adds them; a tooltip says nothing about the element.
-  const LEFT_OUT = new Set(['autofill-information', 'autofill-prediction', 'title']);
+  // Autofill adds them; a tooltip does not describe the element.
+  const OMITTED = new Set(['autofill-information', 'autofill-prediction', 'title']);
 
   const segmenter = new Intl.Segmenter(undefined, {granularity: 'grapheme'});
 
-  // Cuts between what a reader sees as characters.
+  // Cuts between grapheme clusters.
   const shorten = (text, limit) => {
     if (text.length <= limit) return text;
     let count = 0;
@@ -23,7 +23,7 @@
     return text;
   };
 
-  // Every element, open shadow trees included; closed ones and frames are out of reach.
+  // Every element, open shadow trees included; closed ones and frames are inaccessible.
   const everyElement = (selector = '*') => {
     const found = [];
     const collect = (root) => {
@@ -46,20 +46,20 @@
     return parts.join(' > ');
   };
 
-  // The index of each child among those that are not blank text, counted once for all of a parent.
+  // The index of each child among those that are not blank text, computed once per parent.
   const indexes = new WeakMap();
   const indexOf = (node, parent) => {
-    let known = indexes.get(parent);
-    if (!known?.has(node)) {
-      known = new Map();
+    let cache = indexes.get(parent);
+    if (!cache?.has(node)) {
+      cache = new Map();
       let index = 0;
       for (const child of parent.childNodes) {
-        known.set(child, index);
+        cache.set(child, index);
         if (child.nodeType !== Node.TEXT_NODE || child.nodeValue.trim()) index++;
       }
-      indexes.set(parent, known);
+      indexes.set(parent, cache);
     }
-    return known.get(node);
+    return cache.get(node);
   };
 
   // As DevTools writes it: index among siblings and name, from the document down.
@@ -89,12 +89,13 @@
 
   const escaped = (value) => value.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 
-  // The opening tag. Written by hand: a clone of a custom element could run the page's code.
+  // The opening tag. Serialized here, because a clone of a custom element could run the page's
+  // code.
   const snippetOf = (element) => {
     let chars = 0;
     let tag = `<${element.localName}`;
     for (const attribute of element.attributes) {
-      if (LEFT_OUT.has(attribute.name)) continue;
+      if (OMITTED.has(attribute.name)) continue;
       if (chars > SNIPPET_CHARS) return `${tag} …>`;
       const value = shorten(valueOf(element, attribute), ATTRIBUTE_CHARS);
       chars += attribute.name.length + value.length;
@@ -117,8 +118,9 @@
     return {left, top, width, height};
   };
 
-  // What clips an element: not what it is positioned past (CSS 2.2, 11.1.1), and not the root, whose overflow
-  // is the viewport's; nor the body where it gives its own to the root (CSS Overflow 3, 3.3).
+  // True if it clips an element: not if the element is positioned past it (CSS 2.2, 11.1.1), and
+  // not the root, whose overflow is the viewport's; nor the body if it propagates its own to the
+  // root (CSS Overflow 3, 3.3).
   const clips = (around) => {
     const {overflowX, overflowY} = getComputedStyle(around);
     if (overflowX === 'visible' && overflowY === 'visible') return false;
@@ -128,17 +130,17 @@
   };
 
   // Many elements share their ancestors.
-  const known = new Map();
+  const cache = new Map();
   const frameOf = (around) => {
-    if (!known.has(around)) {
+    if (!cache.has(around)) {
       const edge = clips(around) ? around.getBoundingClientRect() : null;
-      known.set(around, {position: getComputedStyle(around).position, edge});
+      cache.set(around, {position: getComputedStyle(around).position, edge});
     }
-    return known.get(around);
+    return cache.get(around);
   };
 
-  // The part that is left of an element's box; null where that is all of it.
-  const seenOf = (element) => {
+  // The visible part of an element's box; null if that is all of it.
+  const visibleOf = (element) => {
     const box = element.getBoundingClientRect();
     let {left, top, right, bottom} = box;
     let position = getComputedStyle(element).position;
@@ -167,7 +169,7 @@
     const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement ?? node.host;
     if (!element) return null;
     const selector = selectorOf(element);
-    const seen = seenOf(element);
+    const seen = visibleOf(element);
     return {
       selector,
       snippet: snippetOf(element),

@@ -1,4 +1,4 @@
-// The main document as a whole, and the window it stands in. Shape: `Page` in the engine's facts.
+// The main document as a whole, and its window. Shape: `Page` in the engine's facts.
 () => {
   const {doctype, compatMode} = document;
   return {

@@ -1,15 +1,15 @@
-//! What the site says to crawlers.
+//! The site's robots.txt.
 
 use std::time::Duration;
 
 use serde_json::json;
 use url::Url;
 
-use super::{Gathered, gathered, network_resource};
+use super::{Gathered, network_resource, to_artifact};
 use crate::visit::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(2);
-/// What crawlers read at most (RFC 9309, section 2.5).
+/// Maximum size that crawlers read (RFC 9309, section 2.5).
 const MAX_BYTES: usize = 500 * 1024;
 
 pub(super) async fn gather(page: &Caller, page_url: &str) -> Gathered {
@@ -17,15 +17,15 @@ pub(super) async fn gather(page: &Caller, page_url: &str) -> Gathered {
         .and_then(|url| url.join("/robots.txt"))
         .map_err(|error| error.to_string())?;
     let mut loaded = network_resource::load(page, url.as_str(), DEADLINE).await;
-    let (content, unread) = match loaded.read(page, DEADLINE, MAX_BYTES).await {
+    let (content, read_error) = match loaded.read(page, DEADLINE, MAX_BYTES).await {
         Some(Ok(read)) => (Some(read.text), None),
         Some(Err(error)) => (None, Some(error)),
         None => (None, None),
     };
-    gathered(&json!({
+    to_artifact(&json!({
         "url": url.as_str(),
-        "status": loaded.status.filter(|_| unread.is_none()),
+        "status": loaded.status.filter(|_| read_error.is_none()),
         "content": content,
-        "error": loaded.error.or(unread),
+        "error": loaded.error.or(read_error),
     }))
 }

@@ -8,14 +8,15 @@ use serde_json::json;
 use crate::protocol::CallError;
 use crate::visit::Caller;
 
-/// Small enough for a report, with readable text.
+/// JPEG quality, small enough for a report, with readable text.
 const QUALITY: u32 = 70;
-/// Packing takes Chromium 60 to 100 ms on a phone's screen as JPEG, 130 to 200 as WebP at half the size; PNG is large.
+/// Image format. Encoding takes Chromium 60 to 100 ms on a phone's screen as JPEG, 130 to 200 as
+/// WebP at half the size; PNG is large.
 const FORMAT: &str = "jpeg";
 
-/// What a visitor would see at the end, in device pixels. It is being taken from now on, also if it is waited for
-/// later.
-pub(super) fn screenshot(
+/// Takes a screenshot of the viewport at the end, in device pixels. It is requested immediately,
+/// even if the future is awaited later.
+pub(super) fn take(
     page: &Caller,
     device: &Device,
 ) -> impl Future<Output = Result<Screenshot, CallError>> + use<> {
@@ -24,7 +25,7 @@ pub(super) fn screenshot(
         data: String,
     }
     let params = json!({"format": FORMAT, "quality": QUALITY, "optimizeForSpeed": true});
-    let captured = page.call::<Captured>("Page.captureScreenshot", params);
+    let capturing = page.call::<Captured>("Page.captureScreenshot", params);
     let width_px = in_device_pixels(device.viewport.width, device.scale);
     let height_px = in_device_pixels(device.viewport.height, device.scale);
     async move {
@@ -32,7 +33,7 @@ pub(super) fn screenshot(
             mime_type: format!("image/{FORMAT}"),
             width_px,
             height_px,
-            data: captured.await?.data,
+            data: capturing.await?.data,
         })
     }
 }

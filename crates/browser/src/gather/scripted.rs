@@ -1,15 +1,15 @@
-//! Artifacts that one script of ours gives.
+//! Artifacts that a single script of ours returns.
 
 use std::future::Future;
 use std::time::Duration;
 
-use plumbline_axe::AXE_SOURCE;
+use plumbline_vendored::axe::AXE_SOURCE;
 use serde_json::value::RawValue;
 
-use super::{Gathered, missing};
+use super::{Gathered, error_text};
 use crate::visit::Caller;
 
-/// What every script may use to find and describe elements.
+/// Functions that all scripts use to find and describe elements.
 pub(super) const NODES: &str = include_str!("nodes.js");
 
 pub(super) struct Script {
@@ -21,14 +21,14 @@ pub(super) struct Script {
 
 #[derive(Clone, Copy)]
 enum World {
-    /// Beside the page, out of its reach.
+    /// An isolated world, which the page cannot access.
     Ours,
-    /// The page's own.
+    /// The page's own world.
     Pages,
 }
 
-/// These only look. Each takes milliseconds; the deadlines are for a host so busy that nothing comes first.
-pub(super) const LOOKING: &[Script] = &[
+/// Scripts that only read. Each takes milliseconds; the deadlines are for a very busy host.
+pub(super) const READ_ONLY: &[Script] = &[
     ours("page", include_str!("page.js"), 10),
     ours("metas", include_str!("metas.js"), 10),
     ours("links", include_str!("links.js"), 10),
@@ -41,10 +41,10 @@ pub(super) const LOOKING: &[Script] = &[
     },
 ];
 
-/// Looks, too, and for long. Needs [`load_axe`].
+/// The script that runs axe-core, which only reads but takes long. Requires [`load_axe`].
 pub(super) const AXE: Script = ours("axe", include_str!("axe.js"), 50);
 
-/// Sends events to the page, so it comes last.
+/// The script that sends events to the page, and so runs last.
 pub(super) const INPUTS: Script = ours("inputs", include_str!("inputs.js"), 10);
 
 const fn ours(artifact: &'static str, text: &'static str, deadline_s: u64) -> Script {
@@ -56,11 +56,11 @@ const fn ours(artifact: &'static str, text: &'static str, deadline_s: u64) -> Sc
     }
 }
 
-/// The context of our own world in the document that is looked at, or why there is none.
+/// Execution context of our own world in the main document, or the reason why there is none.
 pub(super) type OurWorld = Result<i64, String>;
 
-/// Brings axe-core into our world, from now on: half a megabyte to send and read, for which the page's thread has time
-/// while the browser is busy with the picture.
+/// Loads axe-core into our world, starting immediately: half a megabyte to send and parse, for
+/// which the page's thread has time while the browser takes the screenshot.
 pub(super) fn load_axe(
     page: &Caller,
     ours: &OurWorld,
@@ -68,10 +68,10 @@ pub(super) fn load_axe(
     let source = format!("{AXE_SOURCE};\n0");
     let evaluate = |context| page.evaluate::<f64>(Some(context), AXE.deadline, &source);
     let loading = ours.clone().map(evaluate);
-    async move { loading?.await.map(drop).map_err(|error| missing(&error)) }
+    async move { loading?.await.map(drop).map_err(|error| error_text(&error)) }
 }
 
-/// Runs from now on, also if it is waited for later.
+/// Runs a script, starting immediately even if the future is awaited later.
 pub(super) fn start(
     page: &Caller,
     ours: &OurWorld,
@@ -86,5 +86,5 @@ pub(super) fn start(
         (World::Pages, _) => Ok(page.evaluate(None, deadline, &format!("({text})()"))),
         (World::Ours, Err(reason)) => Err(reason.clone()),
     };
-    async move { running?.await.map_err(|error| missing(&error)) }
+    async move { running?.await.map_err(|error| error_text(&error)) }
 }

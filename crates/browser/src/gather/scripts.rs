@@ -1,4 +1,5 @@
-//! The scripts of the page: what their texts tell, how much of them ran, and what they were built from.
+//! The scripts of the page: figures of their texts, their coverage, and the modules they were built
+//! from.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -11,28 +12,29 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::coverage::{Coverage, Ran};
+use super::coverage::{Coverage, ScriptCoverage};
 use super::source_maps::{self, Maps, SourceMap};
-use super::{Gathered, gathered, missing};
+use super::{Gathered, error_text, to_artifact};
 use crate::protocol::{CallError, Event};
 use crate::visit::{Caller, Page};
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// For reading all texts.
+/// Timeout of reading all texts.
 const TEXTS_DEADLINE: Duration = Duration::from_secs(10);
-/// Of all texts together, in UTF-16 units; beyond that only lengths are known.
+/// Maximum total size of the texts in UTF-16 units; beyond it only lengths are known.
 const MAX_TEXT_UNITS: u64 = 64_000_000;
-/// Smaller scripts cannot hold enough of it to be worth a word (Lighthouse 13.5, legacy-javascript-insight).
+/// Minimum size of a script that is searched for legacy code (Lighthouse 13.5,
+/// legacy-javascript-insight).
 const MIN_LEGACY_UNITS: u64 = 5_000;
 /// The longest text that is read, in UTF-16 units: escaped, it fits into a message of the browser.
 const MAX_SCRIPT_UNITS: u64 = 16_000_000;
-/// Of texts on their way, in UTF-16 units; one may be larger.
+/// Maximum size of texts that are requested ahead, in UTF-16 units; a single one may be larger.
 const AHEAD_UNITS: u64 = 8_000_000;
-/// Of an inline script, which has no address: Lighthouse's 40, of which an ellipsis takes one.
+/// Length of the preview of an inline script, which has no URL: Lighthouse's 40 with the ellipsis.
 const PREVIEW_CHARS: usize = 39;
 const MAX_SCRIPTS: usize = 5_000;
 
-/// What the debugger reports while it is on.
+/// Scripts that the debugger reports while enabled.
 #[derive(Default)]
 pub(crate) struct Scripts(Vec<Parsed>);
 
@@ -88,21 +90,21 @@ struct Script {
     coverage: Option<Coverage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_length: Option<usize>,
-    /// Of inline scripts, which have no address of their own.
+    /// Beginning of an inline script, which has no URL of its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     preview: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     legacy: Option<Legacy>,
 }
 
-/// What is needed of a script's text, which itself is not kept.
+/// Figures of a script's text, which itself is not kept.
 #[derive(Default)]
 pub(super) struct Text {
     token_length: usize,
     preview: String,
-    /// Of scripts that are large enough.
+    /// Legacy code, if the script is large enough.
     pub(super) legacy: Option<LegacyCode>,
-    /// The length of each line in UTF-16 units, where a map will need it.
+    /// Length of each line in UTF-16 units, if a source map needs it.
     pub(super) lines: Vec<u32>,
 }
 
@@ -119,73 +121,80 @@ struct Signal {
     column: u32,
 }
 
-/// Every script that is alive, and what its text tells as soon as somebody has looked at it.
-pub(super) struct Listed {
+/// Every live script, and the figures of its text once they are available.
+pub(super) struct ListedScripts {
     scripts: Vec<Parsed>,
     texts: JoinHandle<Result<Vec<Option<Text>>, JoinError>>,
 }
 
-/// Turns on the debugger, at once: Chromium then reports every script.
-pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+/// Enables the debugger immediately: Chromium then reports every script.
+pub(super) fn enable(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
     let enabled = page.call_within::<Value>(DEADLINE, "Debugger.enable", json!({}));
-    // Some pages stop themselves wherever they are debugged.
+    // Some pages pause themselves if they are debugged.
     page.send("Debugger.setSkipAllPauses", json!({"skip": true}));
     enabled
 }
 
-/// What was reported. The texts are on their way then, and other evidence need not wait for them.
+/// Returns the reported scripts. Their texts are requested, and other evidence need not wait for
+/// them.
 pub(super) async fn parsed(
     page: &mut Page<'_>,
     enabled: impl Future<Output = Result<Value, CallError>>,
-) -> Result<Listed, String> {
+) -> Result<ListedScripts, String> {
     let caller = page.caller();
     page.during(enabled)
         .await
-        .map_err(|error| missing(&error))?;
+        .map_err(|error| error_text(&error))?;
     let scripts = page.take_scripts().0;
-    let (on_their_way, first) = oneshot::channel();
-    let wanted = scripts.iter().map(Wanted::of).collect();
-    let texts = tokio::spawn(texts(caller, wanted, on_their_way));
-    // Whatever is sent after this comes after them. Nobody tells where that has failed, which is told with the texts.
-    let _ = first.await;
-    Ok(Listed { scripts, texts })
+    let (first_requested_sender, first_requested) = oneshot::channel();
+    let requests = scripts.iter().map(TextRequest::of).collect();
+    let texts = tokio::spawn(texts(caller, requests, first_requested_sender));
+    // Later calls come after them. A failure here is reported with the texts.
+    let _ = first_requested.await;
+    Ok(ListedScripts { scripts, texts })
 }
 
 pub(super) async fn gather(
     page: &Caller,
     page_url: &str,
-    listed: Result<Listed, String>,
-    mut ran: HashMap<String, Ran>,
+    listed: Result<ListedScripts, String>,
+    mut coverage: HashMap<String, ScriptCoverage>,
 ) -> Gathered {
-    let Listed { scripts, texts } = listed?;
-    let texts = texts.await.and_then(|looked| looked);
+    let ListedScripts { scripts, texts } = listed?;
+    let texts = texts.await.and_then(|analysed| analysed);
     let texts = texts.map_err(|error| error.to_string())?;
     let maps = Arc::new(Maps::of(page, page_url));
     let described: Vec<_> = scripts
         .into_iter()
         .zip(texts)
         .map(|(parsed, text)| {
-            let ran = ran.remove(&parsed.script_id);
-            tokio::spawn(describe(Arc::clone(&maps), parsed, text, ran))
+            let coverage = coverage.remove(&parsed.script_id);
+            tokio::spawn(describe(Arc::clone(&maps), parsed, text, coverage))
         })
         .collect();
     let mut scripts = Vec::with_capacity(described.len());
     for script in described {
         scripts.push(script.await.map_err(|error| error.to_string())?);
     }
-    gathered(&scripts)
+    to_artifact(&scripts)
 }
 
-async fn describe(maps: Arc<Maps>, parsed: Parsed, text: Option<Text>, ran: Option<Ran>) -> Script {
+async fn describe(
+    maps: Arc<Maps>,
+    parsed: Parsed,
+    text: Option<Text>,
+    coverage: Option<ScriptCoverage>,
+) -> Script {
     let is_read = text.is_some();
-    let coverage = ran.as_ref().map(|ran| ran.coverage);
-    let (text, ran) = (text.unwrap_or_default(), ran.unwrap_or_default());
-    let (text, source_map) = match parsed.source_map_url.is_empty() {
-        true => (text, None),
-        false => source_maps::look_into(&maps, &parsed, text, ran).await,
+    let summary = coverage.as_ref().map(|coverage| coverage.coverage);
+    let (text, coverage) = (text.unwrap_or_default(), coverage.unwrap_or_default());
+    let (text, source_map) = if parsed.source_map_url.is_empty() {
+        (text, None)
+    } else {
+        source_maps::read_map(&maps, &parsed, text, coverage).await
     };
     Script {
-        coverage,
+        coverage: summary,
         is_inline: parsed.is_inline(),
         url: parsed.embedder_name,
         frame: parsed.execution_context_aux_data.frame_id,
@@ -198,9 +207,9 @@ async fn describe(maps: Arc<Maps>, parsed: Parsed, text: Option<Text>, ran: Opti
 }
 
 impl Legacy {
-    fn of(found: LegacyCode) -> Option<Self> {
-        let bytes = found.bytes();
-        let signals = found.signals.into_iter().map(|signal| Signal {
+    fn of(legacy_code: LegacyCode) -> Option<Self> {
+        let bytes = legacy_code.bytes();
+        let signals = legacy_code.signals.into_iter().map(|signal| Signal {
             name: signal.name,
             line: signal.line,
             column: signal.column,
@@ -216,106 +225,109 @@ impl Parsed {
     }
 }
 
-/// What is to be known of a script to ask for its text and to look at it.
-struct Wanted {
+/// Data needed to request and analyse a script's text.
+struct TextRequest {
     script_id: String,
     length: u64,
     is_inline: bool,
     has_map: bool,
 }
 
-impl Wanted {
+impl TextRequest {
     fn of(script: &Parsed) -> Self {
         Self {
             script_id: script.script_id.clone(),
             length: script.length,
             is_inline: script.is_inline(),
-            has_map: source_maps::is_worth(script),
+            has_map: source_maps::is_useful(script),
         }
     }
 }
 
-/// Asks for the texts, some ahead of the one that is waited for, and hands each to a thread that looks at them one
-/// by one. In the order of the scripts; ends the debugger as soon as the last is asked for.
+/// Requests the texts, some ahead of the one that is awaited, and passes each to a thread that
+/// analyses them sequentially, in the order of the scripts. Disables the debugger as soon as the
+/// last is requested.
 async fn texts(
     page: Caller,
-    scripts: Vec<Wanted>,
-    on_their_way_now: oneshot::Sender<()>,
+    scripts: Vec<TextRequest>,
+    first_requested_sender: oneshot::Sender<()>,
 ) -> Result<Vec<Option<Text>>, JoinError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Source {
         script_source: String,
     }
-    // One text is looked at, one waits: more would only take memory.
-    let (sender, mut receiver) = mpsc::channel::<(Wanted, Option<String>)>(1);
-    let looking = tokio::task::spawn_blocking(move || {
+    // One text is analysed while another waits: more would only take memory.
+    let (sender, mut receiver) = mpsc::channel::<(TextRequest, Option<String>)>(1);
+    let analysis = tokio::task::spawn_blocking(move || {
         let mut texts = Vec::new();
         while let Some((script, source)) = receiver.blocking_recv() {
             texts.push(source.map(|source| Text::of(&source, &script)));
         }
         texts
     });
-    let given_up = Instant::now() + TEXTS_DEADLINE;
-    let (mut left_units, mut ahead_units) = (MAX_TEXT_UNITS, 0);
+    let deadline = Instant::now() + TEXTS_DEADLINE;
+    let (mut remaining_units, mut ahead_units) = (MAX_TEXT_UNITS, 0);
     let mut waiting = scripts.into_iter();
-    let mut on_their_way = VecDeque::new();
+    let mut in_flight = VecDeque::new();
     let mut is_over = false;
-    let mut told = Some(on_their_way_now);
+    let mut first_requested = Some(first_requested_sender);
     loop {
         while ahead_units < AHEAD_UNITS
             && let Some(script) = waiting.next()
         {
-            let left = given_up.saturating_duration_since(Instant::now());
-            let is_readable = script.length <= left_units.min(MAX_SCRIPT_UNITS);
-            let asked = (is_readable && !left.is_zero()).then(|| {
-                left_units -= script.length;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let is_readable = script.length <= remaining_units.min(MAX_SCRIPT_UNITS);
+            let call = (is_readable && !remaining.is_zero()).then(|| {
+                remaining_units -= script.length;
                 ahead_units += script.length;
                 let params = json!({"scriptId": script.script_id});
-                page.call_within::<Source>(left, "Debugger.getScriptSource", params)
+                page.call_within::<Source>(remaining, "Debugger.getScriptSource", params)
             });
-            on_their_way.push_back((script, asked));
+            in_flight.push_back((script, call));
         }
         if !is_over && waiting.len() == 0 {
             // Answered after the texts: calls are answered in order.
             page.send("Debugger.disable", json!({}));
             is_over = true;
         }
-        if let Some(told) = told.take() {
-            let _ = told.send(());
+        if let Some(first_requested) = first_requested.take() {
+            let _ = first_requested.send(());
         }
-        let Some((script, asked)) = on_their_way.pop_front() else {
+        let Some((script, call)) = in_flight.pop_front() else {
             break;
         };
-        let source = match asked {
-            Some(asked) => {
+        let source = match call {
+            Some(call) => {
                 ahead_units -= script.length;
-                asked.await.ok()
+                call.await.ok()
             }
             None => None,
         };
         let text = source.map(|source| source.script_source);
         let text = text.filter(|text| !text.is_empty());
-        // Nobody listens any more only when looking has failed, which is told below.
+        // The receiver is gone only if the analysis has failed, which is reported below.
         let _ = sender.send((script, text)).await;
     }
     drop(sender);
-    looking.await
+    analysis.await
 }
 
 impl Text {
-    fn of(source: &str, script: &Wanted) -> Self {
+    fn of(source: &str, script: &TextRequest) -> Self {
         let units = |line: &str| u32::try_from(line.encode_utf16().count()).unwrap_or(u32::MAX);
         Self {
             token_length: script_token_units(source),
-            preview: match script.is_inline {
-                true => source.chars().take(PREVIEW_CHARS).collect(),
-                false => String::new(),
+            preview: if script.is_inline {
+                source.chars().take(PREVIEW_CHARS).collect()
+            } else {
+                String::new()
             },
             legacy: (script.length >= MIN_LEGACY_UNITS).then(|| legacy_code(source)),
-            lines: match script.has_map {
-                true => source.split('\n').map(units).collect(),
-                false => Vec::new(),
+            lines: if script.has_map {
+                source.split('\n').map(units).collect()
+            } else {
+                Vec::new()
             },
         }
     }

@@ -1,4 +1,5 @@
-//! What scripts were built from: their source maps, fetched, read and not kept.
+//! Modules that scripts were built from, according to their source maps, which are fetched, parsed
+//! and not kept.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +9,26 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
-use super::coverage::Ran;
+use super::coverage::ScriptCoverage;
 use super::scripts::{Parsed, Text};
-use super::{missing, network_resource};
+use super::{error_text, network_resource};
 use crate::visit::Caller;
 
-/// Lighthouse gives a map 1.5 s, which one of 11 MB takes on a busy host. A map that is late counts as missing, so
-/// there is more time here; other evidence is gathered meanwhile.
+/// Timeout of a map. Lighthouse has 1.5 s, which one of 11 MB takes on a busy host. A late map
+/// counts as missing, so that there is more time here; other evidence is gathered meanwhile.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// From the first map until the last is begun.
+/// Time within which all maps must be requested.
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of source maps that the browser loads at a time.
-const AT_A_TIME: usize = 8;
-/// The number of source maps that are parsed at a time: a map may be large, and what it tells even larger.
-const READ_AT_A_TIME: usize = 2;
+const MAX_CONCURRENT_LOADS: usize = 8;
+/// The number of source maps that are parsed at a time: a map may be large, and its parsed form even
+/// larger.
+const MAX_CONCURRENT_PARSES: usize = 2;
 const MAX_BYTES: usize = 20_000_000;
-/// Two modules of the least size that counts as doubled (trace engine, extras/ScriptDuplication).
+/// Minimum size of a script: two modules of the smallest size that counts as duplicated (trace
+/// engine, extras/ScriptDuplication).
 const MIN_UNITS: u64 = 1024;
-/// Names are kept.
+/// Maximum number of modules, whose names are stored.
 const MAX_MODULES: usize = 20_000;
 const MAX_NAME_CHARS: usize = 1_000;
 
@@ -35,14 +38,14 @@ pub(super) struct SourceMap {
     url: Option<String>,
     error: Option<String>,
     sources_without_content: usize,
-    /// None where the map was not read or is not this script's.
+    /// Modules; `None` if the map was not read or does not match the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     modules: Option<Vec<Module>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unmapped_unused: Option<u64>,
 }
 
-/// In UTF-16 units of the script.
+/// A module, with sizes in UTF-16 units of the script.
 #[derive(Serialize)]
 struct Module {
     source: String,
@@ -50,13 +53,13 @@ struct Module {
     unused: u64,
 }
 
-/// Where maps come from.
+/// Fetches source maps.
 pub(super) struct Maps {
     page: Caller,
     page_url: String,
-    places: Semaphore,
-    reading: Semaphore,
-    given_up: Instant,
+    loads: Semaphore,
+    parses: Semaphore,
+    deadline: Instant,
 }
 
 impl Maps {
@@ -64,80 +67,80 @@ impl Maps {
         Self {
             page: page.clone(),
             page_url: page_url.to_owned(),
-            places: Semaphore::new(AT_A_TIME),
-            reading: Semaphore::new(READ_AT_A_TIME),
-            given_up: Instant::now() + ALL_DEADLINE,
+            loads: Semaphore::new(MAX_CONCURRENT_LOADS),
+            parses: Semaphore::new(MAX_CONCURRENT_PARSES),
+            deadline: Instant::now() + ALL_DEADLINE,
         }
     }
 
-    /// The text behind an address, and the right to hold it until it has been read.
+    /// Fetches a URL as text, with the permit to hold the text until it has been parsed.
     async fn text(&self, url: &Url) -> Result<(String, SemaphorePermit<'_>), String> {
-        let left = self.given_up.saturating_duration_since(Instant::now());
-        let place = tokio::time::timeout(left, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
-            return Err("there was no time left for it".to_owned());
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        let permit = tokio::time::timeout(remaining, self.loads.acquire()).await;
+        let Ok(Ok(_load_permit)) = permit else {
+            return Err("timed out before it was requested".to_owned());
         };
         if url.scheme() == "data" {
-            let turn = self.turn().await?;
-            return Ok((decode_data(&self.page, url.as_str()).await?, turn));
+            let parse_permit = self.parse_permit().await?;
+            return Ok((decode_data(&self.page, url.as_str()).await?, parse_permit));
         }
         let mut loaded = network_resource::load(&self.page, url.as_str(), DEADLINE).await;
-        let turn = self.turn().await?;
+        let parse_permit = self.parse_permit().await?;
         match loaded.read(&self.page, DEADLINE, MAX_BYTES).await {
             Some(Ok(read)) if read.is_cut => {
                 let limit = MAX_BYTES / 1_000_000;
                 Err(format!("it is larger than {limit} MB"))
             }
-            Some(Ok(read)) => Ok((read.text, turn)),
+            Some(Ok(read)) => Ok((read.text, parse_permit)),
             Some(Err(error)) => Err(error),
             None => Err(loaded.error.unwrap_or_else(|| {
                 let status = loaded.status.unwrap_or(0);
-                format!("it was answered with status {status}")
+                format!("the server responded with status {status}")
             })),
         }
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, String> {
-        self.reading
+    async fn parse_permit(&self) -> Result<SemaphorePermit<'_>, String> {
+        self.parses
             .acquire()
             .await
             .map_err(|error| error.to_string())
     }
 }
 
-/// Whether a script's map can tell anything.
-pub(super) fn is_worth(script: &Parsed) -> bool {
+/// Returns true if a script's map can have useful information.
+pub(super) fn is_useful(script: &Parsed) -> bool {
     !script.source_map_url.is_empty() && script.length >= MIN_UNITS
 }
 
-/// Reads the script's map, and what it tells of the script.
-pub(super) async fn look_into(
+/// Fetches the script's map and analyses the script with it.
+pub(super) async fn read_map(
     maps: &Maps,
     script: &Parsed,
     text: Text,
-    ran: Ran,
+    coverage: ScriptCoverage,
 ) -> (Text, Option<SourceMap>) {
     let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(&maps.page_url));
     let url = match base.and_then(|base| base.join(&script.source_map_url)) {
         Ok(url) => url,
         Err(error) => {
-            let error = format!("its address cannot be resolved: {error}");
+            let error = format!("its URL cannot be resolved: {error}");
             return (text, Some(SourceMap::failed(None, error)));
         }
     };
-    let shown = (url.scheme() != "data").then(|| url.to_string());
-    if !is_worth(script) {
+    let shown_url = (url.scheme() != "data").then(|| url.to_string());
+    if !is_useful(script) {
         let unread = SourceMap {
-            url: shown,
+            url: shown_url,
             ..SourceMap::default()
         };
         return (text, Some(unread));
     }
     match maps.text(&url).await {
-        Err(error) => (text, Some(SourceMap::failed(shown, error))),
-        Ok((json, _turn)) => {
-            let reading = move || read(&json, text, &ran, shown);
-            match tokio::task::spawn_blocking(reading).await {
+        Err(error) => (text, Some(SourceMap::failed(shown_url, error))),
+        Ok((json, _parse_permit)) => {
+            let parse = move || parse_map(&json, text, &coverage, shown_url);
+            match tokio::task::spawn_blocking(parse).await {
                 Ok((text, map)) => (text, Some(map)),
                 Err(error) => {
                     let failed = SourceMap::failed(None, error.to_string());
@@ -148,7 +151,12 @@ pub(super) async fn look_into(
     }
 }
 
-fn read(json: &str, mut text: Text, ran: &Ran, url: Option<String>) -> (Text, SourceMap) {
+fn parse_map(
+    json: &str,
+    mut text: Text,
+    coverage: &ScriptCoverage,
+    url: Option<String>,
+) -> (Text, SourceMap) {
     let map = match Map::parse(json) {
         Ok(map) => map,
         Err(error) => return (text, SourceMap::failed(url, error.to_string())),
@@ -156,21 +164,22 @@ fn read(json: &str, mut text: Text, ran: &Ran, url: Option<String>) -> (Text, So
     if let Some(legacy) = &mut text.legacy {
         legacy.look_into(&map);
     }
-    let taken_apart = match text.lines.is_empty() {
-        true => None,
-        false => map.modules(&text.lines, &ran.unused).ok(),
+    let modules = if text.lines.is_empty() {
+        None
+    } else {
+        map.modules(&text.lines, &coverage.unused).ok()
     };
-    let read = SourceMap {
+    let source_map = SourceMap {
         url,
         error: None,
         sources_without_content: map.sources_without_content(),
-        unmapped_unused: taken_apart.as_ref().map(|found| found.unmapped_unused),
-        modules: taken_apart.map(|found| {
-            let modules = found.modules.into_iter().take(MAX_MODULES);
+        unmapped_unused: modules.as_ref().map(|modules| modules.unmapped_unused),
+        modules: modules.map(|modules| {
+            let modules = modules.modules.into_iter().take(MAX_MODULES);
             modules.map(Module::of).collect()
         }),
     };
-    (text, read)
+    (text, source_map)
 }
 
 impl Module {
@@ -197,7 +206,8 @@ impl SourceMap {
     }
 }
 
-/// By ourselves where that is easy: a page's policy may forbid it to fetch addresses of this kind.
+/// Decodes a `data:` URL without the browser in simple cases: a page's policy may forbid it to
+/// fetch such URLs.
 async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
     if let Some((_, data)) = url.split_once(";base64,") {
         let bytes = network_resource::from_base64(data);
@@ -205,5 +215,5 @@ async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
     }
     let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));
     let decoded = page.evaluate_beside(Duration::from_secs(1), &script).await;
-    decoded.map_err(|error| missing(&error))
+    decoded.map_err(|error| error_text(&error))
 }

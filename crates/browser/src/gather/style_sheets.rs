@@ -1,4 +1,4 @@
-//! The style sheets of the page: how long they are, how much of that are tokens, and how much is used.
+//! The style sheets of the page: their length, minified length and usage.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -13,24 +13,25 @@ use serde_json::{Value, json};
 use tokio::time::timeout_at;
 
 use super::scripted::OurWorld;
-use super::{Gathered, gathered, missing};
+use super::{Gathered, error_text, to_artifact};
 use crate::protocol::{CallError, Event};
 use crate::visit::Caller;
 
-/// For each call. They stand behind what was sent to the page's thread before: on a document of 25,000 elements and a busy
-/// host that alone took longer than five seconds. Lighthouse gives each call thirty.
+/// Timeout of each call. They are queued behind earlier calls to the page's thread: on a document
+/// of 25,000 elements and a busy host that alone took longer than five seconds. Lighthouse gives
+/// each call thirty.
 const DEADLINE: Duration = Duration::from_secs(20);
 const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
 const MAX_SHEETS: usize = 5_000;
-/// Of all texts together, in bytes.
+/// Maximum total size of the texts in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
 /// The longest text that is read, in UTF-16 units: escaped, it fits into a message of the browser.
 const MAX_SHEET_UNITS: f64 = 16_000_000.0;
-/// Of texts on their way, in UTF-16 units; one may be larger.
+/// Maximum size of texts that are requested ahead, in UTF-16 units; a single one may be larger.
 const AHEAD_UNITS: f64 = 8_000_000.0;
 const PREVIEW_CHARS: usize = 100;
 
-/// What the protocol reports while style sheets are looked at.
+/// Style sheets that the protocol reports while enabled.
 #[derive(Default)]
 pub(crate) struct StyleSheets(Vec<Header>);
 
@@ -80,7 +81,7 @@ struct Rule {
     used: bool,
 }
 
-/// Lengths in UTF-16 units.
+/// A style sheet, with lengths in UTF-16 units.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sheet {
@@ -93,48 +94,55 @@ struct Sheet {
     preview: String,
 }
 
-/// Which rules the page uses as it stands, as Lighthouse looks at them (core/gather/gatherers/css-usage.js): what only a
-/// pointer or another width would bring counts as unused. By style sheet, in UTF-16 units.
-type Used = Result<HashMap<String, f64>, String>;
+/// Length of the used rules by style sheet, in UTF-16 units. As in Lighthouse
+/// (core/gather/gatherers/css-usage.js), rules that need a pointer or another width count as
+/// unused.
+type UsageResult = Result<HashMap<String, f64>, String>;
 
-/// Turns the inspection of style sheets on, at once: Chromium then reports them all.
-pub(super) fn ask(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
+/// Enables the inspection of style sheets immediately: Chromium then reports them all.
+pub(super) fn enable(page: &Caller) -> impl Future<Output = Result<Value, CallError>> + use<> {
     page.send("DOM.enable", json!({}));
     page.call_within(DEADLINE, "CSS.enable", json!({}))
 }
 
-/// Looks at what is used, from now on. [`ask`] must have been answered: Chromium goes on with later calls while it still
-/// enables. These it does in order, so that what is sent after them does not count.
-fn used(page: &Caller, ours: &OurWorld) -> impl Future<Output = Used> + use<> {
-    let asked = ours.clone().map(|context| {
+/// Measures usage, starting immediately. [`enable`] must have been answered: Chromium executes
+/// later calls while it still enables. It executes these in order, so that later calls do not
+/// count.
+fn measure_usage(page: &Caller, ours: &OurWorld) -> impl Future<Output = UsageResult> + use<> {
+    let usage_calls = ours.clone().map(|context| {
         page.send("CSS.startRuleUsageTracking", json!({}));
         let recompute = "String(document.body && getComputedStyle(document.body).color)";
-        let recomputed = page.evaluate::<String>(Some(context), DEADLINE, recompute);
-        let usage = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
-        (recomputed, usage)
+        let recomputing = page.evaluate::<String>(Some(context), DEADLINE, recompute);
+        let measuring = page.call_within::<Usage>(DEADLINE, "CSS.stopRuleUsageTracking", json!({}));
+        (recomputing, measuring)
     });
     async move {
-        let (recomputed, usage) = asked?;
-        recomputed.await.map_err(|error| missing(&error))?;
-        let rules = usage.await.map_err(|error| missing(&error))?.rule_usage;
-        let mut used: HashMap<String, f64> = HashMap::new();
+        let (recomputing, measuring) = usage_calls?;
+        recomputing.await.map_err(|error| error_text(&error))?;
+        let rules = measuring
+            .await
+            .map_err(|error| error_text(&error))?
+            .rule_usage;
+        let mut used_lengths: HashMap<String, f64> = HashMap::new();
         for rule in rules.into_iter().filter(|rule| rule.used) {
-            *used.entry(rule.style_sheet_id).or_default() += rule.end_offset - rule.start_offset;
+            *used_lengths.entry(rule.style_sheet_id).or_default() +=
+                rule.end_offset - rule.start_offset;
         }
-        Ok(used)
+        Ok(used_lengths)
     }
 }
 
-/// Those that were reported, with what is used of them. Everything is on its way at once, and nobody else waits for it.
+/// Returns the reported sheets with their usage. Everything is requested at once, and no other
+/// evidence waits for it.
 pub(super) fn gather(
     page: &Caller,
     ours: &OurWorld,
     reported: StyleSheets,
 ) -> impl Future<Output = Gathered> + use<> {
-    let used = used(page, ours);
+    let measuring = measure_usage(page, ours);
     let mut texts = Texts::new(page, reported);
-    texts.ask();
-    let reading = tokio::spawn(async move { gathered(&texts.read(&used.await?).await) });
+    texts.request();
+    let reading = tokio::spawn(async move { to_artifact(&texts.read(&measuring.await?).await) });
     async move { reading.await.unwrap_or_else(|error| Err(error.to_string())) }
 }
 
@@ -145,14 +153,14 @@ struct Read {
 
 type Reading = Pin<Box<dyn Future<Output = Result<Read, CallError>> + Send>>;
 
-/// The texts of all sheets, asked for some ahead of the one that is waited for. Ends the inspection as soon as the last is
-/// asked for, or nobody wants to know any more.
+/// Texts of all sheets, requested some ahead of the one that is awaited. Ends the inspection as
+/// soon as the last is requested, or when dropped.
 struct Texts {
     page: Caller,
     waiting: IntoIter<Header>,
-    on_their_way: VecDeque<(Header, Reading)>,
+    in_flight: VecDeque<(Header, Reading)>,
     ahead_units: f64,
-    is_over: bool,
+    is_ended: bool,
 }
 
 impl Texts {
@@ -162,13 +170,13 @@ impl Texts {
         Self {
             page: page.clone(),
             waiting: headers.into_iter(),
-            on_their_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             ahead_units: 0.0,
-            is_over: false,
+            is_ended: false,
         }
     }
 
-    fn ask(&mut self) {
+    fn request(&mut self) {
         while self.ahead_units < AHEAD_UNITS {
             let Some(header) = self.waiting.next() else {
                 // Answered after the texts: calls are answered in order.
@@ -178,36 +186,39 @@ impl Texts {
             let method = "CSS.getStyleSheetText";
             let reading = self.page.call_within(DEADLINE, method, params);
             self.ahead_units += header.length;
-            self.on_their_way.push_back((header, Box::pin(reading)));
+            self.in_flight.push_back((header, Box::pin(reading)));
         }
     }
 
-    async fn read(mut self, used: &HashMap<String, f64>) -> Vec<Sheet> {
-        let given_up = tokio::time::Instant::now() + TEXTS_DEADLINE;
-        let mut left_bytes = MAX_TEXT_BYTES;
+    async fn read(mut self, used_lengths: &HashMap<String, f64>) -> Vec<Sheet> {
+        let deadline = tokio::time::Instant::now() + TEXTS_DEADLINE;
+        let mut remaining_bytes = MAX_TEXT_BYTES;
         let mut sheets = Sheets::default();
-        while let Some((header, reading)) = self.on_their_way.pop_front() {
-            let Ok(read) = timeout_at(given_up, reading).await else {
+        while let Some((header, reading)) = self.in_flight.pop_front() {
+            let Ok(read) = timeout_at(deadline, reading).await else {
                 break;
             };
             self.ahead_units -= header.length;
-            self.ask();
+            self.request();
             let Ok(Read { text }) = read else {
                 continue;
             };
-            if text.len() > left_bytes {
+            if text.len() > remaining_bytes {
                 break;
             }
-            left_bytes -= text.len();
-            let used_length = used.get(&header.style_sheet_id).copied().unwrap_or(0.0);
+            remaining_bytes -= text.len();
+            let used_length = used_lengths
+                .get(&header.style_sheet_id)
+                .copied()
+                .unwrap_or(0.0);
             sheets.add(header, text, used_length as u64);
         }
         sheets.listed
     }
 
     fn end(&mut self) {
-        if !self.is_over {
-            self.is_over = true;
+        if !self.is_ended {
+            self.is_ended = true;
             for method in ["CSS.disable", "DOM.disable"] {
                 self.page.send(method, json!({}));
             }
@@ -221,7 +232,7 @@ impl Drop for Texts {
     }
 }
 
-/// The same text twice is one sheet, and the later one's: that is how Lighthouse counts.
+/// Sheets without duplicates: of equal texts the later one counts, as in Lighthouse.
 #[derive(Default)]
 struct Sheets {
     listed: Vec<Sheet>,
@@ -238,9 +249,10 @@ impl Sheets {
             length: text.encode_utf16().count(),
             token_length: sheet_token_units(&text),
             used_length,
-            preview: match has_address {
-                true => String::new(),
-                false => text.chars().take(PREVIEW_CHARS).collect(),
+            preview: if has_address {
+                String::new()
+            } else {
+                text.chars().take(PREVIEW_CHARS).collect()
             },
             url: header.source_url,
         };

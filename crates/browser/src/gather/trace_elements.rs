@@ -1,4 +1,4 @@
-//! The elements that the trace names by number: what was painted largest, what moved, what was animated.
+//! Elements that the trace names by node id: largest paints, layout shifts, animations.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::scripted::NODES;
-use super::{Gathered, gathered, missing};
+use super::{Gathered, error_text, to_artifact};
 use crate::protocol::CallError;
 use crate::visit::{Caller, Evaluated};
 
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// Advertisements come in dozens; what they move is listed of the first.
+/// Maximum number of frames. Advertisements come in dozens; only those of the first frames are
+/// described.
 const MAX_FRAMES: usize = 10;
 const MAX_NODES_IN_FRAMES: usize = 100;
 
@@ -35,7 +36,7 @@ struct Element {
     node: Box<RawValue>,
 }
 
-/// The frames that the page's own process shows inside it.
+/// The frames inside the page's own process.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FrameTree {
@@ -49,57 +50,58 @@ struct Frame {
     id: String,
 }
 
-/// A node that has gone is left out, and so is one that frames hold who come after the first few.
+/// Describes the nodes. Nodes that are gone, or in frames beyond the maximum, are left out.
 pub(super) async fn gather(page: &Caller, nodes: Vec<i64>) -> Gathered {
     let context = page
         .world(DEADLINE)
         .await
-        .map_err(|error| missing(&error))?;
-    let (mut elements, left) = described(page, context, nodes)
+        .map_err(|error| error_text(&error))?;
+    let (mut elements, remaining_nodes) = describe(page, context, nodes)
         .await
-        .map_err(|e| missing(&e))?;
-    if !left.is_empty() {
-        let given_up = Instant::now() + DEADLINE;
-        in_frames(page, left, given_up, &mut elements).await;
+        .map_err(|e| error_text(&e))?;
+    if !remaining_nodes.is_empty() {
+        let deadline = Instant::now() + DEADLINE;
+        in_frames(page, remaining_nodes, deadline, &mut elements).await;
     }
-    gathered(&elements)
+    to_artifact(&elements)
 }
 
-/// As far as time allows: what the main frame holds is known by now.
+/// Describes nodes in frames as far as time allows, after those of the main frame.
 async fn in_frames(
     page: &Caller,
-    mut left: Vec<i64>,
-    given_up: Instant,
+    mut remaining_nodes: Vec<i64>,
+    deadline: Instant,
     elements: &mut Vec<Element>,
 ) {
-    let remaining = || given_up.saturating_duration_since(Instant::now());
-    left.truncate(MAX_NODES_IN_FRAMES);
+    let remaining = || deadline.saturating_duration_since(Instant::now());
+    remaining_nodes.truncate(MAX_NODES_IN_FRAMES);
     for frame in frames_inside(page).await {
-        if left.is_empty() {
+        if remaining_nodes.is_empty() {
             return;
         }
         // A frame that has gone meanwhile has no world.
         let Ok(context) = page.world_in(&frame, remaining()).await else {
             continue;
         };
-        let looking = described(page, context, left.clone());
-        let Ok(Ok((found, rest))) = tokio::time::timeout(remaining(), looking).await else {
+        let describing = describe(page, context, remaining_nodes.clone());
+        let Ok(Ok((frame_elements, rest))) = tokio::time::timeout(remaining(), describing).await
+        else {
             return;
         };
-        elements.extend(found);
-        left = rest;
+        elements.extend(frame_elements);
+        remaining_nodes = rest;
     }
 }
 
-/// Their ids, from the outside in; none where Chromium does not tell.
+/// Returns the frame ids from the outside in; empty if Chromium does not report them.
 async fn frames_inside(page: &Caller) -> Vec<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Answer {
         frame_tree: FrameTree,
     }
-    let answer = page.call_within::<Answer>(DEADLINE, "Page.getFrameTree", json!({}));
-    let mut trees = answer
+    let call = page.call_within::<Answer>(DEADLINE, "Page.getFrameTree", json!({}));
+    let mut trees = call
         .await
         .map_or_else(|_| Vec::new(), |answer| answer.frame_tree.child_frames);
     let mut ids = Vec::new();
@@ -115,13 +117,13 @@ async fn frames_inside(page: &Caller) -> Vec<String> {
     ids
 }
 
-/// Those of the nodes that stand in the document of this context, and the numbers of the others.
-async fn described(
+/// Describes the nodes that are in the document of this context, and returns the ids of the others.
+async fn describe(
     page: &Caller,
     context: i64,
     nodes: Vec<i64>,
 ) -> Result<(Vec<Element>, Vec<i64>), CallError> {
-    let asked: Vec<_> = nodes
+    let calls: Vec<_> = nodes
         .iter()
         .map(|node| {
             let params = json!({"backendNodeId": node, "executionContextId": context});
@@ -129,8 +131,8 @@ async fn described(
         })
         .collect();
     let (mut ids, mut objects, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for (node_id, answer) in nodes.into_iter().zip(asked) {
-        let object = answer.await.ok();
+    for (node_id, call) in nodes.into_iter().zip(calls) {
+        let object = call.await.ok();
         match object.and_then(|resolved| resolved.object.object_id) {
             Some(id) => {
                 ids.push(node_id);
@@ -151,9 +153,9 @@ async fn described(
     let params = json!({"functionDeclaration": describe, "executionContextId": context,
         "arguments": objects, "returnByValue": true});
     let method = "Runtime.callFunctionOn";
-    let described: Evaluated<Vec<Option<Box<RawValue>>>> =
+    let descriptions: Evaluated<Vec<Option<Box<RawValue>>>> =
         page.call_within(DEADLINE, method, params).await?;
-    let elements = ids.into_iter().zip(described.value(method)?);
+    let elements = ids.into_iter().zip(descriptions.value(method)?);
     let elements = elements.filter_map(|(node_id, node)| {
         Some(Element {
             node_id,

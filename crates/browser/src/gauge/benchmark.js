@@ -20,7 +20,7 @@
   const growString = () => {
     let text = '';
     for (let i = 0; i < 10000; i++) text += 'a';
-    // Used, so that the loop cannot be left out.
+    // Uses the result, so that the loop cannot be optimised away.
     if (text.length !== 10000) throw new Error('letters were lost');
   };
 

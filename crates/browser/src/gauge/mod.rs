@@ -1,4 +1,4 @@
-//! How fast the host is at the moment, on the scale of Lighthouse's BenchmarkIndex.
+//! Measures the host's current speed on the scale of Lighthouse's BenchmarkIndex.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
 
 const SCRIPT: &str = include_str!("benchmark.js");
 
-/// With the processor slowed twentyfold a full run still takes its second of wall time; the rest is
-/// for a busy host.
+/// Timeout of a run. With the CPU throttled twentyfold a full run still takes its second of wall
+/// time; the rest is for a busy host.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A pacer has found the page's threads by then.
+/// Time until a pacer has found the page's threads.
 const SETTLING: Duration = Duration::from_millis(30);
 
-/// How thoroughly to measure.
+/// Duration of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Benchmark {
-    /// As long as Lighthouse's own: one second.
+    /// One second, as in Lighthouse.
     Full,
-    /// Enough to compare two rates: about 0.12 seconds.
+    /// About 0.12 seconds, enough to compare two rates.
     Quick,
 }
 
 impl Benchmark {
-    /// Milliseconds for each of the two parts of a round, and rounds.
+    /// Returns the milliseconds of each of the two parts of a round, and the number of rounds.
     fn length(self) -> (u32, u32) {
         match self {
             Self::Full => (500, 1),
@@ -37,26 +37,25 @@ impl Benchmark {
     }
 }
 
-/// What one run of the benchmark showed.
+/// Result of one run of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// As if a core had been free all the time: what the benchmark's thread lost to others is taken
-    /// out.
+    /// Index without the time that other processes took from the benchmark's thread.
     pub index: f64,
-    /// What a pacer's work took on the same core meanwhile.
+    /// Speed of the core that a pacer measured meanwhile.
     pub pace: CorePace,
 }
 
 impl Reading {
-    /// What would have been read on a core of `nominal` pace.
+    /// Returns the index on a core of `nominal` speed.
     pub fn index_at(self, nominal: CorePace) -> f64 {
         self.index / self.pace.speed_beside(nominal)
     }
 }
 
-/// A browser that visits nothing: one blank page, warm, in which the benchmark is run.
+/// A browser without visits: one blank, warm page in which the benchmark runs.
 ///
-/// The browser of a visit must be fresh, and a fresh one measures its own warming up.
+/// The browser of a visit must be fresh, and a fresh one would measure its own warm-up.
 pub struct Gauge {
     browser: Browser,
     session: SessionId,
@@ -77,12 +76,12 @@ impl Gauge {
         Ok(gauge)
     }
 
-    /// The browser that measures, as the protocol names it.
+    /// Returns the product name of the measuring browser, as in the protocol.
     pub fn product(&self) -> &str {
         &self.browser.version().product
     }
 
-    /// The host's speed, slowed down like this.
+    /// Measures the host's speed with the given throttling.
     pub async fn read(
         &self,
         throttle: Throttle,
@@ -95,7 +94,7 @@ impl Gauge {
             .call::<Value>(Some(&self.session), method, rate)
             .await?;
         let pacer = Pacer::start(self.browser.process_id(), throttle);
-        // The pacer looks for the page's threads every 10 ms.
+        // The pacer searches for the page's threads every 10 ms.
         tokio::time::sleep(SETTLING).await;
         let method = "Runtime.evaluate";
         let (part_ms, rounds) = benchmark.length();

@@ -1,4 +1,4 @@
-//! Which core a page's main thread is kept on.
+//! Assigns a page's main thread to a core.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,38 +6,38 @@ use std::sync::{Mutex, PoisonError};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Cores in use by pacers of this process, and by how many.
-static TAKEN: Mutex<BTreeMap<usize, u32>> = Mutex::new(BTreeMap::new());
+/// Cores in use by pacers of this process, with the number of pages on each.
+static PAGES_BY_CORE: Mutex<BTreeMap<usize, u32>> = Mutex::new(BTreeMap::new());
 
-/// A core for one page; given back when dropped. Two pages share one only when there are no others.
+/// A core assigned to one page until dropped. Two pages share one only if there are no others.
 pub(super) struct Core {
     number: usize,
-    /// All that this process may use.
+    /// All cores that this process may use.
     all: CpuSet,
 }
 
 impl Core {
     pub(super) fn take() -> rustix::io::Result<Self> {
         let all = sched_getaffinity(None)?;
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last first: interrupts and short-lived helpers tend to be on the first.
+        let mut pages_by_core = PAGES_BY_CORE.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last core is preferred: interrupts and short-lived helpers tend to run on the first.
         let number = (0..CpuSet::MAX_CPU)
             .rev()
             .filter(|number| all.is_set(*number))
-            .min_by_key(|number| taken.get(number).copied().unwrap_or(0))
+            .min_by_key(|number| pages_by_core.get(number).copied().unwrap_or(0))
             .unwrap_or(0);
-        *taken.entry(number).or_default() += 1;
+        *pages_by_core.entry(number).or_default() += 1;
         Ok(Self { number, all })
     }
 
-    /// Keeps a thread on this core; none is the calling one.
+    /// Pins a thread to this core; `None` is the calling thread.
     pub(super) fn hold(&self, thread: Option<Pid>) -> rustix::io::Result<()> {
         let mut only = CpuSet::new();
         only.set(self.number);
         sched_setaffinity(thread, &only)
     }
 
-    /// Lets a thread go wherever this process may.
+    /// Allows a thread to run on all cores of this process.
     pub(super) fn release(&self, thread: Pid) -> rustix::io::Result<()> {
         sched_setaffinity(Some(thread), &self.all)
     }
@@ -45,8 +45,8 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pages) = taken.get_mut(&self.number) {
+        let mut pages_by_core = PAGES_BY_CORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pages) = pages_by_core.get_mut(&self.number) {
             *pages = pages.saturating_sub(1);
         }
     }

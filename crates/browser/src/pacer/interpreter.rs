@@ -1,33 +1,34 @@
-//! Work of the kind that a page's is: many small steps of which nothing foresees the next, over memory that
-//! no near cache holds.
+//! A workload that resembles a page's: many small unpredictable steps over memory that exceeds the
+//! near caches.
 //!
-//! Who shares the core, its front end, its caches or the memory behind slows this down as it slows a page down, if
-//! less so. Beside Chromium at script, style and layout on one restless core (1,054 turns of some 0.1 s), the time of such
-//! steps went with that of the page with a correlation of 0.94; independent arithmetic, with 0.87; loads from far
-//! memory, with 0.82.
+//! Contention for the core, its front end, its caches or the memory slows it down as it slows a
+//! page down, if less so. Beside Chromium running script, style and layout on one contended core
+//! (1,054 runs of about 0.1 s), the time of such steps had a correlation of 0.94 with that of the
+//! page; independent arithmetic had 0.87, and loads from far memory 0.82.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 
 use memmap2::{Advice, MmapMut};
 
-/// Of one turn: some 20 µs.
+/// Steps of one turn, which takes about 20 µs.
 const STEPS: u32 = 500;
-/// Bytes; a step takes three. Far more than a core's guesses about branches hold.
+/// Program size in bytes; a step takes three. Far more than a core's branch predictor holds.
 const PROGRAM_BYTES: usize = 1 << 16;
-/// So large that a place has left the near caches before it is met again, whatever a page does meanwhile: what stays
-/// there beside work that needs few of them would call a core fast that is not.
+/// Memory size: so large that a location has left the near caches before it is used again, whatever
+/// a page does meanwhile. Data that stays there beside undemanding work would make a slow core seem
+/// fast.
 const MEMORY_BYTES: usize = 32 << 20;
 const WORD_BYTES: usize = 4;
 const REGISTERS: usize = 16;
 
-/// One for all pacers: it is only read.
+/// Memory shared by all pacers, read-only.
 static MEMORY: OnceLock<Option<MmapMut>> = OnceLock::new();
 
-/// A machine in the middle of a program without an end.
+/// A machine that executes an endless program.
 pub(super) struct Interpreter {
     program: Vec<u8>,
-    /// Nothing where there was no room for it; the steps then go without.
+    /// The memory; empty if it could not be allocated, and the steps then do without.
     memory: &'static [u8],
     registers: [u32; REGISTERS],
     at: usize,
@@ -38,13 +39,16 @@ impl Interpreter {
         let mut random = Random::new();
         Self {
             program: (0..PROGRAM_BYTES).map(|_| random.next() as u8).collect(),
-            memory: MEMORY.get_or_init(filled).as_deref().unwrap_or_default(),
+            memory: MEMORY
+                .get_or_init(filled_memory)
+                .as_deref()
+                .unwrap_or_default(),
             registers: std::array::from_fn(|_| random.next()),
             at: 0,
         }
     }
 
-    /// Always as many steps; never the same ones as before.
+    /// Executes a fixed number of steps, never the same ones as before.
     pub(super) fn turn(&mut self) {
         for _ in 0..STEPS {
             self.step();
@@ -73,7 +77,7 @@ impl Interpreter {
             12 => self.registers[to] = a / (b | 1),
             13 => self.registers[to] = a.count_ones().wrapping_add(b),
             14 => self.registers[to] = a.wrapping_add(operation as u32 * 77),
-            // And whatever a condition above has turned down: every step does something.
+            // Also the fallback of the conditional steps above: every step does something.
             _ => self.registers[to] = a.swap_bytes(),
         }
     }
@@ -87,15 +91,16 @@ impl Interpreter {
     }
 }
 
-/// Where a word stands in the memory, which goes round.
+/// Returns the position of a word in the memory, which wraps around.
 fn place(word: u32) -> usize {
     (word as usize * WORD_BYTES) % MEMORY_BYTES
 }
 
-/// Small pages only: huge ones, which the kernel gives now and then, would make loads seem faster.
-fn filled() -> Option<MmapMut> {
+/// Returns filled memory in small pages: huge pages, which the kernel provides now and then, would
+/// make loads seem faster.
+fn filled_memory() -> Option<MmapMut> {
     let mut memory = MmapMut::map_anon(MEMORY_BYTES).ok()?;
-    // A kernel without huge pages refuses, and need not be asked.
+    // A kernel without huge pages rejects this, which does no harm.
     let _ = memory.advise(Advice::NoHugePage);
     let mut random = Random::new();
     for word in memory.chunks_exact_mut(WORD_BYTES) {
@@ -112,7 +117,7 @@ impl Random {
         Self(0x2545_F491_4F6C_DD1D)
     }
 
-    /// The upper half: the lower bits of neighbours resemble each other.
+    /// Returns the upper half: the lower bits of consecutive numbers are correlated.
     pub(super) fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -130,25 +135,25 @@ mod tests {
     #[test]
     fn the_program_never_comes_to_rest() {
         let mut interpreter = Interpreter::new();
-        let mut seen = HashSet::new();
+        let mut states = HashSet::new();
         for _ in 0..2_000 {
             interpreter.turn();
-            seen.insert((interpreter.at, interpreter.registers));
+            states.insert((interpreter.at, interpreter.registers));
         }
-        assert_eq!(seen.len(), 2_000, "a state came again");
+        assert_eq!(states.len(), 2_000, "a state came again");
     }
 
     #[test]
     fn steps_of_every_kind_are_taken_about_as_often() {
         let mut interpreter = Interpreter::new();
-        let mut taken = [0_u32; 16];
+        let mut counts = [0_u32; 16];
         for _ in 0..100_000 {
-            taken[usize::from(interpreter.program[interpreter.at % PROGRAM_BYTES]) % 16] += 1;
+            counts[usize::from(interpreter.program[interpreter.at % PROGRAM_BYTES]) % 16] += 1;
             interpreter.step();
         }
         assert!(
-            taken.iter().all(|count| (3_000..12_000).contains(count)),
-            "{taken:?}"
+            counts.iter().all(|count| (3_000..12_000).contains(count)),
+            "{counts:?}"
         );
     }
 

@@ -1,11 +1,12 @@
-//! Holds a page to a device's pace, and knows what its threads got of their core.
+//! Throttles a page to a device's speed, and measures how much of a core its threads got.
 //!
 //! Chromium's own throttling makes a thread idle for a multiple of the time that it has run. That
-//! time is taken from the wall clock, so a slow or busy core is slowed down once more, and how fast
-//! the page really was stays unknown. Here a thread of ours shares a core with the page's. It lets the
-//! page run for a moment, reads from the kernel how long it did, and keeps the core for as long as
-//! the device would still have needed for the same work. While it keeps the core it does work of
-//! known size, and so knows how fast the core is just now: a slow moment is slowed down less.
+//! time is taken from the wall clock, so that a slow or busy core is throttled once more, and the
+//! page's real speed stays unknown. Here a thread of this process shares a core with the page. It
+//! lets the page run for a moment, reads from the kernel how long it did, and then occupies the
+//! core for as long as the device would still have needed for the same work. While it occupies the
+//! core it runs a known workload and so measures the core's current speed: a slow moment is
+//! throttled less.
 
 mod core;
 mod interpreter;
@@ -26,26 +27,26 @@ use serde_json::value::to_raw_value;
 
 use crate::launch::pid_of;
 use core::Core;
-use page_threads::{Found, PageThread, search};
+use page_threads::{PageThread, RendererThread, search};
 pub use speed::CorePace;
 use speed::{Speedometer, monotonic_us};
 use thread_time::{ThreadClock, ThreadTime};
 
-/// The artifact's name in a bundle.
+/// Name of the artifact in a bundle.
 pub(crate) const ARTIFACT: &str = "scheduler";
 
-/// How a page's processor is slowed down.
+/// Method of throttling a page's CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Throttle {
-    /// By a pacer: the page gets a `rate`th of what a core does at its `nominal` pace. Rate 1 only
-    /// watches.
+    /// A pacer gives the page `1/rate` of a core's throughput at its `nominal` speed. Rate 1 only
+    /// measures.
     Paced { rate: f64, nominal: CorePace },
-    /// By Chromium, which idles `rate` - 1 times as long as it has run.
+    /// Chromium idles `rate` - 1 times as long as it has run.
     ByChromium { rate: f64 },
 }
 
 impl Throttle {
-    /// Full speed, watched.
+    /// Full speed, measured.
     pub const NONE: Self = Self::Paced {
         rate: 1.0,
         nominal: CorePace {
@@ -54,7 +55,7 @@ impl Throttle {
         },
     };
 
-    /// What Chromium is told.
+    /// Returns the throttling rate to set in Chromium.
     pub(crate) fn rate_by_chromium(self) -> f64 {
         match self {
             Self::Paced { .. } => 1.0,
@@ -70,61 +71,66 @@ impl Throttle {
     }
 }
 
-/// How long the page runs between two looks. After each it finds the core's caches and guesses as others left them, who may
-/// sit on the other half of a physical core while ours is kept: in slices of 300 µs (Chromium's own throttling has 200) a page with
-/// much script took up to a third longer, and never the same. A device's worth of work is owed a little later instead.
+/// Time that the page runs between two checks. After each it finds the core's caches and predictors
+/// as others left them, who may use the other half of a physical core while the pacer occupies this
+/// one: in slices of 300 µs (Chromium's own throttling has 200) a page with much script took up to
+/// a third longer, and never the same. With a longer slice the device's share is charged slightly
+/// later.
 const SLICE: Duration = Duration::from_millis(1);
-/// An idle page's core is looked at this often, for so long.
-const GLANCE_EVERY_US: f64 = 4_000.0;
-const GLANCE: Duration = Duration::from_micros(80);
-/// What is owed beyond this is forgiven: the page would seem to hang.
-const MOST_OWED_US: f64 = 20_000.0;
-/// Where the core is not kept, samples are taken this often.
-const SAMPLE_EVERY_US: f64 = 4_000.0;
-/// The page is never made up for more than this much slowness at once.
-const MOST_CREDIT_US: f64 = 1_000.0;
-/// Where nothing is known of a core yet it is kept for a while at the end: glances are too short to tell of neighbours.
-const CALIBRATING: Duration = Duration::from_millis(30);
-const SPEED_EVERY_US: f64 = 50_000.0;
+/// Interval at which an idle page's core is measured.
+const IDLE_MEASUREMENT_INTERVAL_US: f64 = 4_000.0;
+const IDLE_MEASUREMENT: Duration = Duration::from_micros(80);
+/// Maximum time owed; more is dropped, because the page would seem to hang.
+const MAX_OWED_US: f64 = 20_000.0;
+/// Interval of samples while the core is not occupied.
+const SAMPLE_INTERVAL_US: f64 = 4_000.0;
+/// Maximum compensation for a slow core at once.
+const MAX_CREDIT_US: f64 = 1_000.0;
+/// Time to occupy a core at the end if nothing was measured before: short measurements are too
+/// short to show contention.
+const CALIBRATION_TIME: Duration = Duration::from_millis(30);
+const SPEED_INTERVAL_US: f64 = 50_000.0;
 
-/// Above the page where we may, so that a turn ends when it must.
+/// Niceness of the pacer, above the page if permitted, so that it regains the core in time.
 const OWN_NICENESS: i32 = -20;
-/// Where we may not, the page's threads go below us.
-const NICENESS_OF_PAGE: i32 = 19;
+/// Niceness of the page's threads if the pacer may not raise its own.
+const PAGE_NICENESS: i32 = 19;
 
-/// A thread of ours beside those of a page; stopped by [`Pacer::finish`], or dropped.
+/// A thread that throttles a page; ended by [`Pacer::finish`] or when dropped.
 pub(crate) struct Pacer {
     stop: Sender<()>,
     stop_search: Sender<()>,
     pacing: JoinHandle<Pacing>,
 }
 
-/// What came of it.
+/// Measurements of a pacer.
 #[derive(Debug, Default)]
 pub(crate) struct Pacing {
-    /// None where Chromium slowed the page down: what a thread ran then holds its idling, too.
+    /// Throttling rate; `None` if Chromium throttled the page, whose idling then counts as run
+    /// time.
     rate: Option<f64>,
-    /// By process: the main thread's samples.
+    /// Samples of the main thread by process id.
     main_threads: BTreeMap<u32, Vec<Sample>>,
-    /// `[at_us, speed, turn_ns, crowding]`: the core's speed, 1 being nominal, and what it was read from.
+    /// `[at_us, speed, turn_ns, crowding]`: the core's speed relative to nominal, and its
+    /// measurements.
     speeds: Vec<[f64; 4]>,
-    /// On the average.
+    /// Average speed of the core.
     pub(crate) pace: CorePace,
 }
 
-/// `[at_us, ran_us, waited_us, worked_us, held_us]`: the clock of traces, then counters: what the
-/// thread ran, what it stood ready without a core, what it would have run at nominal speed, and what
-/// the pacer kept the core.
+/// `[at_us, ran_us, waited_us, worked_us, held_us]`: time on the traces' clock, then counters: time
+/// that the thread ran, time that it was runnable without a core, time that it would have run at
+/// nominal speed, and time that the pacer occupied the core.
 type Sample = [f64; 5];
 
 impl Pacer {
-    /// For the renderers of one browser, whenever they come to life.
+    /// Starts a pacer for all current and future renderers of one browser.
     pub(crate) fn start(browser_group: u32, throttle: Throttle) -> Self {
         let (stop, stopped) = mpsc::channel();
         let (stop_search, search_stopped) = mpsc::channel();
-        let (tell, found) = mpsc::channel();
-        std::thread::spawn(move || search(browser_group, &search_stopped, &tell));
-        let pacing = std::thread::spawn(move || Pacesetter::new(throttle).pace(&stopped, &found));
+        let (sender, threads) = mpsc::channel();
+        std::thread::spawn(move || search(browser_group, &search_stopped, &sender));
+        let pacing = std::thread::spawn(move || PacerLoop::new(throttle).pace(&stopped, &threads));
         Self {
             stop,
             stop_search,
@@ -140,7 +146,7 @@ impl Pacer {
 }
 
 impl Pacing {
-    /// The part of a main thread's ready time in which others had its core, 0 to 1.
+    /// Returns the fraction of a main thread's runnable time in which others had its core, 0 to 1.
     pub(crate) fn lost_share(&self) -> f64 {
         let (mut wanted_us, mut lost_us) = (0.0, 0.0);
         for samples in self.main_threads.values() {
@@ -163,34 +169,34 @@ impl Pacing {
             .into_iter()
             .map(|(process, samples)| json!({"processId": process, "samples": samples}))
             .collect();
-        let told = json!({"rate": self.rate, "speeds": self.speeds, "threads": threads});
-        match to_raw_value(&told) {
+        let measurements = json!({"rate": self.rate, "speeds": self.speeds, "threads": threads});
+        match to_raw_value(&measurements) {
             Ok(raw) => Artifact::Gathered(raw),
             Err(error) => Artifact::Missing(error.to_string()),
         }
     }
 }
 
-/// The loop's state.
-struct Pacesetter {
+/// State of the pacer's loop.
+struct PacerLoop {
     rate: f64,
     nominal: CorePace,
     core: Option<Core>,
-    outranks: bool,
+    has_priority: bool,
     meter: Speedometer,
-    threads: Vec<Followed>,
-    /// For how long the core is still to be kept.
+    threads: Vec<PacedThread>,
+    /// Time for which the core is still to be occupied.
     owed_us: f64,
     held_us: f64,
     held_until_us: f64,
-    /// Since the speed was written down, and since the start.
-    lately: Readings,
-    in_all: Readings,
-    told_at_us: f64,
+    /// Measurements since the last recorded speed.
+    recent_readings: Readings,
+    all_readings: Readings,
+    speed_recorded_at_us: f64,
     pacing: Pacing,
 }
 
-struct Followed {
+struct PacedThread {
     thread: PageThread,
     clock: ThreadClock,
     time: ThreadTime,
@@ -220,22 +226,22 @@ impl Readings {
     }
 }
 
-impl Pacesetter {
+impl PacerLoop {
     fn new(throttle: Throttle) -> Self {
         let (rate, nominal) = throttle.paced();
         Self {
             rate,
             nominal,
             core: None,
-            outranks: false,
+            has_priority: false,
             meter: Speedometer::new(),
             threads: Vec::new(),
             owed_us: 0.0,
             held_us: 0.0,
             held_until_us: 0.0,
-            lately: Readings::default(),
-            in_all: Readings::default(),
-            told_at_us: 0.0,
+            recent_readings: Readings::default(),
+            all_readings: Readings::default(),
+            speed_recorded_at_us: 0.0,
             pacing: Pacing {
                 rate: matches!(throttle, Throttle::Paced { .. }).then_some(rate),
                 ..Pacing::default()
@@ -243,50 +249,50 @@ impl Pacesetter {
         }
     }
 
-    fn pace(mut self, stopped: &Receiver<()>, found: &Receiver<Found>) -> Pacing {
-        self.settle();
+    fn pace(mut self, stopped: &Receiver<()>, threads: &Receiver<RendererThread>) -> Pacing {
+        self.set_up();
         while let Err(TryRecvError::Empty) = stopped.try_recv() {
             std::thread::sleep(SLICE);
-            while let Ok(found) = found.try_recv() {
-                self.meet(found);
+            while let Ok(thread) = threads.try_recv() {
+                self.add_thread(thread);
             }
             self.charge();
             let due = self.due();
             self.sample(due.is_some());
-            if let Some(how_long) = due {
-                self.hold(how_long);
+            if let Some(duration) = due {
+                self.hold(duration);
             }
         }
         self.charge();
         self.sample(true);
         if self.nominal == CorePace::default() {
-            self.hold(CALIBRATING);
+            self.hold(CALIBRATION_TIME);
         }
         self.release();
-        self.pacing.pace = self.in_all.mean();
+        self.pacing.pace = self.all_readings.mean();
         self.pacing
     }
 
-    /// Takes a core and a rank on it.
-    fn settle(&mut self) {
+    /// Takes a core and sets the thread's priority.
+    fn set_up(&mut self) {
         match Core::take().and_then(|core| core.hold(None).map(|()| core)) {
             Ok(core) => self.core = Some(core),
-            Err(error) => tracing::debug!(%error, "the page is paced without a core of its own"),
+            Err(error) => tracing::debug!(%error, "pacing the page without a dedicated core"),
         }
-        self.outranks = rustix::process::setpriority_process(None, OWN_NICENESS).is_ok();
-        // A sleep would else last 50 µs longer.
+        self.has_priority = rustix::process::setpriority_process(None, OWN_NICENESS).is_ok();
+        // A sleep would otherwise last 50 µs longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 
-    fn meet(&mut self, found: Found) {
+    fn add_thread(&mut self, thread: RendererThread) {
         let Some(core) = &self.core else { return };
-        match found {
-            Found::Servant(thread) => {
+        match thread {
+            RendererThread::Service(thread) => {
                 if let Some(pid) = pid_of(thread.thread_id) {
                     let _ = core.release(pid);
                 }
             }
-            Found::Page(thread) => {
+            RendererThread::Page(thread) => {
                 let (Some(pid), Some(clock)) = (
                     pid_of(thread.thread_id),
                     ThreadClock::of(thread.process_id, thread.thread_id),
@@ -294,13 +300,13 @@ impl Pacesetter {
                     return;
                 };
                 if let Err(error) = core.hold(Some(pid)) {
-                    tracing::debug!(%error, "a thread of the page stays free");
+                    tracing::debug!(%error, "could not pin a thread of the page");
                 }
-                if !self.outranks {
-                    let _ = rustix::process::setpriority_process(Some(pid), NICENESS_OF_PAGE);
+                if !self.has_priority {
+                    let _ = rustix::process::setpriority_process(Some(pid), PAGE_NICENESS);
                 }
                 let time = clock.read().unwrap_or_default();
-                self.threads.push(Followed {
+                self.threads.push(PacedThread {
                     thread,
                     clock,
                     time,
@@ -310,92 +316,93 @@ impl Pacesetter {
         }
     }
 
-    /// Nothing is measured any more: the page's threads may go where they like.
+    /// Releases the page's threads from the core at the end of the measurement.
     fn release(&self) {
         let Some(core) = &self.core else { return };
         for pid in self
             .threads
             .iter()
-            .filter_map(|followed| pid_of(followed.thread.thread_id))
+            .filter_map(|paced| pid_of(paced.thread.thread_id))
         {
             let _ = core.release(pid);
         }
     }
 
-    /// Adds up what the page's threads did since the last look, and what that costs a device.
+    /// Adds the page's work since the last check, and the time that it costs a device.
     fn charge(&mut self) {
         let speed = self.meter.pace().speed_beside(self.nominal);
         let rate = self.rate;
         let mut owed_us = 0.0;
-        self.threads.retain_mut(|followed| {
-            let Some(time) = followed.clock.read() else {
+        self.threads.retain_mut(|paced| {
+            let Some(time) = paced.clock.read() else {
                 return false;
             };
-            let ran_us = time.ran_us - followed.time.ran_us;
+            let ran_us = time.ran_us - paced.time.ran_us;
             let worked_us = ran_us * speed;
-            followed.time = time;
-            followed.worked_us += worked_us;
+            paced.time = time;
+            paced.worked_us += worked_us;
             owed_us += worked_us * rate - ran_us;
             true
         });
         if rate > 1.0 {
-            self.owed_us = (self.owed_us + owed_us).clamp(-MOST_CREDIT_US, MOST_OWED_US);
+            self.owed_us = (self.owed_us + owed_us).clamp(-MAX_CREDIT_US, MAX_OWED_US);
         }
     }
 
-    /// For how long the core is to be kept now, for what is owed or for a glance.
+    /// Returns how long to occupy the core now, for time owed or for a measurement.
     fn due(&self) -> Option<Duration> {
         if self.owed_us > 0.0 {
             Some(Duration::from_secs_f64(self.owed_us / 1e6))
         } else {
-            (monotonic_us() - self.held_until_us > GLANCE_EVERY_US).then_some(GLANCE)
+            (monotonic_us() - self.held_until_us > IDLE_MEASUREMENT_INTERVAL_US)
+                .then_some(IDLE_MEASUREMENT)
         }
     }
 
-    /// Keeps the core, and reads its pace meanwhile.
-    fn hold(&mut self, how_long: Duration) {
+    /// Occupies the core and measures its speed meanwhile.
+    fn hold(&mut self, duration: Duration) {
         let began_us = monotonic_us();
-        let pace = self.meter.work_for(how_long);
+        let pace = self.meter.work_for(duration);
         let ended_us = monotonic_us();
         self.held_until_us = ended_us;
         self.held_us += ended_us - began_us;
         self.owed_us -= ended_us - began_us;
-        self.in_all.add(pace);
-        self.lately.add(pace);
+        self.all_readings.add(pace);
+        self.recent_readings.add(pace);
         self.tell_speed(ended_us);
     }
 
     fn tell_speed(&mut self, at_us: f64) {
-        if at_us - self.told_at_us >= SPEED_EVERY_US {
-            let pace = std::mem::take(&mut self.lately).mean();
+        if at_us - self.speed_recorded_at_us >= SPEED_INTERVAL_US {
+            let pace = std::mem::take(&mut self.recent_readings).mean();
             let speed = pace.speed_beside(self.nominal);
             let read = [at_us, speed, pace.turn_ns, pace.crowding];
             self.pacing.speeds.push(read);
-            self.told_at_us = at_us;
+            self.speed_recorded_at_us = at_us;
         }
     }
 
-    /// Of every main thread; where the core is not about to be kept, only now and then.
+    /// Samples every main thread; if the core is not about to be occupied, only at intervals.
     fn sample(&mut self, before_hold: bool) {
         let at_us = monotonic_us();
-        for followed in &self.threads {
-            if !followed.thread.is_main() {
+        for paced in &self.threads {
+            if !paced.thread.is_main() {
                 continue;
             }
-            let process = followed.thread.process_id;
+            let process = paced.thread.process_id;
             let samples = self.pacing.main_threads.entry(process).or_default();
-            let lately = |last: &Sample| at_us - last[0] < SAMPLE_EVERY_US;
-            if before_hold || !samples.last().is_some_and(lately) {
-                let ThreadTime { ran_us, waited_us } = followed.time;
-                let sample = [at_us, ran_us, waited_us, followed.worked_us, self.held_us];
+            let recent_readings = |last: &Sample| at_us - last[0] < SAMPLE_INTERVAL_US;
+            if before_hold || !samples.last().is_some_and(recent_readings) {
+                let ThreadTime { ran_us, waited_us } = paced.time;
+                let sample = [at_us, ran_us, waited_us, paced.worked_us, self.held_us];
                 record(samples, self.held_until_us, sample);
             }
         }
     }
 }
 
-/// If the core was kept since the last sample, then also how things stood when it was let go: what the thread waited
-/// meanwhile the kernel tells only once it runs again.
+/// Records a sample. If the core was occupied since the last one, also records the state at the
+/// time it was released: the kernel reports the thread's waiting time only once it runs again.
 fn record(samples: &mut Vec<Sample>, held_until_us: f64, sample: Sample) {
     let [_, _, waited_us, _, held_us] = sample;
     if let Some(&[last_us, ran_us, _, worked_us, _]) = samples.last()
@@ -409,7 +416,7 @@ fn record(samples: &mut Vec<Sample>, held_until_us: f64, sample: Sample) {
     push(samples, sample);
 }
 
-/// A thread that does nothing takes two samples: its first idle one and its last.
+/// Adds a sample; an idle thread keeps only its first idle sample and its last.
 fn push(samples: &mut Vec<Sample>, sample: Sample) {
     match samples.as_mut_slice() {
         [.., before, last] if before[1..4] == sample[1..4] && last[1..4] == sample[1..4] => {
@@ -447,7 +454,7 @@ mod tests {
             4_000.0,
             [5_000.0, 1_900.0, 3_000.0, 1_900.0, 3_000.0],
         );
-        // Not kept since.
+        // The core was not occupied since.
         record(
             &mut samples,
             4_000.0,
@@ -471,9 +478,9 @@ mod tests {
 
     #[test]
     fn work_is_not_slowed_down_twice_where_chromium_did() {
-        let by_chromium = Pacesetter::new(Throttle::ByChromium { rate: 4.0 });
+        let by_chromium = PacerLoop::new(Throttle::ByChromium { rate: 4.0 });
         assert_eq!(by_chromium.pacing.rate, None);
-        assert_eq!(Pacesetter::new(Throttle::NONE).pacing.rate, Some(1.0));
+        assert_eq!(PacerLoop::new(Throttle::NONE).pacing.rate, Some(1.0));
     }
 
     #[test]

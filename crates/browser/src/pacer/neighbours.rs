@@ -1,7 +1,9 @@
-//! What others leave of a core's near caches: lines that were just read, and how much longer they take a moment later.
+//! Measures contention for a core's near caches: how much longer cache lines take that were read a
+//! moment before.
 //!
-//! The interpreter goes far beyond these caches whoever shares them, and does not notice when they are crowded. A page
-//! lives in them: at such moments its scripts took half as long again while the interpreter took a sixth more.
+//! The interpreter exceeds these caches regardless of who shares them, and does not notice when
+//! they are crowded. A page depends on them: at such moments its scripts took half as long again
+//! while the interpreter took a sixth more.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -9,13 +11,14 @@ use std::hint::black_box;
 use super::interpreter::Random;
 use super::speed::monotonic_us;
 
-/// 64 KiB: more than the nearest cache holds, and no more of the second than a page can spare.
+/// Number of lines, 64 KiB in total: more than the first-level cache, and no more of the second
+/// than a page can spare.
 const LINES: usize = 1024;
 
-/// The mean of the last counts; single ones say little.
+/// Number of recent readings in the mean; single ones vary too much.
 const READINGS: usize = 15;
-/// An interrupted reading says nothing beyond this.
-const MOST: f64 = 8.0;
+/// Maximum plausible reading; beyond it the reading was interrupted.
+const MAX_READING: f64 = 8.0;
 
 #[repr(align(64))]
 #[derive(Clone, Copy, Default)]
@@ -41,7 +44,8 @@ impl Neighbours {
         }
     }
 
-    /// Brings the lines near; nobody but neighbours may have the core until they are read.
+    /// Loads the lines into the near caches; only other users of the core may run until they are
+    /// read.
     pub(super) fn fetch(&self) {
         let mut at = 0;
         for _ in 0..LINES {
@@ -50,7 +54,7 @@ impl Neighbours {
         black_box(at);
     }
 
-    /// How long the lines take now, beside how long they take at once again.
+    /// Measures the time of the lines now, relative to an immediate second read.
     pub(super) fn read(&mut self) {
         let began_us = monotonic_us();
         self.fetch();
@@ -64,16 +68,16 @@ impl Neighbours {
         if self.ratios.len() == READINGS {
             self.ratios.pop_front();
         }
-        self.ratios.push_back(ratio.clamp(1.0, MOST));
+        self.ratios.push_back(ratio.clamp(1.0, MAX_READING));
     }
 
-    /// How many times as long as if the core's caches were ours alone; 0 where it was not yet read.
+    /// Returns the slowdown relative to uncontended caches; 0 without a reading.
     pub(super) fn crowding(&self) -> f64 {
         self.ratios.iter().sum::<f64>() / self.ratios.len().max(1) as f64
     }
 }
 
-/// Every line once, in an order that no core foresees: Sattolo's way.
+/// Returns a random cycle through all lines, which no prefetcher predicts (Sattolo's algorithm).
 fn shuffled() -> Vec<usize> {
     let mut random = Random::new();
     let mut order: Vec<usize> = (0..LINES).collect();
@@ -90,10 +94,10 @@ mod tests {
     #[test]
     fn every_line_is_read_before_any_comes_again() {
         let neighbours = Neighbours::new();
-        let mut seen = [false; LINES];
+        let mut visited = [false; LINES];
         let mut at = 0;
         for _ in 0..LINES {
-            assert!(!std::mem::replace(&mut seen[at], true), "line {at}");
+            assert!(!std::mem::replace(&mut visited[at], true), "line {at}");
             at = neighbours.lines[at].next;
         }
         assert_eq!(at, 0);
@@ -104,14 +108,14 @@ mod tests {
         let mut neighbours = Neighbours::new();
         assert_eq!(neighbours.crowding(), 0.0);
         neighbours.read();
-        assert!((1.0..=MOST).contains(&neighbours.crowding()));
+        assert!((1.0..=MAX_READING).contains(&neighbours.crowding()));
     }
 
     #[test]
     fn an_interrupted_reading_counts_for_little_and_not_for_long() {
         let mut neighbours = Neighbours::new();
         neighbours.take(900.0);
-        assert_eq!(neighbours.crowding(), MOST);
+        assert_eq!(neighbours.crowding(), MAX_READING);
         for _ in 0..READINGS {
             neighbours.take(1.5);
         }

@@ -1,4 +1,4 @@
-//! Finds the threads in which a page's own code runs, as they come to life.
+//! Finds the threads that run a page's code, as they are created.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use crate::launch::{group_of, is_renderer, process_ids};
 
-/// A new process shows its kind, and a new thread its name, a moment after it is there.
-const LOOKS_AT_THE_NEW: u32 = 20;
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Number of checks of a new process or thread, which shows its kind or name a moment after its
+/// creation.
+const MAX_CHECKS: u32 = 20;
+const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Threads of renderers that run scripts beside the main one, as Chromium names them (cut to 15
-/// letters by the kernel).
+/// Renderer threads that run scripts beside the main one, as Chromium names them (cut to 15 letters
+/// by the kernel).
 const WORKERS: [&str; 3] = ["DedicatedWorker", "SharedWorker", "ServiceWorker"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,27 +28,27 @@ impl PageThread {
     }
 }
 
-/// What is told of a thread of the page's processes.
+/// A thread of the page's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// It runs the page's code.
+pub(super) enum RendererThread {
+    /// A thread that runs the page's code.
     Page(PageThread),
-    /// It serves the page (compositor, pools, input/output): never slowed down. It may have been
-    /// born on the main thread's core and must be let go.
-    Servant(PageThread),
+    /// A thread that serves the page (compositor, pools, input/output) and is never throttled. It
+    /// may have inherited the main thread's core and must be released from it.
+    Service(PageThread),
 }
 
-/// Looks until it is told to stop, and tells of each thread once (a servant that turns out to be a
-/// worker: again).
-pub(super) fn search(browser_group: u32, stopped: &Receiver<()>, tell: &Sender<Found>) {
-    let mut processes = Young::default();
+/// Searches until stopped and reports each thread once (a service thread that turns out to be a
+/// worker twice).
+pub(super) fn search(browser_group: u32, stopped: &Receiver<()>, sender: &Sender<RendererThread>) {
+    let mut processes = RecentIds::default();
     let mut renderers = HashSet::new();
-    let mut threads = Young::default();
-    let mut told = HashMap::new();
+    let mut threads = RecentIds::default();
+    let mut reported = HashMap::new();
     loop {
-        for process in processes.of(process_ids()) {
+        for process in processes.needing_check(process_ids()) {
             if group_of(process) != Some(browser_group) {
-                processes.dismiss(process);
+                processes.ignore(process);
             } else if is_renderer(process) {
                 renderers.insert(process);
             }
@@ -56,33 +57,36 @@ pub(super) fn search(browser_group: u32, stopped: &Receiver<()>, tell: &Sender<F
             let Some(ids) = threads_of(*process) else {
                 return false;
             };
-            for thread_id in threads.of(ids.into_iter()) {
-                let found = kind_of(PageThread {
+            for thread_id in threads.needing_check(ids.into_iter()) {
+                let thread = kind_of(PageThread {
                     process_id: *process,
                     thread_id,
                 });
-                if told.insert(thread_id, found) != Some(found) && tell.send(found).is_err() {
+                if reported.insert(thread_id, thread) != Some(thread)
+                    && sender.send(thread).is_err()
+                {
                     return true;
                 }
             }
             true
         });
-        match stopped.recv_timeout(LOOK_EVERY) {
+        match stopped.recv_timeout(SEARCH_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
             _ => return,
         }
     }
 }
 
-fn kind_of(thread: PageThread) -> Found {
+fn kind_of(thread: PageThread) -> RendererThread {
     if thread.is_main() {
-        return Found::Page(thread);
+        return RendererThread::Page(thread);
     }
     let path = format!("/proc/{}/task/{}/comm", thread.process_id, thread.thread_id);
     let name = fs::read_to_string(path).unwrap_or_default();
-    match WORKERS.iter().any(|worker| name.starts_with(worker)) {
-        true => Found::Page(thread),
-        false => Found::Servant(thread),
+    if WORKERS.iter().any(|worker| name.starts_with(worker)) {
+        RendererThread::Page(thread)
+    } else {
+        RendererThread::Service(thread)
     }
 }
 
@@ -92,24 +96,24 @@ fn threads_of(process_id: u32) -> Option<Vec<u32>> {
     Some(ids.collect())
 }
 
-/// Which ids are still worth a look: walking through `/proc` is cheap, reading all of it is not.
+/// Ids that still need to be checked: listing `/proc` is cheap, reading all of it is not.
 #[derive(Default)]
-struct Young {
-    looks: HashMap<u32, u32>,
+struct RecentIds {
+    checks: HashMap<u32, u32>,
 }
 
-impl Young {
-    fn of(&mut self, ids: impl Iterator<Item = u32>) -> Vec<u32> {
+impl RecentIds {
+    fn needing_check(&mut self, ids: impl Iterator<Item = u32>) -> Vec<u32> {
         ids.filter(|id| {
-            let looks = self.looks.entry(*id).or_default();
-            *looks += 1;
-            *looks <= LOOKS_AT_THE_NEW
+            let checks = self.checks.entry(*id).or_default();
+            *checks += 1;
+            *checks <= MAX_CHECKS
         })
         .collect()
     }
 
-    fn dismiss(&mut self, id: u32) {
-        self.looks.insert(id, LOOKS_AT_THE_NEW);
+    fn ignore(&mut self, id: u32) {
+        self.checks.insert(id, MAX_CHECKS);
     }
 }
 
@@ -118,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_new_are_looked_at() {
-        let mut young = Young::default();
-        for _ in 0..LOOKS_AT_THE_NEW {
-            assert_eq!(young.of([7].into_iter()), [7]);
+    fn only_recent_ids_are_checked() {
+        let mut recent = RecentIds::default();
+        for _ in 0..MAX_CHECKS {
+            assert_eq!(recent.needing_check([7].into_iter()), [7]);
         }
-        assert_eq!(young.of([7, 8].into_iter()), [8]);
-        young.dismiss(8);
-        assert!(young.of([7, 8].into_iter()).is_empty());
+        assert_eq!(recent.needing_check([7, 8].into_iter()), [8]);
+        recent.ignore(8);
+        assert!(recent.needing_check([7, 8].into_iter()).is_empty());
     }
 }

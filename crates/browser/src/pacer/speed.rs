@@ -1,8 +1,8 @@
-//! How fast a core is at this moment: work of known size, and how long it takes.
+//! Measures the current speed of a core by the time of a known workload.
 //!
-//! Virtual cores share a physical one, its caches and its memory with neighbours that nobody here
-//! sees. What a page then loses is not waiting, its thread has its core all the time; everything merely
-//! takes longer, up to twice as long, for some 10 to 200 ms.
+//! Virtual cores share a physical one, its caches and its memory with invisible neighbours. A page
+//! does not wait for a core then, its thread has its core all the time; everything merely takes
+//! longer, up to twice as long, for some 10 to 200 ms.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,52 +13,54 @@ use serde::{Deserialize, Serialize};
 use super::interpreter::Interpreter;
 use super::neighbours::Neighbours;
 
-/// What work of known size takes on a core.
+/// Time that a known workload takes on a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CorePace {
-    /// A turn of the interpreter; 0 where none was taken.
+    /// Time of a turn of the interpreter; 0 if none was measured.
     pub turn_ns: f64,
-    /// How many times as long lines of the near caches take that others had a moment to crowd out; 0 where none were read.
+    /// Slowdown of near cache lines due to contention; 0 if none was measured.
     pub crowding: f64,
 }
 
-/// How a page's slowness goes with that of the interpreter, and with how crowded the near caches are: what made the work of five
-/// pages most nearly the same from visit to visit.
+/// Exponent that relates a page's slowdown to that of the interpreter. This and the next value made
+/// the work of five pages most nearly the same from visit to visit.
 const PAGE_PER_TURN: f64 = 1.5;
 const PAGE_PER_CROWDING: f64 = 0.15;
 
-/// No neighbour takes more than half of a core, and no core is much faster than alone: what is read
-/// beyond that is a mistake.
-const SLOWEST: f64 = 0.3;
-const FASTEST: f64 = 2.5;
+/// Minimum plausible speed: no neighbour takes more than half of a core, so that a lower reading is
+/// an error.
+const MIN_SPEED: f64 = 0.3;
+const MAX_SPEED: f64 = 2.5;
 
 impl CorePace {
-    /// How fast a page runs on this core; 1 where it runs as on `nominal`.
+    /// Returns the speed of a page on this core, relative to `nominal`.
     pub(crate) fn speed_beside(self, nominal: Self) -> f64 {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
         let by_turns = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
-        let by_crowding = match nominal.crowding > 0.0 && self.crowding > 0.0 {
-            true => (nominal.crowding / self.crowding).powf(PAGE_PER_CROWDING),
-            false => 1.0,
+        let by_crowding = if nominal.crowding > 0.0 && self.crowding > 0.0 {
+            (nominal.crowding / self.crowding).powf(PAGE_PER_CROWDING)
+        } else {
+            1.0
         };
-        (by_turns * by_crowding).clamp(SLOWEST, FASTEST)
+        (by_turns * by_crowding).clamp(MIN_SPEED, MAX_SPEED)
     }
 }
 
-/// While the core is kept. More often tells no more, and leaves less of the caches to the page.
-const READ_EVERY_US: f64 = 1_200.0;
+/// Interval of measurements while the core is occupied. A shorter one gives no more information and
+/// leaves less of the caches to the page.
+const READ_INTERVAL_US: f64 = 1_200.0;
 
-/// Single turns scatter, and an interrupted one says nothing: the median of this many counts.
+/// Number of turns in the median: single ones vary, and may have been interrupted.
 const TURNS: usize = 15;
 
-/// Does the work on the core that it is called on.
+/// Runs the workload on the core that it is called on.
 pub(super) struct Speedometer {
     interpreter: Interpreter,
     neighbours: Neighbours,
-    /// Nanoseconds, of the last turns.
+    /// Durations of the last turns in nanoseconds.
     turns_ns: VecDeque<f64>,
 }
 
@@ -71,13 +73,13 @@ impl Speedometer {
         }
     }
 
-    /// Keeps the core for this long, or for the two turns that it takes to read its pace.
-    pub(super) fn work_for(&mut self, how_long: Duration) -> CorePace {
-        let until_us = monotonic_us() + how_long.as_secs_f64() * 1e6;
+    /// Occupies the core for this long, or at least for the two turns that a measurement takes.
+    pub(super) fn work_for(&mut self, duration: Duration) -> CorePace {
+        let until_us = monotonic_us() + duration.as_secs_f64() * 1e6;
         loop {
             self.read();
             self.neighbours.fetch();
-            let next_us = monotonic_us() + READ_EVERY_US;
+            let next_us = monotonic_us() + READ_INTERVAL_US;
             while monotonic_us() < until_us.min(next_us) {}
             if next_us >= until_us {
                 return self.pace();
@@ -87,40 +89,41 @@ impl Speedometer {
     }
 
     fn read(&mut self) {
-        // Finds the caches as others left them, and its guesses wrong: that is their doing.
+        // The first turn finds caches and predictors as others left them, and is not counted.
         self.interpreter.turn();
-        let began_us = monotonic_us();
+        let start_us = monotonic_us();
         self.interpreter.turn();
-        self.take((monotonic_us() - began_us) * 1000.0);
+        self.add_turn((monotonic_us() - start_us) * 1000.0);
     }
 
-    fn take(&mut self, turn_ns: f64) {
+    fn add_turn(&mut self, turn_ns: f64) {
         if self.turns_ns.len() == TURNS {
             self.turns_ns.pop_front();
         }
         self.turns_ns.push_back(turn_ns);
     }
 
-    /// What the work takes now; nothing where it was not yet done.
+    /// Returns the current measurement; 0 without one.
     pub(super) fn pace(&self) -> CorePace {
         let mut turns: Vec<f64> = self.turns_ns.iter().copied().collect();
         CorePace {
-            turn_ns: match turns.is_empty() {
-                true => 0.0,
-                false => median(&mut turns),
+            turn_ns: if turns.is_empty() {
+                0.0
+            } else {
+                median(&mut turns)
             },
             crowding: self.neighbours.crowding(),
         }
     }
 }
 
-/// The upper one of two.
+/// Returns the median, the upper one of two.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// The clock of Chromium's traces on Linux.
+/// Returns the time on the clock of Chromium's traces on Linux.
 pub(super) fn monotonic_us() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
@@ -160,8 +163,8 @@ mod tests {
 
     #[test]
     fn an_impossible_reading_is_not_believed() {
-        assert_eq!(pace(4e6).speed_beside(NOMINAL), SLOWEST);
-        assert_eq!(pace(1.0).speed_beside(NOMINAL), FASTEST);
+        assert_eq!(pace(4e6).speed_beside(NOMINAL), MIN_SPEED);
+        assert_eq!(pace(1.0).speed_beside(NOMINAL), MAX_SPEED);
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
     fn an_interrupted_turn_is_not_believed() {
         let mut meter = Speedometer::new();
         for turn_ns in [20_000.0, 900_000.0, 20_100.0, 19_900.0, 20_050.0] {
-            meter.take(turn_ns);
+            meter.add_turn(turn_ns);
         }
         assert_eq!(meter.pace().turn_ns, 20_050.0);
     }
@@ -184,7 +187,7 @@ mod tests {
     fn only_the_last_turns_count() {
         let mut meter = Speedometer::new();
         for turn in 0..3 * TURNS {
-            meter.take(if turn < TURNS { 90_000.0 } else { 20_000.0 });
+            meter.add_turn(if turn < TURNS { 90_000.0 } else { 20_000.0 });
         }
         assert_eq!(meter.turns_ns.len(), TURNS);
         assert_eq!(meter.pace().turn_ns, 20_000.0);

@@ -1,5 +1,5 @@
-//! What Linux knows about a thread's time: how long it ran, and how long it stood ready without a
-//! core (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
+//! Reads a thread's times from Linux: how long it ran, and how long it was runnable without a core
+//! (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,17 +10,17 @@ pub(super) struct ThreadTime {
     pub(super) waited_us: f64,
 }
 
-/// A thread's clocks, kept open: they are read a thousand times a second.
+/// A thread's counters, kept open because they are read a thousand times a second.
 pub(super) struct ThreadClock(File);
 
 impl ThreadClock {
-    /// None where the thread is gone, or where the kernel does not count.
+    /// Opens the counters; returns `None` if the thread is gone or the kernel does not count.
     pub(super) fn of(process_id: u32, thread_id: u32) -> Option<Self> {
         let path = format!("/proc/{process_id}/task/{thread_id}/schedstat");
         File::open(path).ok().map(Self)
     }
 
-    /// None when the thread has ended.
+    /// Reads the counters; returns `None` if the thread has ended.
     pub(super) fn read(&self) -> Option<ThreadTime> {
         let mut text = [0; 96];
         let length = self.0.read_at(&mut text, 0).ok()?;

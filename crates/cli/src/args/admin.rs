@@ -1,4 +1,5 @@
-//! What is done to an installation: accounts, keys, credits, agents, retention, its move to another store.
+//! What is done to an installation: accounts, keys, credits, agents, retention, its move to another
+//! store.
 
 use std::path::PathBuf;
 
@@ -118,7 +119,8 @@ pub enum AgentsCommand {
 pub struct AgentAddArgs {
     /// Letters, digits, `-`, `_` and `.`
     pub name: String,
-    /// A location at which agents with this token may stand and whose audits they may take; repeatable
+    /// A location at which agents with this token may stand and whose audits they may take;
+    /// repeatable
     #[arg(long, value_name = "ID", value_delimiter = ',', required = true)]
     pub location: Vec<String>,
     /// How many audits all agents with this token may run at a time

@@ -71,7 +71,7 @@ pub struct OutputArgs {
 
 fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name))
-        .try_map(|name| Format::named(&name).ok_or("no such form"))
+        .try_map(|name| Format::from_name(&name).ok_or("no such form"))
 }
 
 #[derive(Debug, clap::Args)]

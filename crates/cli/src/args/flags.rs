@@ -9,8 +9,8 @@ pub struct DataArgs {
     /// Where everything is kept [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Where accounts, audits and the queue are kept: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
-    /// [default: plumbline.db in the data directory]
+    /// Where accounts, audits and the queue are kept: sqlite:FILE or
+    /// postgres://USER:PASSWORD@HOST/DATABASE [default: plumbline.db in the data directory]
     #[arg(
         long,
         env = "PLUMBLINE_STORE",
@@ -23,7 +23,8 @@ pub struct DataArgs {
 /// Secrets are no arguments: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BlobArgs {
-    /// Where evidence is kept; a bucket's keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY [default: the data directory]
+    /// Where evidence is kept; a bucket's keys come from AWS_ACCESS_KEY_ID and
+    /// AWS_SECRET_ACCESS_KEY [default: the data directory]
     #[arg(
         long,
         env = "PLUMBLINE_BLOBS",
@@ -48,8 +49,9 @@ pub struct TargetArgs {
         value_delimiter = ','
     )]
     pub allow_target: Vec<String>,
-    /// A host (with all names below it), address or network that may never be visited, whatever else allows it; repeatable.
-    /// The networks of this machine's own interfaces are denied unless --allow-target names them
+    /// A host (with all names below it), address or network that may never be visited, whatever
+    /// else allows it; repeatable. The networks of this machine's own interfaces are denied unless
+    /// --allow-target names them
     #[arg(
         long,
         env = "PLUMBLINE_DENY_TARGET",
@@ -64,8 +66,8 @@ pub struct TargetArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct FieldArgs {
-    /// Key to the Chrome UX Report API, for field data; without one nothing is asked. Other users see the flag:
-    /// prefer the environment or the file
+    /// Key to the Chrome UX Report API, for field data; without one nothing is asked. Other users
+    /// see the flag: prefer the environment or the file
     #[arg(
         long,
         env = "PLUMBLINE_CRUX_KEY",
@@ -76,7 +78,8 @@ pub struct FieldArgs {
     /// Where that API is [default: https://chromeuxreport.googleapis.com]
     #[arg(long, env = "PLUMBLINE_CRUX_URL", value_name = "URL")]
     pub crux_url: Option<String>,
-    /// A host, address or network to ask about though it is not public, or --allow-target names it; repeatable
+    /// A host, address or network to ask about though it is not public, or --allow-target names it;
+    /// repeatable
     #[arg(
         long,
         env = "PLUMBLINE_CRUX_TARGET",

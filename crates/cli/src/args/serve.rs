@@ -30,7 +30,8 @@ pub struct ServeArgs {
     /// How long an agent may be silent before its audit is given to another [default: 30]
     #[arg(long, env = "PLUMBLINE_LEASE_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub lease_seconds: Option<u32>,
-    /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at least 1]
+    /// How many audits run at a time; 0 serves without an agent [default: half of the cores, at
+    /// least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
     pub slots: Option<u32>,
     /// How often one audit may visit its page: again where the host spoiled a visit, or left doubt
@@ -59,18 +60,21 @@ pub struct ServeArgs {
     /// Connections to PostgreSQL that are open at a time, at least 4 [default: 16]
     #[arg(long, env = "PLUMBLINE_STORE_CONNECTIONS", value_name = "N")]
     pub store_connections: Option<usize>,
-    /// Requests that are served at a time; one address may hold half of these places, and the waits and event
-    /// streams of one key or address a quarter. Probes and agents have places of their own [default: 2048]
+    /// Requests that are served at a time; one address may hold half of these places, and the waits
+    /// and event streams of one key or address a quarter. Probes and agents have places of their
+    /// own [default: 2048]
     #[arg(long, env = "PLUMBLINE_CONNECTIONS", value_name = "N")]
     pub connections: Option<usize>,
-    /// PEM file with the certificate and its chain, for HTTPS without a proxy in front; read again when it changes
+    /// PEM file with the certificate and its chain, for HTTPS without a proxy in front; read again
+    /// when it changes
     #[arg(long, env = "PLUMBLINE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// PEM file with the certificate's private key
     #[arg(long, env = "PLUMBLINE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Token that readers of /metrics must present (Authorization: Bearer TOKEN), at least 16 characters. Other
-    /// users see the flag: prefer the environment or the file [default: anybody may read them]
+    /// Token that readers of /metrics must present (Authorization: Bearer TOKEN), at least 16
+    /// characters. Other users see the flag: prefer the environment or the file [default: anybody
+    /// may read them]
     #[arg(
         long,
         env = "PLUMBLINE_METRICS_TOKEN",
@@ -78,8 +82,8 @@ pub struct ServeArgs {
         hide_env_values = true
     )]
     pub metrics_token: Option<String>,
-    /// A proxy of ours stands in front and speaks HTTPS: believe the last address in X-Forwarded-For,
-    /// and set cookies for HTTPS only
+    /// A proxy of ours stands in front and speaks HTTPS: believe the last address in
+    /// X-Forwarded-For, and set cookies for HTTPS only
     #[arg(long, env = "PLUMBLINE_BEHIND_PROXY")]
     pub behind_proxy: bool,
     /// When stopped, how long running audits may go on before they are handed back [default: 10]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    AgentBounds, AgentRecord, AgentStore, AgentToken, Lease, PostgresOptions, SIGHTING_KEPT_MS,
-    Sighting, StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AgentToken, Lease, PRESENCE_RETENTION_MS,
+    PostgresOptions, StoreError, Timestamp,
 };
 
 use crate::args::{AdminAgentsArgs, AgentAddArgs, AgentNameArgs, AgentsCommand, DataArgs};
@@ -100,8 +100,8 @@ fn named(done: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
 async fn list(data: DataArgs) -> Result<Exit, Exit> {
     let (store, now) = (open(data).await?, now());
     let agents = store.agents().await.map_err(Exit::failed)?;
-    let since = Timestamp(now.0 - SIGHTING_KEPT_MS);
-    let seen = store.sightings(since).await.map_err(Exit::failed)?;
+    let since = Timestamp(now.0 - PRESENCE_RETENTION_MS);
+    let seen = store.presences(since).await.map_err(Exit::failed)?;
     let running = store.running(None).await.map_err(Exit::failed)?;
     out::line(format_args!(
         "{:<20}{:<10}{:<12}{:<26}{:>8}{:>7}  {:<10}{:<20}DOES",
@@ -113,7 +113,7 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
         print(sighting, agent.copied(), &running, now)?;
     }
     for agent in agents.iter().filter(|agent| agent.revoked_at.is_none()) {
-        let is_seen = |seen: &Sighting| seen.agent_id.as_ref() == Some(&agent.id);
+        let is_seen = |seen: &AgentPresence| seen.agent_id.as_ref() == Some(&agent.id);
         if !seen.iter().any(is_seen) {
             let state = if agent.drained_at.is_some() {
                 "drained"
@@ -128,7 +128,7 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
 }
 
 fn print(
-    seen: &Sighting,
+    seen: &AgentPresence,
     agent: Option<&AgentRecord>,
     running: &[Lease],
     now: Timestamp,

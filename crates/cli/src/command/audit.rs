@@ -13,7 +13,7 @@ use plumbline_engine::report::Report;
 use plumbline_field::Alone;
 use plumbline_link::Target;
 use plumbline_report::budget::median_run;
-use plumbline_report::{Format, Subject};
+use plumbline_report::{ExportSource, Format};
 use url::Url;
 
 use crate::args::AuditArgs;
@@ -143,10 +143,10 @@ impl Run {
         }
     }
 
-    fn with_subject<T>(&self, then: impl FnOnce(&Subject) -> T) -> Result<T, Exit> {
+    fn with_subject<T>(&self, then: impl FnOnce(&ExportSource) -> T) -> Result<T, Exit> {
         let bundle = self.packed.as_deref().map(Bundle::unpack).transpose();
         let bundle = bundle.map_err(Exit::failed)?;
-        Ok(then(&Subject {
+        Ok(then(&ExportSource {
             report: &self.report,
             bundle: bundle.as_ref(),
             made_at_ms: self.made_at_ms,

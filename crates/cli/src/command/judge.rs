@@ -5,7 +5,7 @@ use std::fs;
 use plumbline_bundle::Bundle;
 use plumbline_engine::{evaluate, remembered_conditions};
 use plumbline_report::lighthouse::result;
-use plumbline_report::{Format, Subject, visited_at_ms};
+use plumbline_report::{ExportSource, Format, visited_at_ms};
 
 use crate::args::JudgeArgs;
 use crate::budget;
@@ -22,7 +22,7 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let conditions = remembered_conditions(&bundle)
         .ok_or_else(|| named("the bundle does not say what it was gathered under".to_owned()))?;
     let report = evaluate(&bundle, conditions);
-    let subject = Subject {
+    let subject = ExportSource {
         report: &report,
         bundle: Some(&bundle),
         made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),

@@ -44,7 +44,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     };
     let data = &settings.place.data;
     create_private_dir(data)?;
-    // Held until the process ends: whoever has it may take over what servers on this directory have leased.
+    // Held until the process ends: whoever has it may take over what servers on this directory have
+    // leased.
     let _only_server = lock(data)?;
     let process_prefix = format!("{EMBEDDED_PREFIX}{}-", storage::server_id(data)?);
     let Opened {
@@ -58,7 +59,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         false => &process_prefix,
     };
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
-    agents.unsee(orphans).await.map_err(Exit::failed)?;
+    agents
+        .remove_presence(orphans)
+        .await
+        .map_err(Exit::failed)?;
     if recovered > 0 {
         tracing::warn!(
             recovered,

@@ -13,8 +13,8 @@ const MEGABYTE: usize = 1 << 20;
 /// A picture of this width and height takes 1 GB when it is unpacked to 4 bytes a pixel.
 const GIANT_PX: u32 = 16_000;
 
-/// A piece of a deflate stream that ends at a whole byte and refers to nothing before itself, so that
-/// it can be sent any number of times.
+/// A piece of a deflate stream that ends at a whole byte and refers to nothing before itself, so
+/// that it can be sent any number of times.
 fn piece(bytes: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::best(), false);
     let mut packed = Vec::with_capacity(bytes.len() + 1024);

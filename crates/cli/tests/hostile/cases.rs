@@ -8,8 +8,8 @@ pub struct Case {
     pub path: &'static str,
     /// The last number of the address that it is visited at.
     pub host: u8,
-    /// Every code that is right, or [`MEASURED`]. Where any is, empty: a page that takes all there is
-    /// ends as the machine has it, but never with a fault of ours.
+    /// Every code that is right, or [`MEASURED`]. Where any is, empty: a page that takes all there
+    /// is ends as the machine has it, but never with a fault of ours.
     pub ends: &'static [&'static str],
     /// Whether it is in the short part.
     pub short: bool,

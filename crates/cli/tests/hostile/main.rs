@@ -1,9 +1,9 @@
 //! The hostile suite: pages and servers that try to hold, crash, flood or escape a real
 //! `plumbline serve`, and what must hold of it nevertheless.
 //!
-//! `cargo test -p plumbline --test hostile` runs the short part, `-- --all` every case, and
-//! `-- --only a,b` those cases; `-- --list` names them. A line for each says how it ended, how long that
-//! took and the most memory that the service and the largest browser had resident.
+//! `cargo test -p plumbline --test hostile` runs the short part, `-- --all` every case, and `--
+//! --only a,b` those cases; `-- --list` names them. A line for each says how it ended, how long
+//! that took and the most memory that the service and the largest browser had resident.
 
 mod bombs;
 mod cases;
@@ -40,10 +40,11 @@ const SERVICE_IDLE_MB: u64 = 120;
 /// The bound on the resident memory of one browser with all its processes: the limit of 2 GiB on a
 /// browser, and a quarter for what is counted twice and for what is taken between two readings.
 const BROWSER_PEAK_MB: u64 = 2048 + 512;
-/// What an audit may take beyond the time for loading: `AROUND_THE_VISIT` in the agent's auditor, and
-/// half a minute in the queue of a busy machine.
+/// What an audit may take beyond the time for loading: `AROUND_THE_VISIT` in the agent's auditor,
+/// and half a minute in the queue of a busy machine.
 const AROUND_THE_VISIT: Duration = Duration::from_secs(150 + 30);
-/// The time for loading, which is the network's deadline in the catalog: all of it, and in the short part.
+/// The time for loading, which is the network's deadline in the catalog: all of it, and in the
+/// short part.
 const LOADING_S: u64 = 60;
 const LOADING_SHORT_S: u64 = 20;
 /// The network of the hostile pages, and one for the well-behaved page, which keeps its deadline.
@@ -89,7 +90,8 @@ struct Plan {
     cases: Vec<&'static Case>,
     list: bool,
     loading_s: u64,
-    /// Whether the well-behaved page is audited beside every case, or beside the first and the last.
+    /// Whether the well-behaved page is audited beside every case, or beside the first and the
+    /// last.
     beside_every: bool,
 }
 

@@ -55,8 +55,8 @@ pub fn groups(processes: &[Process]) -> BTreeSet<u32> {
 
 /// The resident memory of the largest process group among these, in MB.
 ///
-/// Files that processes map, which is the program itself, are counted once. Shared memory is counted
-/// for each process that maps it, which can only be too much.
+/// Files that processes map, which is the program itself, are counted once. Shared memory is
+/// counted for each process that maps it, which can only be too much.
 pub fn largest_group_mb(processes: &[Process]) -> u64 {
     let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for process in processes {

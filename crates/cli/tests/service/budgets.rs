@@ -249,7 +249,8 @@ fn assertions_find_what_lighthouse_ci_finds() {
             "resource-summary:font:count": ["error", { "maxNumericValue": 0 }],
             "total-byte-weight": ["error", { "maxNumericValue": 1 }],
         });
-        // There Lighthouse CI takes the best of all runs for the median one, which we do not repeat.
+        // There Lighthouse CI takes the best of all runs for the median one, which we do not
+        // repeat.
         if method != "median-run" {
             assertions["categories:performance"] = json!(["error", { "minScore": 0.9 }]);
         }
@@ -265,7 +266,7 @@ fn assertions_find_what_lighthouse_ci_finds() {
         let budget = Budget::read("b.json", &options.to_string()).unwrap();
         let mut ours: Vec<Value> = budget
             .check(&runs)
-            .findings
+            .results
             .iter()
             .map(|finding| {
                 json!([

@@ -175,7 +175,8 @@ pub fn missing() -> Reply {
     )
 }
 
-/// A record, or a history of three weeks, as the API has them since 2024: without First Input Delay.
+/// A record, or a history of three weeks, as the API has them since 2024: without First Input
+/// Delay.
 pub fn found(path: &str, question: &Value) -> Reply {
     let mut key = question.clone();
     key["formFactor"].take();

@@ -96,7 +96,8 @@ fn an_audit_carries_what_visitors_met_and_whose_record_it_is() {
 #[test]
 fn an_address_that_leads_elsewhere_carries_what_visitors_met_there() {
     let crux = Crux::start(found);
-    // Nothing is painted before the dataset has answered twice: for the address, and for where it leads.
+    // Nothing is painted before the dataset has answered twice: for the address, and for where it
+    // leads.
     let site = pages::serve_and_paint_after(crux.after_answers(2));
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 1);
@@ -135,7 +136,8 @@ fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
         address: server.address,
         key,
     };
-    // The page is there only once the question was asked, and the answer only once the audit is over.
+    // The page is there only once the question was asked, and the answer only once the audit is
+    // over.
     let site = pages::serve_after(crux.after_questions(1));
     let (data, whole) = audited(&client, &format!("http://{site}/"));
     assert_eq!(crux.answers(), 0, "it is still silent");

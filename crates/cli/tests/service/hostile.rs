@@ -1,5 +1,5 @@
-//! A site that calls itself `"><script>alert(1)</script>` wherever it may call itself anything, and one audit of it
-//! in every form, made once for all tests.
+//! A site that calls itself `"><script>alert(1)</script>` wherever it may call itself anything, and
+//! one audit of it in every form, made once for all tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

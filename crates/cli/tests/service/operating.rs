@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use plumbline_store::{FileBlobs, Finished, Seat, SqliteStore, Store, Timestamp};
+use plumbline_store::{
+    FileBlobs, FinishedAudit, LeaseScope, SqliteStore, Store, Submission, Timestamp,
+};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -88,12 +90,16 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                 options: plumbline_store::AuditOptions::default(),
                 accepted_at: at,
             };
-            store.accept(audit).await.unwrap();
+            store.submit(Submission::single(audit)).await.unwrap();
             let lease = store
-                .lease(&Seat::anywhere("test"), at, Duration::from_secs(9))
+                .lease(
+                    &LeaseScope::any_location("test"),
+                    at,
+                    Duration::from_secs(9),
+                )
                 .await;
             let lease = lease.unwrap().unwrap();
-            let finished = Finished {
+            let finished = FinishedAudit {
                 report: "{}".to_owned(),
                 error: None,
                 finished_at: at,

@@ -52,7 +52,8 @@ fn an_audit_starts_no_browser_that_it_does_not_use() {
         .args(["--device", "desktop", "--network", "wifi", "--json"])
         .arg("--chromium")
         .arg(&counting)
-        // What another build measured here would be looked at first, and for that the browser asked for its version.
+        // What another build measured here would be looked at first, and for that the browser asked
+        // for its version.
         .env("XDG_CACHE_HOME", folder.path())
         .output()
         .unwrap();

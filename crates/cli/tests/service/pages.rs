@@ -25,8 +25,8 @@ pub fn serve_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
     serve_each(move |_| ready())
 }
 
-/// The same, answering what nothing is painted without, `/style.css`, only when `ready` returns: `/old` leads to
-/// `/rich`, which is there, and not yet seen.
+/// The same, answering what nothing is painted without, `/style.css`, only when `ready` returns:
+/// `/old` leads to `/rich`, which is there, and not yet seen.
 pub fn serve_and_paint_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
     serve_each(move |path| {
         if path == "/style.css" {

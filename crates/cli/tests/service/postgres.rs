@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use plumbline_store::{Lease, PostgresOptions, PostgresStore, Seat, Store, Timestamp};
+use plumbline_store::{Lease, LeaseScope, PostgresOptions, PostgresStore, Store, Timestamp};
 
 use crate::client::Client;
 use crate::cluster::Database;
@@ -30,7 +30,7 @@ fn serve(data: &Path, store: &str) -> Server {
 }
 
 async fn lease(store: &PostgresStore, owner: &str) -> Lease {
-    let seat = Seat::anywhere(owner);
+    let seat = LeaseScope::any_location(owner);
     store.lease(&seat, NOW, LEASE).await.unwrap().unwrap()
 }
 

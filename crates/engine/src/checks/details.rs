@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::Findings;
 use crate::facts::Node;
 
-/// What a verdict stands on, in a shape that a page can show.
+/// The evidence behind a verdict, in a shape that a page can show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Details {
@@ -20,19 +20,19 @@ pub enum Details {
         items: Vec<Value>,
     },
     Table(Table),
-    /// Typed rows: what costs how many bytes or milliseconds.
+    /// A table with typed cells: resources, elements and what they cost in bytes or milliseconds.
     Findings(Findings),
-    /// Questions with an answer each.
+    /// A list of conditions, each met or not.
     Checklist {
         items: Vec<Answer>,
     },
-    /// Several of the above, one below the other.
+    /// Several details, shown one below the other.
     Parts {
         items: Vec<Details>,
     },
 }
 
-/// One question of a checklist. The id is Lighthouse's.
+/// One condition of a checklist. The id is Lighthouse's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub id: String,
@@ -60,10 +60,10 @@ pub struct UrlFound {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConsoleLine {
     pub text: String,
-    /// Who wrote it: `network`, `exception`, `console.error` …
+    /// The source of the message: `network`, `exception`, `console.error` …
     pub source: String,
     pub url: String,
-    /// From 0, as the browser counts.
+    /// The line, counted from 0 as the browser does.
     pub line: Option<u32>,
     pub column: Option<u32>,
 }
@@ -74,7 +74,7 @@ pub struct Value {
     pub value: String,
 }
 
-/// Every row has as many cells as there are columns.
+/// A table of plain text. Every row has as many cells as there are columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     pub columns: Vec<String>,

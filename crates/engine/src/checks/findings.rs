@@ -3,14 +3,15 @@ use serde::{Deserialize, Serialize};
 use super::Details;
 use crate::facts::Node;
 
-/// A table whose cells say what they are. Every row has a cell for every column.
+/// A table with typed cells. Every row has a cell for every column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
 }
 
-/// Keys are Lighthouse's where it has such a column, so that its tools find theirs.
+/// A column of a [`Findings`] table. Keys are Lighthouse's where it has the same column, so that
+/// tools written for Lighthouse's reports find it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     pub key: String,
@@ -18,7 +19,7 @@ pub struct Column {
     pub unit: Unit,
 }
 
-/// What the cells of a column hold; a cell without a value is [`Cell::Nothing`].
+/// The type of a column's cells; a cell without a value is [`Cell::Nothing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Unit {
@@ -35,7 +36,7 @@ pub enum Unit {
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     pub cells: Vec<Cell>,
-    /// What the row consists of, in the same columns.
+    /// The parts that the row consists of, in the same columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_rows: Vec<Row>,
 }
@@ -53,19 +54,19 @@ pub enum Cell {
     Nothing,
 }
 
-/// A place in a script or style sheet; lines and columns from 0.
+/// A position in a script or style sheet; lines and columns are counted from 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourcePlace {
     pub url: String,
     pub line: u32,
     pub column: u32,
-    /// The function, where it has a name.
+    /// The name of the function; empty for an anonymous one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub function: String,
 }
 
 impl Findings {
-    /// Columns as `(key, label, unit)`.
+    /// Creates a table without rows from columns given as `(key, label, unit)`.
     pub fn new<const N: usize>(columns: [(&str, &str, Unit); N]) -> Self {
         Self {
             columns: columns

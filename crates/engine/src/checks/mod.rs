@@ -1,5 +1,5 @@
-//! What is judged: one rule, one file. A check looks at facts and says what it found; which checks
-//! count how much in which category is the registry's business.
+//! The checks, one per file. A check reads facts and returns an outcome; the registry decides
+//! which check belongs to which category and with what weight.
 
 pub mod accessibility;
 pub mod best_practices;
@@ -20,19 +20,19 @@ pub use savings::Savings;
 
 use crate::facts::{Facts, Missing};
 
-/// One rule.
+/// One check: its id, titles, documentation and the function that runs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// Lighthouse's id where it has the same check, so that results can be held side by side.
+    /// Lighthouse's id where it has the same check, so that results can be compared.
     pub id: &'static str,
-    /// What is so when the check passes.
+    /// The title shown when the check passes, is informative or not applicable.
     pub title_pass: &'static str,
-    /// What is so when it fails. The same as `title_pass` for a check that only informs.
+    /// The title shown when the check fails; the same as `title_pass` for an informative check.
     pub title_fail: &'static str,
-    /// The artifacts that it looks at.
+    /// The names of the artifacts that the check reads.
     pub needs: &'static [&'static str],
     pub run: fn(&Facts) -> Result<Outcome, Missing>,
-    /// The doc comment: the five [`HEADINGS`], each with a paragraph.
+    /// The doc comment of the check: the five [`HEADINGS`], each with a paragraph.
     pub doc: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub struct Check {
 pub const HEADINGS: [&str; 5] = ["What", "Why", "Scored", "Fix", "Source"];
 
 impl Check {
-    /// The paragraph under a heading of the doc comment, on one line.
+    /// Returns the paragraph under a heading of the doc comment, on one line.
     pub fn section(&self, heading: &str) -> String {
         let mut lines = self.doc.lines().map(str::trim);
         lines.find(|line| line.strip_prefix("# ") == Some(heading));
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// Declares the `CHECK` of a file; its doc comment is kept in the record.
+/// Declares the `CHECK` of a file and copies its doc comment into [`Check::doc`].
 macro_rules! check {
     (
         $(#[doc = $doc:literal])+
@@ -83,7 +83,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// `1 link`, `2 links`: for one-line summaries.
+/// Formats a count with its noun for a summary: `1 link`, `2 links`.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     match number {
         1 => format!("1 {one}"),

@@ -2,16 +2,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Details, Savings, Unit};
 
-/// What a check says about a page.
+/// The result of a check on a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub verdict: Verdict,
-    /// What was found, in a few words or one sentence.
+    /// The result in a few words or one sentence.
     pub summary: Option<String>,
     pub details: Option<Details>,
     pub savings: Option<Savings>,
     pub figure: Option<Figure>,
-    /// What is worth knowing although the verdict stands.
+    /// Remarks that do not change the verdict.
     pub warnings: Vec<String>,
 }
 
@@ -27,16 +27,16 @@ pub struct Figure {
 pub enum Verdict {
     Pass,
     Fail,
-    /// There was nothing on the page to judge.
+    /// The page has nothing that the check applies to.
     NotApplicable,
-    /// Worth knowing, never counted.
+    /// The check reports information and never counts towards the score.
     Informative,
-    /// The evidence is not there.
+    /// The evidence that the check needs is missing.
     CouldNotMeasure,
 }
 
 impl Verdict {
-    /// 1 or 0 where the check counts; none where it does not.
+    /// Returns 1 or 0 for a verdict that counts, and `None` for one that does not.
     pub fn score(self) -> Option<f64> {
         match self {
             Self::Pass => Some(1.0),
@@ -88,7 +88,7 @@ impl Outcome {
         self
     }
 
-    /// The one number that the verdict goes by.
+    /// Sets the number that the verdict is based on.
     pub fn measuring(mut self, value: f64, unit: Unit) -> Self {
         self.figure = Some(Figure { value, unit });
         self

@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 
-/// What following a check's advice would give, estimated as Lighthouse estimates it. A figure is absent
-/// where the advice is not about it, and 0 where it is and gives nothing.
+/// The estimated savings from following a check's advice, computed as Lighthouse does. A figure is
+/// absent where the advice does not concern it, and 0 where it does but saves nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Savings {
-    /// Bytes that need not have come over the network.
+    /// The number of bytes that would not have to be transferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wasted_bytes: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ impl Savings {
         }
     }
 
-    /// Of both paints.
+    /// Creates savings for first and largest contentful paint.
     pub fn paints(fcp_ms: f64, lcp_ms: f64) -> Self {
         Self {
             fcp_ms: Some(fcp_ms),

@@ -1,4 +1,4 @@
-//! Visits written by hand, for the cases at the bottom of each check.
+//! A builder of hand-written visits for the unit tests of the checks.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::facts::Facts;
 
 pub(crate) const PAGE: &str = "https://example.test/page";
 
-/// The evidence of a visit, piece by piece.
+/// A builder of a visit's bundle.
 pub(crate) struct Visit {
     requested_url: String,
     url: String,
@@ -52,7 +52,7 @@ impl Visit {
         self
     }
 
-    /// A header of the document; many values are separated by line breaks.
+    /// Adds a response header of the document; multiple values are separated by line breaks.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self
@@ -63,7 +63,7 @@ impl Visit {
         self
     }
 
-    /// Chromium's trace of the visit, as an array of events.
+    /// Sets Chromium's trace of the visit, as an array of events.
     pub(crate) fn trace(mut self, events: &serde_json::Value) -> Self {
         self.trace = serde_json::to_vec(events).expect("the trace is JSON");
         self
@@ -82,7 +82,7 @@ impl Visit {
         self
     }
 
-    /// A finished request beside the document's, answered with 200.
+    /// Adds a finished request, besides the document's, with status 200.
     pub(crate) fn requests(mut self, url: &str, resource_type: &str, mime_type: &str) -> Self {
         let id = format!("request-{}", self.more_requests.len());
         self.more_requests.extend([
@@ -134,7 +134,7 @@ impl Visit {
     }
 }
 
-/// A visit without any of the artifacts that the check needs, and without a log.
+/// Returns the verdict on a visit that has neither the artifacts that the check needs nor a log.
 pub(crate) fn verdict_without_evidence(check: Check) -> Verdict {
     let mut bundle = Visit::new().bundle();
     bundle.log = b"lost".to_vec();

@@ -1,4 +1,4 @@
-//! Pictures: a bounded filmstrip out of the trace, and the page at the end.
+//! The filmstrip of the load with a limited number of frames, and the final screenshot.
 
 use plumbline_bundle::Bundle;
 use plumbline_trace::Trace;
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Marks;
 
-/// What the page looked like at a time.
+/// One frame of the filmstrip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Frame {
     pub at_ms: f64,
-    /// Into the pictures; none while nothing had been drawn.
+    /// The index of the picture; `None` before the first screenshot.
     pub picture: Option<usize>,
 }
 
@@ -21,21 +21,21 @@ pub struct Picture {
     pub mime_type: String,
     pub width_px: u32,
     pub height_px: u32,
-    /// Base64.
+    /// The image file in Base64.
     pub data: String,
 }
 
-/// Enough to follow a load, few enough for one screen.
-const MOST_FRAMES: usize = 12;
-/// A filmstrip of a page that is complete early need not crawl.
-const SHORTEST_STEP_MS: f64 = 100.0;
-/// Steps that people can count in.
+/// The maximum number of frames: enough to follow a load, few enough for one screen.
+const MAX_FRAMES: usize = 12;
+/// The minimum time between frames.
+const MIN_STEP_MS: f64 = 100.0;
+/// The times between frames to choose from: round numbers.
 const STEPS_MS: [f64; 14] = [
     100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
     5000.0, 10_000.0,
 ];
-/// No picture of ours is as large; what is, is no picture.
-pub(super) const LARGEST_PICTURE_CHARS: usize = 512 * 1024;
+/// The maximum size of a picture in Base64; the pictures of a visit are far smaller.
+pub(super) const MAX_PICTURE_CHARS: usize = 512 * 1024;
 
 pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Vec<Picture>) {
     let shots = &trace.screenshots;
@@ -43,24 +43,27 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
         return (Vec::new(), Vec::new());
     };
     let last_change_ms = trace.since_origin_ms(last.ts_us);
-    // Until the page no longer changes and everything marked has happened.
-    let shown = [marks.fcp_ms, marks.lcp_ms, marks.load_ms];
-    let until_ms = shown.into_iter().flatten().fold(last_change_ms, f64::max);
-    let until_ms = until_ms.min(end_ms.max(SHORTEST_STEP_MS));
+    // The filmstrip ends when the page no longer changes and all marks have passed.
+    let mark_times = [marks.fcp_ms, marks.lcp_ms, marks.load_ms];
+    let until_ms = mark_times
+        .into_iter()
+        .flatten()
+        .fold(last_change_ms, f64::max);
+    let until_ms = until_ms.min(end_ms.max(MIN_STEP_MS));
     let step_ms = step(until_ms);
-    let mut kept: Vec<usize> = Vec::new();
+    let mut used_shots: Vec<usize> = Vec::new();
     let mut film = Vec::new();
-    for index in 0..MOST_FRAMES {
+    for index in 0..MAX_FRAMES {
         let at_ms = step_ms * (index + 1) as f64;
         let shown = shots
             .iter()
             .rposition(|shot| trace.since_origin_ms(shot.ts_us) <= at_ms)
-            .filter(|shot| shots[*shot].base64().len() <= LARGEST_PICTURE_CHARS);
+            .filter(|shot| shots[*shot].base64().len() <= MAX_PICTURE_CHARS);
         let picture = shown.map(|shot| {
-            let known = kept.iter().position(|known| *known == shot);
-            known.unwrap_or_else(|| {
-                kept.push(shot);
-                kept.len() - 1
+            let existing = used_shots.iter().position(|used| *used == shot);
+            existing.unwrap_or_else(|| {
+                used_shots.push(shot);
+                used_shots.len() - 1
             })
         });
         film.push(Frame { at_ms, picture });
@@ -68,7 +71,7 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
             break;
         }
     }
-    let pictures = kept.into_iter().map(|shot| {
+    let pictures = used_shots.into_iter().map(|shot| {
         let data = shots[shot].base64().to_owned();
         let (width_px, height_px) = shots[shot]
             .jpeg()
@@ -85,12 +88,12 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
 }
 
 fn step(until_ms: f64) -> f64 {
-    let least = until_ms / MOST_FRAMES as f64;
+    let least = until_ms / MAX_FRAMES as f64;
     let fits = STEPS_MS.into_iter().find(|step| *step >= least);
     fits.unwrap_or_else(|| (least / 10_000.0).ceil() * 10_000.0)
 }
 
-/// From the frame header of a JPEG file (ITU-T T.81, B.2.2).
+/// Reads the size from the frame header of a JPEG file (ITU-T T.81, B.2.2).
 fn jpeg_size(jpeg: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -108,7 +111,7 @@ fn jpeg_size(jpeg: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// A media type goes into a header and a page: ours are these.
+/// Returns whether a media type may be written to a response header and a page.
 pub(super) fn is_known_type(mime_type: &str) -> bool {
     matches!(mime_type, "image/webp" | "image/jpeg" | "image/png")
 }
@@ -116,7 +119,7 @@ pub(super) fn is_known_type(mime_type: &str) -> bool {
 pub(super) fn screenshot(bundle: &Bundle) -> Option<Picture> {
     let shot = bundle.screenshot.as_ref()?;
     let is_known = is_known_type(&shot.mime_type);
-    (is_known && shot.data.len() <= 4 * LARGEST_PICTURE_CHARS).then(|| Picture {
+    (is_known && shot.data.len() <= 4 * MAX_PICTURE_CHARS).then(|| Picture {
         mime_type: shot.mime_type.clone(),
         width_px: shot.width_px,
         height_px: shot.height_px,

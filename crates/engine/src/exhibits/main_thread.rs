@@ -1,9 +1,9 @@
-//! What the main thread did, in slices of time that a chart can draw.
+//! The main thread's activity in time slices for a chart.
 
 use plumbline_trace::{Activity, Trace};
 use serde::{Deserialize, Serialize};
 
-/// The kinds of work in the order of a slice's figures.
+/// The kinds of work, in the order of the figures of a slice.
 pub const WORK_KINDS: [(&str, Activity); 5] = [
     ("Script", Activity::Script),
     ("Style and layout", Activity::StyleAndLayout),
@@ -15,20 +15,21 @@ pub const WORK_KINDS: [(&str, Activity); 5] = [
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MainThread {
-    /// How long a slice is.
+    /// The length of a slice.
     pub slice_ms: f64,
-    /// What each slice went into, in whole milliseconds by [`WORK_KINDS`]; slices follow each other from 0.
+    /// The time per kind of work in each slice, in whole milliseconds by [`WORK_KINDS`], starting
+    /// at 0.
     pub slices: Vec<[u32; 5]>,
-    /// The same over the whole load.
+    /// The time per kind of work over the whole load.
     pub total_ms: [f64; 5],
-    /// Stretches of one task above 50 ms: start and length.
+    /// The start and duration of each task above 50 ms.
     pub long_tasks: Vec<(f64, f64)>,
 }
 
-/// As many as a wide screen can tell apart.
+/// The number of slices that a wide screen can resolve.
 const SLICES: usize = 200;
 const LONG_TASK_MS: f64 = 50.0;
-const MOST_LONG_TASKS: usize = 200;
+const MAX_LONG_TASKS: usize = 200;
 
 pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
     let slice_ms = (end_ms / SLICES as f64).max(1.0);
@@ -48,7 +49,7 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
             } else {
                 to.min((slice + 1) as f64 * slice_ms)
             };
-            // A float at the very edge of a slice must not stand still.
+            // Rounding at the edge of a slice must not stop the loop from advancing.
             let until = until.max(from + 1e-6);
             slices[slice][kind] += until - from;
             total_ms[kind] += until - from;
@@ -67,11 +68,11 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
             .map(|slice| slice.map(|ms| ms.round() as u32))
             .collect(),
         total_ms: total_ms.map(|ms: f64| ms.round()),
-        long_tasks: long.take(MOST_LONG_TASKS).collect(),
+        long_tasks: long.take(MAX_LONG_TASKS).collect(),
     }
 }
 
-/// When the last task that one could notice ended.
+/// Returns the end of the last long task.
 pub(super) fn last_work_ms(trace: &Trace) -> f64 {
     let long = trace
         .tasks

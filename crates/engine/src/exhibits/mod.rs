@@ -1,6 +1,6 @@
-//! What a person wants to see beside the verdicts: requests with their phases, a filmstrip, the final picture,
-//! what the main thread did. Computed once when a visit is judged, so that showing a report never needs
-//! its trace again.
+//! The data that a report shows besides the verdicts: requests with their phases, a filmstrip, the
+//! final screenshot and the main thread's activity. It is computed once when a visit is evaluated,
+//! so that showing a report does not need the trace.
 
 mod film;
 mod main_thread;
@@ -27,36 +27,37 @@ use crate::metrics::Measured;
 /// The format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;
 
-/// Everything shown; times in milliseconds since the navigation began.
+/// The data of a report's charts and pictures; times are in milliseconds since the navigation
+/// started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Exhibits {
     pub format: u32,
     pub marks: Marks,
-    /// Where a chart of the load may end: everything that happened, with no long quiet tail.
+    /// The end of charts of the load: after the last event, without a long idle tail.
     pub end_ms: f64,
-    /// In order of their start.
+    /// The requests in the order of their start.
     pub requests: Vec<RequestShown>,
-    /// How many more there were than are kept.
+    /// The number of requests that are left out.
     pub requests_left_out: usize,
-    /// Pictures of the page while it loaded, at even times.
+    /// The filmstrip of the load, at regular intervals.
     pub film: Vec<Frame>,
-    /// The different pictures in the film, as JPEG.
+    /// The distinct pictures of the filmstrip, as JPEG.
     pub pictures: Vec<Picture>,
-    /// The page at the end of the visit.
+    /// The screenshot at the end of the visit.
     pub screenshot: Option<Picture>,
-    /// How wide the screenshot is in CSS pixels, which elements are measured in.
+    /// The width of the screenshot in CSS pixels, in which elements are measured.
     pub screenshot_css_width: f64,
-    /// Where there is more of the page than that.
+    /// The full-page screenshot, if the page is larger than the screen.
     pub whole_page: Option<WholePage>,
     pub main_thread: MainThread,
-    /// Requests and bytes by type of resource, the heaviest first.
+    /// Requests and bytes by type of resource, the largest first.
     pub by_type: Vec<Share>,
-    /// And by host.
+    /// Requests and bytes by host, the largest first.
     pub by_host: Vec<Share>,
 }
 
-/// The moments that charts mark.
+/// The times that charts mark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Marks {
@@ -66,12 +67,12 @@ pub struct Marks {
     pub load_ms: Option<f64>,
 }
 
-/// A quiet page is watched for five seconds more: a chart need not show them all.
+/// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
 
-/// Collects what there is to show. None where there is no readable trace to tell the times by.
+/// Collects the exhibits of a visit; returns `None` without a readable trace.
 pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
-    // Nothing shown depends on the device.
+    // The exhibits do not depend on the device.
     of(&Facts::new(bundle, Mode::Mobile))
 }
 
@@ -88,15 +89,15 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
     let largest = facts.get::<LargestContent>().ok();
     let lcp_image = largest.as_ref().and_then(|largest| largest.image.as_ref());
     let lcp_image = lcp_image.map(|image| image.url.as_str());
-    // Measuring needs the log, so it is there.
+    // Measuring needs the log, so it is available.
     let log = facts.get::<ProtocolLog>().ok()?;
     let (mut requests, requests_left_out) =
         requests::requests(&log, &bundle.final_url, &trace, lcp_image);
     let busy_until_ms = main_thread::last_work_ms(&trace);
     let last = requests.iter().filter_map(|request| request.end_ms);
-    let seen = [marks.fcp_ms, marks.lcp_ms, marks.load_ms, measured.si.ok()];
+    let metric_times = [marks.fcp_ms, marks.lcp_ms, marks.load_ms, measured.si.ok()];
     let end_ms = last
-        .chain(seen.into_iter().flatten())
+        .chain(metric_times.into_iter().flatten())
         .chain([busy_until_ms])
         .fold(0.0, f64::max)
         .min(trace.since_origin_ms(trace.end_us))
@@ -125,12 +126,13 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
     })
 }
 
-/// To the microsecond: what a trace knows, short in JSON, and the same when read back.
+/// Rounds to the microsecond: the resolution of a trace, short in JSON, and equal when read back.
 fn to_us(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }
 
-/// The window's width in the pixels that the page is laid out in, which may be zoomed out; 0 where unknown.
+/// Returns the width of the window in CSS pixels of the page, which may be zoomed out, or 0 if
+/// unknown.
 fn css_width(bundle: &Bundle) -> f64 {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Exhibits as bytes: JSON, gzip around it, like a bundle.
+//! The serialization of exhibits: gzipped JSON, like a bundle.
 
 use std::io::{Read, Write};
 
@@ -19,11 +19,11 @@ pub enum ExhibitsError {
     TooLarge,
 }
 
-/// Unpacked: a thousand requests and every picture stay far below.
+/// The maximum unpacked size; a thousand requests and every picture stay far below.
 const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Deserialize)]
-struct Stamp {
+struct Header {
     format: u32,
 }
 
@@ -47,10 +47,10 @@ impl Exhibits {
             return Err(ExhibitsError::TooLarge);
         }
         let unreadable = |e: serde_json::Error| ExhibitsError::Unreadable(e.to_string());
-        let stamp: Stamp = serde_json::from_slice(&text).map_err(unreadable)?;
-        if stamp.format > FORMAT {
+        let header: Header = serde_json::from_slice(&text).map_err(unreadable)?;
+        if header.format > FORMAT {
             return Err(ExhibitsError::Newer {
-                found: stamp.format,
+                found: header.format,
             });
         }
         serde_json::from_slice(&text).map_err(unreadable)
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_packed_is_unpacked_and_the_rest_is_refused() {
+    fn packed_exhibits_unpack_and_other_bytes_are_rejected() {
         let exhibits = Exhibits {
             format: FORMAT,
             end_ms: 1234.5,

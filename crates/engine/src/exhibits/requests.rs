@@ -1,4 +1,4 @@
-//! Requests with what each of their phases took, from the protocol log.
+//! The requests of the protocol log with the durations of their phases.
 
 use plumbline_trace::{Answer, Exchange, Headers, ProtocolLog, ResourceTiming, Trace};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use url::Url;
 
 use super::to_us;
 
-/// One request as a waterfall shows it.
+/// One request of the waterfall.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestShown {
     pub url: String,
     pub host: String,
     pub method: String,
-    /// In words of the page: Document, Stylesheet, Script, Image, Font, Fetch …
+    /// The type of resource: Document, Stylesheet, Script, Image, Font, Fetch …
     pub kind: String,
     pub status: Option<u16>,
-    /// What the browser said where there is no answer: `net::ERR_…`.
+    /// The browser's error if there is no response: `net::ERR_…`.
     pub error: Option<String>,
     pub mime_type: String,
     pub protocol: String,
@@ -24,33 +24,34 @@ pub struct RequestShown {
     pub remote_address: String,
     pub third_party: bool,
     pub render_blocking: bool,
-    /// This picture was the largest contentful paint.
+    /// True if this image is the Largest Contentful Paint.
     pub is_lcp: bool,
-    /// The answer came from a cache or a service worker.
+    /// True if the response came from a cache or a service worker.
     pub cached: bool,
-    /// As sent, headers included.
+    /// The number of transferred bytes, including headers.
     pub transfer_bytes: u64,
-    /// Unpacked.
+    /// The size of the decoded body.
     pub resource_bytes: u64,
     pub start_ms: f64,
     pub end_ms: Option<f64>,
     pub phases: Phases,
-    /// Who asked for it: a document or script, where there is one.
+    /// The document or script that initiated the request, if any.
     pub initiator: Option<String>,
-    /// A few headers of the answer that decide how fast it comes.
+    /// The response headers that affect the speed.
     pub headers: Vec<(String, String)>,
 }
 
-/// What each phase took. None where there was no such phase; a connection is set up once for many requests.
+/// The duration of each phase; `None` for a phase that did not occur. A connection is set up once
+/// for many requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Phases {
-    /// Before anything was done for it.
+    /// The time before the request was processed.
     pub queue_ms: f64,
     pub dns_ms: Option<f64>,
     pub connect_ms: Option<f64>,
     pub tls_ms: Option<f64>,
-    /// From the request until the answer began.
+    /// The time from the request to the start of the response.
     pub wait_ms: Option<f64>,
     pub receive_ms: Option<f64>,
 }
@@ -73,11 +74,11 @@ impl RequestShown {
     }
 }
 
-/// More are counted and not kept.
-const MOST: usize = 1000;
-const LONGEST_URL: usize = 1000;
-const LONGEST_HEADER: usize = 200;
-/// Headers of an answer that say how it was cached, packed and made.
+/// The maximum number of requests; further ones are only counted.
+const MAX_REQUESTS: usize = 1000;
+const MAX_URL_CHARS: usize = 1000;
+const MAX_HEADER_CHARS: usize = 200;
+/// The response headers about caching, compression and the server.
 const HEADERS: [&str; 5] = [
     "cache-control",
     "content-encoding",
@@ -86,7 +87,7 @@ const HEADERS: [&str; 5] = [
     "server-timing",
 ];
 
-/// In order of their start, and how many were left out.
+/// Returns the requests in the order of their start, and the number of those left out.
 pub(super) fn requests(
     log: &ProtocolLog,
     final_url: &str,
@@ -111,18 +112,18 @@ pub(super) fn requests(
             request.third_party = exchange
                 .is_same_site
                 .map_or(request.host != page_host, |same| !same);
-            request.url = shortened(&request.url, LONGEST_URL);
+            request.url = shortened(&request.url, MAX_URL_CHARS);
             Some(request)
         })
         .collect();
     shown.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
-    let left_out = shown.len().saturating_sub(MOST);
-    shown.truncate(MOST);
+    let left_out = shown.len().saturating_sub(MAX_REQUESTS);
+    shown.truncate(MAX_REQUESTS);
     (shown, left_out)
 }
 
 impl RequestShown {
-    /// Only what went over the network has a place in a waterfall.
+    /// Creates a row of the waterfall; returns `None` for requests that did not use the network.
     fn of(exchange: &Exchange, origin_ms: f64) -> Option<Self> {
         let url = Url::parse(&exchange.url).ok()?;
         let is_shown = matches!(url.scheme(), "http" | "https" | "ws" | "wss");
@@ -142,23 +143,23 @@ impl RequestShown {
             resource_bytes: exchange.resource_bytes,
             start_ms: exchange.sent_s * 1000.0 - origin_ms,
             end_ms: exchange.end_s.map(|end_s| end_s * 1000.0 - origin_ms),
-            initiator: initiator.map(|url| shortened(url, LONGEST_URL)),
+            initiator: initiator.map(|url| shortened(url, MAX_URL_CHARS)),
             ..Self::default()
         };
-        if let Some(answer) = &exchange.answer {
-            shown.answer(answer, origin_ms);
+        if let Some(response) = &exchange.answer {
+            shown.add_response(response, origin_ms);
         }
         Some(shown)
     }
 
-    fn answer(&mut self, answer: &Answer, origin_ms: f64) {
-        self.status = u16::try_from(answer.status.unwrap_or_default()).ok();
-        self.mime_type.clone_from(&answer.mime_type);
-        self.protocol.clone_from(&answer.protocol);
-        self.cached = answer.from_disk || answer.from_service_worker;
-        self.remote_address = answer.remote_address.clone().unwrap_or_default();
-        self.headers = telling(&answer.headers);
-        if let Some(timing) = &answer.timing {
+    fn add_response(&mut self, response: &Answer, origin_ms: f64) {
+        self.status = u16::try_from(response.status.unwrap_or_default()).ok();
+        self.mime_type.clone_from(&response.mime_type);
+        self.protocol.clone_from(&response.protocol);
+        self.cached = response.from_disk || response.from_service_worker;
+        self.remote_address = response.remote_address.clone().unwrap_or_default();
+        self.headers = shown_headers(&response.headers);
+        if let Some(timing) = &response.timing {
             let base_ms = timing.request_time_s * 1000.0 - origin_ms;
             let headers_end_ms = base_ms + timing.receive_headers_end_ms;
             self.phases = Phases {
@@ -173,7 +174,7 @@ impl Phases {
     fn of(timing: &ResourceTiming, base_ms: f64, start_ms: f64) -> Self {
         let span = |from: f64, to: f64| (from >= 0.0 && to >= from).then_some(to - from);
         let tls_ms = span(timing.ssl_start_ms, timing.ssl_end_ms);
-        let began = [
+        let start_offset_ms = [
             timing.dns_start_ms,
             timing.connect_start_ms,
             timing.send_start_ms,
@@ -181,9 +182,13 @@ impl Phases {
         .into_iter()
         .filter(|ms| *ms >= 0.0)
         .fold(f64::INFINITY, f64::min);
-        let began = if began.is_finite() { began } else { 0.0 };
+        let start_offset_ms = if start_offset_ms.is_finite() {
+            start_offset_ms
+        } else {
+            0.0
+        };
         Self {
-            queue_ms: (base_ms + began - start_ms).max(0.0),
+            queue_ms: (base_ms + start_offset_ms - start_ms).max(0.0),
             dns_ms: span(timing.dns_start_ms, timing.dns_end_ms),
             connect_ms: span(timing.connect_start_ms, timing.connect_end_ms)
                 .map(|ms| (ms - tls_ms.unwrap_or_default()).max(0.0)),
@@ -194,15 +199,15 @@ impl Phases {
     }
 }
 
-/// Those that are shown, the values of a name in one entry.
-fn telling(headers: &Headers) -> Headers {
+/// Selects the headers that are shown, with the values of a name in one entry.
+fn shown_headers(headers: &Headers) -> Headers {
     let is_shown = |name: &str| HEADERS.iter().any(|shown| shown.eq_ignore_ascii_case(name));
     let shown: Vec<_> = headers.iter().filter(|(name, _)| is_shown(name)).collect();
     shown
         .chunk_by(|(a, _), (b, _)| a == b)
         .map(|of_name| {
             let values: Vec<&str> = of_name.iter().map(|(_, value)| value.as_str()).collect();
-            let value = shortened(&values.join("\n"), LONGEST_HEADER);
+            let value = shortened(&values.join("\n"), MAX_HEADER_CHARS);
             (of_name[0].0.to_ascii_lowercase(), value)
         })
         .collect()
@@ -214,8 +219,8 @@ fn host_of(url: &str) -> String {
     host.unwrap_or_default().to_owned()
 }
 
-fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn shortened(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

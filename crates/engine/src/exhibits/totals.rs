@@ -1,4 +1,4 @@
-//! Requests and bytes, added up.
+//! Totals of requests and bytes by type and by host.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestShown;
 
-/// What one type of resource, or one host, had in the load.
+/// The requests and bytes of one type of resource or one host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Share {
     pub name: String,
     pub requests: usize,
-    /// As sent over the network.
+    /// The number of transferred bytes.
     pub bytes: u64,
     pub third_party: bool,
 }
 
 pub(super) fn by_type(requests: &[RequestShown]) -> Vec<Share> {
-    added_up(requests, |request| request.kind.clone())
+    totals(requests, |request| request.kind.clone())
 }
 
 pub(super) fn by_host(requests: &[RequestShown]) -> Vec<Share> {
-    added_up(requests, |request| request.host.clone())
+    totals(requests, |request| request.host.clone())
 }
 
-fn added_up(requests: &[RequestShown], name: impl Fn(&RequestShown) -> String) -> Vec<Share> {
+fn totals(requests: &[RequestShown], name: impl Fn(&RequestShown) -> String) -> Vec<Share> {
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     for request in requests {
         let name = name(request);

@@ -1,21 +1,23 @@
-//! The page from top to bottom, for showing elements that are not on the first screen.
+//! The full-page screenshot, for showing elements outside the first screen.
 
 use plumbline_bundle::{Artifact, Bundle};
 use serde::{Deserialize, Serialize};
 
-use super::film::{LARGEST_PICTURE_CHARS, Picture, is_known_type};
+use super::film::{MAX_PICTURE_CHARS, Picture, is_known_type};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WholePage {
-    /// Its pixels are CSS pixels.
+    /// The picture, in CSS pixels.
     pub picture: Picture,
-    /// How far the page was scrolled: elements are measured from the screen's corner, the picture is not.
+    /// The horizontal scroll offset of the page: elements are measured from the corner of the
+    /// viewport, the picture starts at the corner of the page.
     pub scrolled_x: f64,
+    /// The vertical scroll offset of the page.
     pub scrolled_y: f64,
 }
 
-/// The artifact's shape; sizes in CSS pixels (browser: gather/full_page.rs).
+/// The artifact, with sizes in CSS pixels (browser: gather/full_page.rs).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Gathered {
@@ -27,25 +29,25 @@ struct Gathered {
     data: String,
 }
 
-/// None where one screen shows all of the page.
+/// Returns the full-page screenshot, or `None` if one screen shows all of the page.
 pub(super) fn whole_page(bundle: &Bundle) -> Option<WholePage> {
     let Artifact::Gathered(raw) = bundle.artifacts.get("full-page-picture")? else {
         return None;
     };
-    let found: Gathered = serde_json::from_str(raw.get()).ok()?;
-    let is_picture = is_known_type(&found.mime_type)
-        && found.data.len() <= 4 * LARGEST_PICTURE_CHARS
-        && found.width >= 1.0
-        && found.height >= 1.0;
+    let gathered: Gathered = serde_json::from_str(raw.get()).ok()?;
+    let is_picture = is_known_type(&gathered.mime_type)
+        && gathered.data.len() <= 4 * MAX_PICTURE_CHARS
+        && gathered.width >= 1.0
+        && gathered.height >= 1.0;
     is_picture.then_some(WholePage {
         picture: Picture {
-            mime_type: found.mime_type,
-            width_px: found.width as u32,
-            height_px: found.height as u32,
-            data: found.data,
+            mime_type: gathered.mime_type,
+            width_px: gathered.width as u32,
+            height_px: gathered.height as u32,
+            data: gathered.data,
         },
-        scrolled_x: found.scrolled_x,
-        scrolled_y: found.scrolled_y,
+        scrolled_x: gathered.scrolled_x,
+        scrolled_y: gathered.scrolled_y,
     })
 }
 
@@ -70,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_not_kept() {
+    fn an_invalid_picture_is_dropped() {
         assert_eq!(read("null"), None);
         assert_eq!(read(r#"{"mimeType": "image/webp"}"#), None);
         let of = |mime_type: &str, height: &str| {

@@ -14,10 +14,10 @@ impl Artifact for Anchors {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Anchor {
-    /// Resolved; empty where there is no href or it cannot be resolved.
+    /// The resolved URL; empty if there is no `href` or it cannot be resolved.
     #[serde(deserialize_with = "or_default")]
     pub href: String,
-    /// The attribute as written.
+    /// The `href` attribute as written.
     #[serde(deserialize_with = "or_default")]
     pub raw_href: String,
     #[serde(deserialize_with = "or_default")]
@@ -26,17 +26,17 @@ pub struct Anchor {
     pub name: String,
     #[serde(deserialize_with = "or_default")]
     pub id: String,
-    /// What can be seen of its text.
+    /// The visible text.
     #[serde(deserialize_with = "or_default")]
     pub text: String,
-    /// The language of that text where the page says one and only one.
+    /// The language of the text, if the page declares exactly one.
     pub text_lang: Option<String>,
     #[serde(deserialize_with = "or_default")]
     pub rel: String,
     #[serde(deserialize_with = "or_default")]
     pub attribute_names: Vec<String>,
-    /// Whether a script listens to it, by attribute or by `addEventListener`. Known only of those
-    /// without any attribute of a link.
+    /// True if it has an event listener, set by attribute or by `addEventListener`. Gathered only
+    /// for anchors without any attribute of a link.
     #[serde(deserialize_with = "or_default")]
     pub has_listener: bool,
     pub node: Node,

@@ -3,17 +3,17 @@ use serde::Deserialize;
 use super::node::or_default;
 use super::{Artifact, Node};
 
-/// What axe-core said about the page.
+/// The results of axe-core on the page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Axe {
     pub version: String,
     pub violations: Vec<AxeRule>,
-    /// Where axe-core could not decide, or broke.
+    /// The rules that axe-core could not decide, or that failed with an error.
     pub incomplete: Vec<AxeRule>,
-    /// Ids of rules that had nothing to look at.
+    /// The ids of rules that did not apply to any element.
     pub not_applicable: Vec<String>,
-    /// Ids of rules that found nothing wrong.
+    /// The ids of rules that passed.
     pub passes: Vec<String>,
 }
 
@@ -26,10 +26,10 @@ impl Artifact for Axe {
 pub struct AxeRule {
     pub id: String,
     pub impact: Option<String>,
-    /// Why the rule broke.
+    /// The error with which the rule failed.
     pub error: Option<String>,
     pub nodes: Vec<AxeNode>,
-    /// How many nodes there were, when fewer are listed.
+    /// The total number of nodes, if fewer are listed.
     pub node_count: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ pub struct AxeRule {
 #[serde(rename_all = "camelCase", default)]
 pub struct AxeNode {
     pub node: Node,
-    /// axe-core's own words on what to do about this node.
+    /// The advice of axe-core for this node.
     #[serde(deserialize_with = "or_default")]
     pub failure_summary: String,
     pub related_nodes: Vec<Node>,

@@ -2,13 +2,13 @@ use serde::Deserialize;
 
 use super::Artifact;
 
-/// What happened when the browser left the page and came back.
+/// The result of navigating away from the page and back.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackForward {
-    /// The page was still there.
+    /// True if the page was restored from the back/forward cache.
     pub was_restored: bool,
-    /// Why it was not, by frame.
+    /// The reasons why it was not restored, by frame.
     pub reasons: Vec<NotRestored>,
 }
 
@@ -19,10 +19,10 @@ impl Artifact for BackForward {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NotRestored {
-    /// The protocol's word: `MainResourceHasCacheControlNoStore` …
+    /// The reason's name in the DevTools protocol: `MainResourceHasCacheControlNoStore` …
     pub reason: String,
-    /// `PageSupportNeeded`, `SupportPending` or `Circumstantial`.
+    /// The kind of reason: `PageSupportNeeded`, `SupportPending` or `Circumstantial`.
     pub kind: String,
-    /// The frame's address; none where the browser did not say which frame it was.
+    /// The frame's URL, if the browser reported it.
     pub frame_url: Option<String>,
 }

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use super::Artifact;
 use super::node::or_default;
 
-/// What the browser and the page wrote to the console, in order.
+/// The console messages of the browser and the page, in order.
 #[derive(Debug, Default, Deserialize)]
 pub struct Console(pub Vec<ConsoleEntry>);
 
@@ -14,18 +14,19 @@ impl Artifact for Console {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConsoleEntry {
-    /// `network`, `security`, `violation`, `exception`, `console.error` …
+    /// The source of the message: `network`, `security`, `violation`, `exception`, `console.error`
+    /// …
     #[serde(deserialize_with = "or_default")]
     pub source: String,
-    /// `error`, `warning` …
+    /// The severity: `error`, `warning` …
     #[serde(deserialize_with = "or_default")]
     pub level: String,
     #[serde(deserialize_with = "or_default")]
     pub text: String,
     #[serde(deserialize_with = "or_default")]
     pub url: String,
-    /// From 0.
+    /// The line, counted from 0.
     pub line: Option<u32>,
-    /// From 0.
+    /// The column, counted from 0.
     pub column: Option<u32>,
 }

@@ -1,5 +1,6 @@
-//! What texts cost on the network: a script or style sheet is known by its length, its request by its bytes.
-//! Rules and shares are those of Lighthouse 13.5 (core/lib/script-helpers.js).
+//! Estimates of the transferred bytes of scripts and style sheets, from the length of the text and
+//! the bytes of its request. Rules and ratios are those of Lighthouse 13.5
+//! (core/lib/script-helpers.js).
 
 use super::{Request, Requests, Script};
 
@@ -17,47 +18,50 @@ impl TextKind {
         }
     }
 
-    /// What usually remains after compression, where there is no request to look at.
-    fn usual_share(self) -> f64 {
+    /// Returns the usual compression ratio, for texts without a request.
+    fn usual_ratio(self) -> f64 {
         match self {
             Self::Script => 0.33,
             Self::StyleSheet => 0.2,
         }
     }
 
-    /// The bytes that the body took, without the headers of the answer.
+    /// Returns the transferred bytes of the body, without the response headers.
     pub fn body_bytes(self, request: Option<&Request>, length: f64) -> f64 {
         let Some(request) = request else {
-            return (length * self.usual_share()).round();
+            return (length * self.usual_ratio()).round();
         };
-        let body_bytes = match request.is_compressed() {
-            true => (request.transfer_bytes - request.header_bytes).max(0.0),
-            false => request.resource_bytes,
+        let body_bytes = if request.is_compressed() {
+            (request.transfer_bytes - request.header_bytes).max(0.0)
+        } else {
+            request.resource_bytes
         };
         self.share_of(request, body_bytes, length)
     }
 
-    /// The bytes that it took with the headers of the answer.
+    /// Returns the transferred bytes including the response headers.
     pub fn transfer_bytes(self, request: Option<&Request>, length: f64) -> f64 {
         let Some(request) = request else {
-            return (length * self.usual_share()).round();
+            return (length * self.usual_ratio()).round();
         };
         self.share_of(request, request.transfer_bytes, length)
     }
 
-    /// A text within another file takes its share of that file's bytes.
+    /// Returns the bytes of a text; inside another file, such as a document, it gets its share of
+    /// the file's bytes.
     fn share_of(self, request: &Request, bytes: f64, length: f64) -> f64 {
         if request.resource_type == self.resource_type() {
             return bytes;
         }
-        match request.resource_bytes > 0.0 {
-            true => (length * bytes / request.resource_bytes).round(),
-            false => length,
+        if request.resource_bytes > 0.0 {
+            (length * bytes / request.resource_bytes).round()
+        } else {
+            length
         }
     }
 }
 
-/// The request that brought a script: the one of its own frame if there is one.
+/// Returns the request of a script, preferring one of the script's own frame.
 pub fn script_request<'a>(requests: &'a Requests, script: &Script) -> Option<&'a Request> {
     let mut of_url = requests
         .all

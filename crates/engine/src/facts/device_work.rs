@@ -1,4 +1,4 @@
-//! What the page's main threads did, each task as long as the device would have taken for it.
+//! The work of the page's main threads, with durations scaled to the emulated device.
 
 use plumbline_trace::{Trace, Work};
 
@@ -6,8 +6,8 @@ use super::{Fact, Facts, Missing};
 use crate::metrics::MainTask;
 use crate::metrics::processor::Processor;
 
-/// The trace's work, which begins when it began there. What neighbours took of the core, and the core's slow moments,
-/// make a script no slower here than they make blocking time longer (`metrics/processor.rs`).
+/// The work of the trace with unchanged start times. CPU contention and slow phases of the core are
+/// removed from the durations as they are for the blocking time (`metrics/processor.rs`).
 #[derive(Debug)]
 pub struct DeviceWork(pub Vec<Work>);
 
@@ -24,7 +24,8 @@ impl DeviceWork {
         let mut factors: Vec<f64> = Vec::with_capacity(trace.work.len());
         let scaled = trace.work.iter().map(|work| {
             let factor = match work.parent {
-                // What is inside a task is shortened with it: the samples are too far apart to tell more.
+                // Nested work is scaled like its task: the samples are too far apart for more
+                // detail.
                 Some(parent) => factors[parent],
                 None => factor(trace, processor, work),
             };
@@ -39,7 +40,7 @@ impl DeviceWork {
     }
 }
 
-/// How much longer or shorter than traced the task is on the device.
+/// Returns the ratio between the task's duration on the device and in the trace.
 fn factor(trace: &Trace, processor: &Processor, task: &Work) -> f64 {
     let length_ms = task.duration_us() / 1000.0;
     if length_ms <= 0.0 {

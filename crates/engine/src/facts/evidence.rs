@@ -1,4 +1,4 @@
-//! What the other crates read for us, as facts: read once for the metrics and all checks.
+//! Facts of types from other crates, parsed once for the metrics and all checks.
 
 use plumbline_trace::{ProtocolLog, Trace};
 
@@ -8,7 +8,7 @@ use crate::metrics;
 use crate::metrics::processor::{self, Processor};
 use crate::report::Conditions;
 
-/// What a check that reads the trace names among its needs.
+/// The name of the trace in [`Check::needs`](crate::checks::Check::needs).
 pub const TRACE: &str = "trace";
 
 impl Fact for Trace {
@@ -35,7 +35,7 @@ impl Fact for ProtocolLog {
     }
 }
 
-/// What the page got of its core; nothing where that was not followed.
+/// The CPU time that the page got; empty if it was not sampled.
 impl Fact for Processor {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
@@ -44,11 +44,12 @@ impl Fact for Processor {
     }
 }
 
-/// What the visit was made under: savings in time depend on it.
+/// The conditions of the visit, on which time savings depend.
 impl Fact for Conditions {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        remembered_conditions(facts.bundle)
-            .ok_or_else(|| Missing("the bundle does not say what it was gathered under".to_owned()))
+        remembered_conditions(facts.bundle).ok_or_else(|| {
+            Missing("the bundle does not contain the conditions of the visit".to_owned())
+        })
     }
 }
 

@@ -3,7 +3,8 @@ use serde::Deserialize;
 use super::node::or_default;
 use super::{Artifact, Node};
 
-/// Every `<img>` of the main document outside shadow trees, with all that could give it a size.
+/// Every `<img>` of the main document outside shadow trees, with the attributes and rules that set
+/// its size.
 #[derive(Debug, Default, Deserialize)]
 pub struct ImageSizing(pub Vec<SizedImage>);
 
@@ -18,15 +19,15 @@ pub struct SizedImage {
     pub src: String,
     pub width_attribute: Option<String>,
     pub height_attribute: Option<String>,
-    /// Computed `position`, of the `<picture>` where it is in one.
+    /// The computed `position`, that of the `<picture>` if it is inside one.
     #[serde(deserialize_with = "or_default")]
     pub position: String,
-    /// What CSS says; none where it was not looked at, because it cannot matter or time was over.
+    /// The CSS rules; `None` if they were not read because they cannot matter or time was up.
     pub rules: Option<SizingRules>,
     pub node: Node,
 }
 
-/// The declarations that win; none where there is none.
+/// The winning CSS declarations for the size of an image.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SizingRules {

@@ -14,21 +14,21 @@ impl Artifact for Images {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Image {
-    /// The one that the browser chose among srcset and `<source>`.
+    /// The URL that the browser chose from `srcset` and `<source>`.
     #[serde(deserialize_with = "or_default")]
     pub src: String,
     #[serde(deserialize_with = "or_default")]
     pub srcset: String,
-    /// In CSS pixels, without border and padding.
+    /// The displayed size in CSS pixels, without border and padding.
     pub displayed: Size,
-    /// The file's own size in pixels; none where it could not be had.
+    /// The natural size of the file in pixels, if known.
     pub natural: Option<Size>,
-    /// With border and padding, unrounded.
+    /// The unrounded rectangle with border and padding.
     pub rect: Rect,
-    /// Computed `object-fit`.
+    /// The computed `object-fit`.
     #[serde(deserialize_with = "or_default")]
     pub object_fit: String,
-    /// Computed `image-rendering`.
+    /// The computed `image-rendering`.
     #[serde(deserialize_with = "or_default")]
     pub image_rendering: String,
     pub node: Node,

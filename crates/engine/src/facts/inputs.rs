@@ -16,7 +16,7 @@ impl Artifact for Inputs {
 pub struct Input {
     #[serde(rename = "type", deserialize_with = "or_default")]
     pub kind: String,
-    /// Whether the page cancelled a paste event sent to it.
+    /// True if the page cancelled a paste event that was sent to the element.
     #[serde(deserialize_with = "or_default")]
     pub prevents_paste: bool,
     pub node: Node,

@@ -4,16 +4,16 @@ use serde_json::Value;
 use super::node::or_default;
 use super::{Artifact, Fact, Facts, Missing, Requests};
 
-/// What Chromium's Issues panel would show, by kind: `Audits.issueAdded`, its details as they came.
+/// The issues of Chromium's Issues panel by kind, with the details of `Audits.issueAdded`.
 #[derive(Debug, Default)]
 pub struct Issues {
     pub mixed_content: Vec<MixedContentIssue>,
     pub cookies: Vec<CookieIssue>,
     pub deprecations: Vec<DeprecationIssue>,
     pub quirks_mode: Vec<QuirksModeIssue>,
-    /// URLs that a cross-origin policy refused; empty where the issue named none.
+    /// The URLs blocked by a cross-origin policy; empty strings for issues without a URL.
     pub blocked_by_response: Vec<String>,
-    /// URLs that the Content-Security-Policy refused; empty where the issue named none.
+    /// The URLs blocked by the Content Security Policy; empty strings for issues without a URL.
     pub content_security_policy: Vec<String>,
     pub heavy_ads: usize,
 }
@@ -25,7 +25,8 @@ pub struct MixedContentIssue {
     pub insecure_url: String,
     #[serde(rename = "mainResourceURL", deserialize_with = "or_default")]
     pub main_resource_url: String,
-    /// `MixedContentBlocked`, `MixedContentAutomaticallyUpgraded`, `MixedContentWarning`.
+    /// The resolution: `MixedContentBlocked`, `MixedContentAutomaticallyUpgraded` or
+    /// `MixedContentWarning`.
     #[serde(deserialize_with = "or_default")]
     pub resolution_status: String,
     pub request: Option<AffectedRequest>,
@@ -94,7 +95,7 @@ impl Artifact for Gathered {
     const NAME: &'static str = "issues";
 }
 
-/// `{code, details: {<kind>Details: {…}}}`
+/// One issue in the form `{code, details: {<kind>Details: {…}}}`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Issue {
@@ -103,7 +104,7 @@ struct Issue {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Refusal {
+struct BlockedRequest {
     #[serde(rename = "blockedURL")]
     blocked_url: Option<String>,
     request: Option<AffectedRequest>,
@@ -119,13 +120,13 @@ impl Issues {
             "deprecationIssueDetails" => self.deprecations.extend(read(details)),
             "quirksModeIssueDetails" => self.quirks_mode.extend(read(details)),
             "blockedByResponseIssueDetails" => {
-                let refusal: Option<Refusal> = read(details);
-                let url = refusal.and_then(|refusal| Some(refusal.request?.url));
+                let blocked: Option<BlockedRequest> = read(details);
+                let url = blocked.and_then(|blocked| Some(blocked.request?.url));
                 self.blocked_by_response.push(url.unwrap_or_default());
             }
             "contentSecurityPolicyIssueDetails" => {
-                let refusal: Option<Refusal> = read(details);
-                let url = refusal.and_then(|refusal| refusal.blocked_url);
+                let blocked: Option<BlockedRequest> = read(details);
+                let url = blocked.and_then(|blocked| blocked.blocked_url);
                 self.content_security_policy.push(url.unwrap_or_default());
             }
             "heavyAdIssueDetails" => self.heavy_ads += 1,
@@ -143,10 +144,10 @@ impl Fact for Issues {
             let Some((kind, details)) = issue.details.iter().next() else {
                 continue;
             };
-            // Chromium repeats an issue for requests that it never made; those have no record.
+            // Chromium repeats an issue for requests that it never sent; those are not in the log.
             let request_id = details["request"]["requestId"].as_str();
-            let is_known = |id: &str| requests.as_ref().is_ok_and(|all| all.knows(id));
-            if request_id.is_none_or(|id| id.is_empty() || is_known(id)) {
+            let is_logged = |id: &str| requests.as_ref().is_ok_and(|all| all.contains(id));
+            if request_id.is_none_or(|id| id.is_empty() || is_logged(id)) {
                 issues.add(kind, details.clone());
             }
         }

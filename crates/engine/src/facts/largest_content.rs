@@ -2,28 +2,30 @@ use plumbline_trace::{LargestPaint, Resource, Trace};
 
 use super::{Fact, Facts, Missing};
 
-/// The largest contentful paint as the page's own frame told of it, with what brought it.
+/// The Largest Contentful Paint of the main frame with the requests behind it.
 #[derive(Debug, Clone)]
 pub struct LargestContent {
-    /// None where the page told of none.
+    /// The paint; `None` if the trace has none.
     pub paint: Option<LargestPaint>,
-    /// The document's request.
+    /// The request of the document.
     pub document: Option<Resource>,
-    /// The image's request; none where the largest content is text, or an image that needed no request.
+    /// The request of the image; `None` if the largest content is text, or an image without a
+    /// request.
     pub image: Option<Resource>,
 }
 
 impl Fact for LargestContent {
-    /// Lighthouse's rules (trace_engine, handlers/PageLoadMetricsHandler.js and LargestImagePaintHandler.js).
+    /// Finds the paint by Lighthouse's rules (trace_engine, handlers/PageLoadMetricsHandler.js and
+    /// LargestImagePaintHandler.js).
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let navigation = &trace.navigation;
         let mut paint: Option<&LargestPaint> = None;
         for candidate in &trace.paints.largest {
-            let is_ours = candidate.frame == trace.frames.main_id
+            let is_of_page = candidate.frame == trace.frames.main_id
                 && candidate.index > 0
                 && navigation.document_request.as_ref() == Some(&candidate.navigation_id);
-            if is_ours && paint.is_none_or(|last| last.index < candidate.index) {
+            if is_of_page && paint.is_none_or(|last| last.index < candidate.index) {
                 paint = Some(candidate);
             }
         }

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use super::Artifact;
 use super::node::or_default;
 
-/// Front-end libraries that left their mark in the page.
+/// The front-end libraries that were detected in the page.
 #[derive(Debug, Default, Deserialize)]
 pub struct Libraries(pub Vec<Library>);
 

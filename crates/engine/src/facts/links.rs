@@ -1,4 +1,4 @@
-//! `<link>` elements and `Link` headers: the page may say the same thing in either place.
+//! The links of the page, from `<link>` elements and from equivalent `Link` headers.
 
 use serde::Deserialize;
 use url::Url;
@@ -12,19 +12,19 @@ pub struct Links(pub Vec<Link>);
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Link {
-    /// Lower case.
+    /// The relation in lower case.
     #[serde(deserialize_with = "or_default")]
     pub rel: String,
-    /// Resolved; empty where it cannot be.
+    /// The resolved URL; empty if it cannot be resolved.
     #[serde(deserialize_with = "or_default")]
     pub href: String,
-    /// As written.
+    /// The `href` as written.
     #[serde(deserialize_with = "or_default")]
     pub raw_href: String,
     #[serde(deserialize_with = "or_default")]
     pub hreflang: String,
     pub source: LinkSource,
-    /// None for a header.
+    /// The element; `None` for a header.
     pub node: Option<Node>,
 }
 
@@ -67,7 +67,7 @@ impl Fact for Links {
     }
 }
 
-/// The links of a `Link` header (RFC 8288). What cannot be understood is left out.
+/// Parses the links of a `Link` header (RFC 8288). Invalid parts are skipped.
 fn parse(header: &str, base: Option<&Url>) -> Vec<Link> {
     let mut links = Vec::new();
     let mut rest = header;
@@ -100,7 +100,7 @@ fn parse(header: &str, base: Option<&Url>) -> Vec<Link> {
     links
 }
 
-/// Where the comma stands that begins the next link, quoted commas aside.
+/// Returns the position of the comma before the next link, ignoring quoted commas.
 fn end_of_link(parameters: &str) -> usize {
     split_outside_quotes(parameters, ',')
         .next()
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_header_gives_what_can_be_understood() {
+    fn valid_parts_of_a_broken_header_are_parsed() {
         for header in ["", "nonsense", "<unclosed", ">;rel=x", "<a>;;=;rel"] {
             assert!(parse(header, None).len() <= 1, "{header}");
         }

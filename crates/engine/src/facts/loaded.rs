@@ -1,4 +1,4 @@
-//! What the page loaded, as the trace has it, and what fewer bytes would have given.
+//! The resources of the page load in the trace, and the savings from transferring fewer bytes.
 
 use plumbline_trace::{Resource, Trace};
 
@@ -6,21 +6,21 @@ use super::{Facts, Missing};
 use crate::checks::Savings;
 use crate::replay::Replay;
 
-/// The resources of the navigation that counts, in the order in which they were asked for.
+/// Returns the resources of the measured navigation in the order of their requests.
 pub fn loaded(trace: &Trace) -> impl Iterator<Item = &Resource> {
     let origin_us = trace.navigation.time_origin_us;
     let resources = trace.resources.all.iter();
     resources.filter(move |resource| resource.end_us >= origin_us)
 }
 
-/// The resource that became the page.
+/// Returns the resource of the page's document.
 pub fn document(trace: &Trace) -> Result<&Resource, Missing> {
     let id = trace.navigation.document_request.as_deref();
     id.and_then(|id| trace.resources.by_id(id))
-        .ok_or_else(|| Missing("the trace holds no request for the document".to_owned()))
+        .ok_or_else(|| Missing("the trace has no request for the document".to_owned()))
 }
 
-/// Whether Chromium says that nothing could be painted before it was there.
+/// Returns whether Chromium marked the resource as render-blocking.
 pub fn is_render_blocking(resource: &Resource) -> bool {
     !matches!(
         resource.render_blocking.as_str(),
@@ -28,7 +28,8 @@ pub fn is_render_blocking(resource: &Resource) -> bool {
     )
 }
 
-/// Whether the body came encoded (Lighthouse 13.5: trace engine, insights/Common.js).
+/// Returns whether the body was transferred compressed (Lighthouse 13.5: trace engine,
+/// insights/Common.js).
 pub fn is_compressed(resource: &Resource) -> bool {
     [
         "content-encoding",
@@ -40,13 +41,14 @@ pub fn is_compressed(resource: &Resource) -> bool {
     .any(|value| matches!(value, "gzip" | "br" | "deflate" | "zstd"))
 }
 
-/// What remained of the body on the network, as the trace tells it (the same place).
+/// Returns the ratio of transferred to decoded bytes (Lighthouse 13.5: trace engine,
+/// insights/Common.js).
 pub fn compression(resource: &Resource) -> f64 {
     if resource.decoded_bytes <= 0.0 {
         return 1.0;
     }
     let share = resource.transfer_bytes / resource.decoded_bytes;
-    // Next to nothing came over the network: a cache answered, and the usual share is taken.
+    // Almost nothing was transferred: the response is from a cache, so the usual ratio is assumed.
     let is_cached =
         resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
     match (is_cached, is_compressed(resource)) {
@@ -56,25 +58,26 @@ pub fn compression(resource: &Resource) -> f64 {
     }
 }
 
-/// Paints are told in steps of this (trace engine, insights/Common.js).
+/// The granularity of estimated paint savings (trace engine, insights/Common.js).
 const STEP_MS: f64 = 50.0;
 
-/// What the two paints would gain if these bytes (by resource id) had not come. Nothing where that cannot be said.
+/// Estimates how much earlier the two paints would be without these bytes, given by resource id.
+/// The savings are empty if the load cannot be replayed.
 pub fn time_saved(facts: &Facts, wasted: &[(&str, f64)]) -> Savings {
     time_saved_in_steps(facts, wasted, STEP_MS)
 }
 
-/// The same, told in steps of so many milliseconds.
+/// Estimates the savings like [`time_saved`], rounded to a multiple of `step_ms`.
 pub fn time_saved_in_steps(facts: &Facts, wasted: &[(&str, f64)], step_ms: f64) -> Savings {
     let Ok(replay) = facts.get::<Replay>() else {
         return Savings::default();
     };
     let (fcp_ms, lcp_ms) = replay.saved_ms_without_bytes(wasted);
-    // Less than nothing is nothing; and a nothing of -0 is 0.
-    let told = |ms: f64| ((ms / step_ms).round() * step_ms).max(0.0) + 0.0;
+    // Negative savings count as 0, and -0 becomes 0.
+    let round_to_step = |ms: f64| ((ms / step_ms).round() * step_ms).max(0.0) + 0.0;
     Savings {
-        fcp_ms: fcp_ms.map(told),
-        lcp_ms: lcp_ms.map(told),
+        fcp_ms: fcp_ms.map(round_to_step),
+        lcp_ms: lcp_ms.map(round_to_step),
         ..Savings::default()
     }
 }

@@ -3,12 +3,12 @@ use serde::Deserialize;
 use super::node::or_default;
 use super::{Artifact, Fact, Facts, Missing, Request, Requests, same_but_fragment};
 
-/// The request that brought the page's document.
+/// The request of the page's document.
 #[derive(Debug, Clone)]
 pub struct MainResource(pub Request);
 
 impl MainResource {
-    /// All values of a header, by its lower-case name.
+    /// Returns all values of a response header by its name.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .headers
@@ -26,19 +26,19 @@ impl Fact for MainResource {
                 |request: &&Request| request.resource_type == "Document" && !request.is_failed;
             requests.all.iter().filter(is_document)
         };
-        // The last one: a page that reloads itself asks for the same address again. Where a script
-        // changed the address, none matches: then the last document of the frame that came first.
+        // The last one, because a page that reloads itself requests the same URL again. If a script
+        // changed the URL, none matches; then the last document of the first frame is used.
         let main_frame = documents().next().map(|request| &request.frame_id);
         documents()
             .rfind(|request| same_but_fragment(request.url.as_str(), &facts.bundle.final_url))
             .or_else(|| documents().rfind(|request| Some(&request.frame_id) == main_frame))
             .cloned()
             .map(Self)
-            .ok_or_else(|| Missing("the log holds no request for the document".to_owned()))
+            .ok_or_else(|| Missing("the log has no request for the document".to_owned()))
     }
 }
 
-/// The document as the server sent it: only its beginning is kept.
+/// The beginning of the document as the server sent it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MainDocument {

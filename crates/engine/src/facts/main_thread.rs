@@ -1,4 +1,4 @@
-//! The main thread's work on the load's own clock, and whom it is blamed on.
+//! The attribution of main-thread work to scripts and pages.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use plumbline_trace::{Chore, Trace, Work};
 use super::{Fact, Facts, Missing, Requests};
 use crate::metrics::{self, Measured};
 
-/// Whom work is blamed on: an address, or one of these.
+/// The URL or browser activity that work is attributed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Blamed<'w> {
     Url(&'w str),
@@ -27,7 +27,7 @@ impl Blamed<'_> {
     }
 }
 
-/// The addresses that are scripts, as the network told of them.
+/// The URLs of all scripts in the protocol log.
 #[derive(Debug, Default)]
 pub struct ScriptUrls(HashSet<String>);
 
@@ -37,13 +37,15 @@ impl Fact for ScriptUrls {
         let scripts = requests
             .all
             .iter()
-            .filter(|of| of.resource_type == "Script");
-        Ok(Self(scripts.map(|of| of.url.to_string()).collect()))
+            .filter(|request| request.resource_type == "Script");
+        Ok(Self(
+            scripts.map(|request| request.url.to_string()).collect(),
+        ))
     }
 }
 
 impl ScriptUrls {
-    /// The first script among those that it was done for, else the first address
+    /// Returns the first script among the URLs of the work, otherwise its first URL
     /// (Lighthouse, core/lib/tracehouse/task-summary.js).
     pub fn blamed<'w>(&self, work: &'w Work) -> Blamed<'w> {
         let script = work.urls.iter().find(|url| self.0.contains(url.as_ref()));
@@ -58,7 +60,8 @@ impl ScriptUrls {
     }
 }
 
-/// The metrics, so that a check can say what they would gain. Told by who has measured them already.
+/// The metrics, from which checks estimate savings. `evaluate` inserts them when it has measured
+/// them already.
 impl Fact for Measured {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;

@@ -1,5 +1,5 @@
-//! The web app manifest, read as Lighthouse 11.7 reads it (core/lib/manifest-parser.js): by the
-//! specification's steps, but keeping what the checks look at.
+//! The web app manifest, parsed like Lighthouse 11.7 (core/lib/manifest-parser.js): by the
+//! specification's steps, but keeping only the members that the checks read.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use url::Url;
 use super::node::or_default;
 use super::{Artifact, Fact, Facts, Missing};
 
-/// The artifact: `Page.getAppManifest`, or null where the page has none.
+/// The artifact: the result of `Page.getAppManifest`, or null if the page has no manifest.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct ManifestArtifact(pub Option<ManifestText>);
 
@@ -27,13 +27,13 @@ impl Artifact for ManifestArtifact {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ManifestState {
-    /// The page names none, or it could not be fetched.
+    /// The page links no manifest, or it could not be fetched.
     Absent,
     NotJson,
     Read(Manifest),
 }
 
-/// What is not there, or is not of the right type, is none.
+/// A parsed manifest. Members that are missing or have the wrong type are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Manifest {
     pub name: Option<String>,
@@ -46,14 +46,14 @@ pub struct Manifest {
 pub struct Icon {
     pub src: Url,
     pub kind: Option<String>,
-    /// Lower case: `192x192`, `any`.
+    /// The sizes in lower case: `192x192`, `any`.
     pub sizes: Vec<String>,
-    /// Lower case.
+    /// The purposes in lower case.
     pub purposes: Vec<String>,
 }
 
 impl ManifestState {
-    /// Why there is nothing to judge.
+    /// Returns the manifest, or a sentence that says why there is none.
     pub fn read(&self) -> Result<&Manifest, &'static str> {
         match self {
             Self::Absent => Err("The page has no manifest that could be fetched."),
@@ -74,7 +74,7 @@ impl Fact for ManifestState {
 }
 
 impl Manifest {
-    /// Whether a square PNG of at least this size is promised.
+    /// Returns whether there is a square PNG icon of at least this declared size.
     pub fn has_png_of_px(&self, px: f64) -> bool {
         self.icons
             .iter()
@@ -144,7 +144,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// The artifact: `Page.getInstallabilityErrors`.
+/// The artifact: the result of `Page.getInstallabilityErrors`.
 #[derive(Debug, Default, Deserialize)]
 pub struct Installability(pub Vec<InstallabilityError>);
 

@@ -12,7 +12,7 @@ impl Artifact for Metas {
 }
 
 impl Metas {
-    /// The first with this name, which is lower case.
+    /// Returns the first element with this lower-case name.
     pub fn named(&self, name: &str) -> Option<&Meta> {
         self.0.iter().find(|meta| meta.name == name)
     }
@@ -21,14 +21,14 @@ impl Metas {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
-    /// Lower case.
+    /// The name in lower case.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
     #[serde(deserialize_with = "or_default")]
     pub content: String,
     #[serde(deserialize_with = "or_default")]
     pub property: String,
-    /// Lower case.
+    /// The `http-equiv` attribute in lower case.
     #[serde(deserialize_with = "or_default")]
     pub http_equiv: String,
     #[serde(deserialize_with = "or_default")]

@@ -1,8 +1,8 @@
-//! What is known about a visit. Each artifact is read once, and whatever is computed from artifacts
-//! is computed once; checks ask by type.
+//! The facts about a visit. Each artifact is parsed once, and whatever is derived from artifacts is
+//! computed once; checks get facts by type.
 //!
-//! An artifact's JSON shape is the struct of the same name here. Every field is optional when read:
-//! an older or poorer artifact gives a poorer fact, never an error.
+//! An artifact's JSON schema is the struct of the same name here. Every field is optional when
+//! read: an older or incomplete artifact gives a fact with defaults, never an error.
 
 mod anchors;
 mod axe;
@@ -77,19 +77,19 @@ pub use style_sheets::{StyleSheet, StyleSheets};
 pub use trace_elements::{TraceElement, TraceElements};
 pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
 
-/// Why something cannot be known: a sentence for a person.
+/// The reason why a fact is not available, as a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(pub String);
 
-/// Something known about a visit, found at most once.
+/// A fact about a visit, computed at most once.
 pub trait Fact: Sized + 'static {
     fn find(facts: &Facts) -> Result<Self, Missing>;
 }
 
-/// A fact that is an artifact as it was gathered.
+/// A fact that is a gathered artifact.
 pub trait Artifact: DeserializeOwned + 'static {
-    /// Its name in the bundle.
+    /// The artifact's name in the bundle.
     const NAME: &'static str;
 }
 
@@ -99,12 +99,12 @@ impl<T: Artifact> Fact for T {
     }
 }
 
-/// All that is known about one visit.
+/// The facts about one visit, computed on demand and cached.
 pub struct Facts<'a> {
     pub bundle: &'a Bundle,
     pub mode: Mode,
-    found: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
-    /// Set by who no longer waits for the result.
+    cache: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+    /// Set by a caller that no longer needs the result.
     stop: Option<&'a AtomicBool>,
 }
 
@@ -113,12 +113,12 @@ impl<'a> Facts<'a> {
         Self {
             bundle,
             mode,
-            found: RefCell::default(),
+            cache: RefCell::default(),
             stop: None,
         }
     }
 
-    /// Nothing more is found once `stop` is set.
+    /// Stops computing facts once `stop` is set.
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self {
             stop: Some(stop),
@@ -131,25 +131,25 @@ impl<'a> Facts<'a> {
     }
 
     pub fn get<T: Fact>(&self) -> Result<Rc<T>, Missing> {
-        type Found<T> = Result<Rc<T>, Missing>;
-        let known = self.found.borrow().get(&TypeId::of::<T>()).cloned();
-        if let Some(known) = known.and_then(|known| known.downcast::<Found<T>>().ok()) {
-            return known.as_ref().clone();
+        type Cached<T> = Result<Rc<T>, Missing>;
+        let cached = self.cache.borrow().get(&TypeId::of::<T>()).cloned();
+        if let Some(cached) = cached.and_then(|cached| cached.downcast::<Cached<T>>().ok()) {
+            return cached.as_ref().clone();
         }
         if self.is_stopped() {
-            return Err(Missing("judging was stopped".to_owned()));
+            return Err(Missing("the evaluation was stopped".to_owned()));
         }
-        let found: Found<T> = T::find(self).map(Rc::new);
-        let kept: Rc<dyn Any> = Rc::new(found.clone());
-        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
-        found
+        let fact: Cached<T> = T::find(self).map(Rc::new);
+        let entry: Rc<dyn Any> = Rc::new(fact.clone());
+        self.cache.borrow_mut().insert(TypeId::of::<T>(), entry);
+        fact
     }
 
-    /// Keeps what is known already, so that it is not looked for again.
-    pub fn tell<T: Fact>(&self, known: T) {
-        let found: Result<Rc<T>, Missing> = Ok(Rc::new(known));
-        let kept: Rc<dyn Any> = Rc::new(found);
-        self.found.borrow_mut().insert(TypeId::of::<T>(), kept);
+    /// Caches a fact that is known already, so that it is not computed again.
+    pub fn insert<T: Fact>(&self, fact: T) {
+        let fact: Result<Rc<T>, Missing> = Ok(Rc::new(fact));
+        let entry: Rc<dyn Any> = Rc::new(fact);
+        self.cache.borrow_mut().insert(TypeId::of::<T>(), entry);
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {

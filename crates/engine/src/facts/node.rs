@@ -1,33 +1,33 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// An element of the page, described so that a person finds it again.
+/// An element of the page, described so that a person can find it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Node {
     pub selector: String,
     /// The opening tag, shortened.
     pub snippet: String,
-    /// What a visitor would call it: its text, or its alternative text, or else the selector.
+    /// A readable label: the text, the alternative text, or the selector.
     pub label: String,
-    /// The way from the document to it, as DevTools writes it: `1,HTML,1,BODY,…`.
+    /// The path from the document to the element in the notation of DevTools: `1,HTML,1,BODY,…`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Where it was when it was looked at; none where it takes no place.
+    /// The rectangle of the element when it was gathered; `None` if it has no box.
     pub rect: Option<Rect>,
-    /// The part of `rect` that the scrollers and clips around it leave to be seen, of no size where they
-    /// leave nothing; none where they leave all of it.
+    /// The part of `rect` that ancestors with scrolling or clipping leave visible, with size 0 if
+    /// nothing is visible; `None` if all of it is visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Rect>,
 }
 
 impl Node {
-    /// Where a picture of the page shows it.
+    /// Returns the rectangle of the element in a screenshot of the page.
     pub fn in_picture(&self) -> Option<Rect> {
         self.seen.or(self.rect)
     }
 }
 
-/// In CSS pixels from the top left of the viewport.
+/// A rectangle in CSS pixels from the top left of the viewport.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rect {
@@ -47,7 +47,7 @@ impl Rect {
     }
 }
 
-/// `null` where JavaScript had nothing to say reads as the type's own nothing.
+/// Deserializes `null` as the type's default.
 pub(super) fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,

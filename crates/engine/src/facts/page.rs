@@ -3,21 +3,22 @@ use serde::Deserialize;
 use super::Artifact;
 use super::node::or_default;
 
-/// The main document as a whole, and the window it stands in.
+/// The main document and the window it is shown in.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Page {
-    /// What the address bar shows: a script may have changed it since the document came.
+    /// The URL in the address bar, which a script may have changed since the document was loaded.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
-    /// `CSS1Compat` or `BackCompat`.
+    /// The value of `document.compatMode`: `CSS1Compat` or `BackCompat`.
     #[serde(deserialize_with = "or_default")]
     pub compat_mode: String,
     pub doctype: Option<Doctype>,
-    /// The layout viewport, in CSS pixels.
+    /// The width of the layout viewport in CSS pixels.
     pub inner_width: f64,
+    /// The height of the layout viewport in CSS pixels.
     pub inner_height: f64,
-    /// The window, in CSS pixels.
+    /// The width of the window in CSS pixels.
     pub outer_width: f64,
     pub device_pixel_ratio: f64,
 }

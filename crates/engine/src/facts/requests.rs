@@ -1,4 +1,4 @@
-//! Requests as the checks need them: what was asked, and how it was answered.
+//! The requests of the visit and their responses, as the checks need them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{Fact, Facts, Missing};
 
-/// Every request of the visit, in the order in which they began. A redirect is two.
+/// Every request of the visit in the order of their start. A redirect counts as two requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     pub all: Vec<Request>,
@@ -16,55 +16,59 @@ pub struct Requests {
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Chromium's; the requests of a chain of redirects share one.
+    /// Chromium's request id, which the requests of a redirect chain share.
     pub id: String,
     pub url: Url,
-    /// As the network stack names it: `h2`, `http/1.1`, `data` …; empty before an answer.
+    /// The protocol as named by the network stack: `h2`, `http/1.1`, `data` …; empty without a
+    /// response.
     pub protocol: String,
     pub resource_type: String,
     pub status: Option<u16>,
     pub mime_type: String,
-    /// Names as the server wrote them; a name that came twice is two entries.
+    /// The response headers with names as the server wrote them; a repeated name has several
+    /// entries.
     pub headers: Headers,
     pub is_finished: bool,
     pub is_failed: bool,
     pub frame_id: String,
-    /// Whether Chromium counts it to the same site as the page.
+    /// True if Chromium considers the request same-site with the page.
     pub is_same_site: Option<bool>,
-    /// When it began, in seconds since 1970.
+    /// The start of the request, in seconds since 1970.
     pub wall_time_s: Option<f64>,
-    /// The position of the request that this one was redirected to.
+    /// The index of the request that this one was redirected to.
     pub redirected_to: Option<usize>,
-    /// Over the network, headers included.
+    /// The number of transferred bytes, including headers.
     pub transfer_bytes: f64,
-    /// Of these, the headers of the answer.
+    /// The part of `transfer_bytes` that is response headers.
     pub header_bytes: f64,
-    /// The body, decoded.
+    /// The size of the decoded body.
     pub resource_bytes: f64,
-    /// When the network stack took it up, in seconds of Chromium's monotonic clock.
+    /// The time at which the network stack sent the request, in seconds of Chromium's monotonic
+    /// clock.
     pub sent_s: f64,
-    /// A service worker, or what one asked for: Lighthouse does not listen to these.
+    /// True if the request loads a service worker or was sent by one. Lighthouse does not record
+    /// these requests.
     pub is_of_service_worker: bool,
-    /// Asked for once more when the load was over.
+    /// True if the page repeated an earlier request after the load.
     pub is_repeat: bool,
 }
 
 impl Requests {
     pub const NAME: &'static str = "log";
 
-    pub fn knows(&self, request_id: &str) -> bool {
+    pub fn contains(&self, request_id: &str) -> bool {
         self.by_id.contains_key(request_id)
     }
 
-    /// Those of the load: without what service workers asked for, which Lighthouse does not hear of, and without what was
-    /// asked for once more when the load was over.
+    /// Returns the requests of the load, without those of service workers, which Lighthouse does
+    /// not record, and without those that the page repeated after the load.
     pub fn of_load(&self) -> impl Iterator<Item = &Request> {
         let requests = self.all.iter();
         requests.filter(|request| !request.is_of_service_worker && !request.is_repeat)
     }
 
-    /// Whether nobody on the way could read or change it: by its scheme, by staying on the machine,
-    /// or because the browser itself turned it into HTTPS (HSTS).
+    /// Returns whether the request was protected in transit: by its scheme, by going to localhost,
+    /// or because the browser upgraded it to HTTPS (HSTS).
     pub fn is_secure(&self, request: &Request) -> bool {
         let scheme_is_safe = SAFE_SCHEMES.contains(&request.url.scheme());
         let protocol_is_safe = SAFE_SCHEMES.contains(&request.protocol.as_str());
@@ -87,16 +91,16 @@ impl Requests {
 
     fn of(log: &ProtocolLog) -> Self {
         let mut requests = Self::default();
-        // Where each exchange stands among the requests.
-        let mut places = vec![None; log.exchanges.len()];
+        // The index of each exchange among the requests.
+        let mut indexes = vec![None; log.exchanges.len()];
         let mut service_workers = HashSet::new();
-        for (place, exchange) in places.iter_mut().zip(&log.exchanges) {
-            // An address that cannot be parsed is no request to anywhere.
+        for (index, exchange) in indexes.iter_mut().zip(&log.exchanges) {
+            // A URL that cannot be parsed was never requested.
             if let Ok(url) = Url::parse(&exchange.url)
                 && !exchange.is_web_socket
             {
                 let at = requests.all.len();
-                *place = Some(at);
+                *index = Some(at);
                 requests.by_id.insert(exchange.id.clone(), at);
                 let is_service_worker = exchange.asks_for_service_worker();
                 if is_service_worker {
@@ -109,16 +113,16 @@ impl Requests {
                 });
             }
         }
-        for (place, exchange) in places.iter().zip(&log.exchanges) {
-            if let (Some(at), Some(next)) = (*place, exchange.redirected_to) {
-                requests.all[at].redirected_to = places.get(next).copied().flatten();
+        for (index, exchange) in indexes.iter().zip(&log.exchanges) {
+            if let (Some(at), Some(next)) = (*index, exchange.redirected_to) {
+                requests.all[at].redirected_to = indexes.get(next).copied().flatten();
             }
         }
         requests
     }
 }
 
-/// Schemes that never leave the machine in the clear.
+/// Schemes that are encrypted or never leave the machine.
 const SAFE_SCHEMES: [&str; 8] = [
     "data",
     "https",
@@ -131,8 +135,8 @@ const SAFE_SCHEMES: [&str; 8] = [
 ];
 
 impl Request {
-    /// Whether it never went over a network.
-    pub fn stays_here(&self) -> bool {
+    /// Returns whether the request did not use the network.
+    pub fn is_local(&self) -> bool {
         const SCHEMES: [&str; 6] = [
             "blob",
             "data",
@@ -144,7 +148,7 @@ impl Request {
         SCHEMES.contains(&self.protocol.as_str()) || SCHEMES.contains(&self.url.scheme())
     }
 
-    /// Whether the body came encoded.
+    /// Returns whether the body was transferred compressed.
     pub fn is_compressed(&self) -> bool {
         self.headers.iter().any(|(name, value)| {
             let is_named = name.eq_ignore_ascii_case("content-encoding")
@@ -153,12 +157,12 @@ impl Request {
         })
     }
 
-    fn of(exchange: &Exchange, asked: Url) -> Self {
+    fn of(exchange: &Exchange, requested_url: Url) -> Self {
         let is_redirected = exchange.redirected_to.is_some();
         let kind = exchange.resource_type().filter(|_| !is_redirected);
         let mut request = Self {
             id: exchange.id.clone(),
-            url: asked,
+            url: requested_url,
             protocol: String::new(),
             resource_type: kind.unwrap_or_default().to_owned(),
             status: None,
@@ -177,17 +181,17 @@ impl Request {
             is_of_service_worker: false,
             is_repeat: false,
         };
-        if let Some(answer) = &exchange.answer {
-            if let Some(url) = answer.url.as_deref().and_then(|url| Url::parse(url).ok()) {
+        if let Some(response) = &exchange.answer {
+            if let Some(url) = response.url.as_deref().and_then(|url| Url::parse(url).ok()) {
                 request.url = url;
             }
-            request.protocol.clone_from(&answer.protocol);
-            request.status = u16::try_from(answer.status.unwrap_or_default()).ok();
-            request.mime_type.clone_from(&answer.mime_type);
-            request.headers.clone_from(&answer.headers);
-            request.header_bytes = answer.header_bytes as f64;
-            let taken_up = answer.timing.map(|timing| timing.request_time_s);
-            if let Some(seconds) = taken_up.filter(|seconds| *seconds > 0.0) {
+            request.protocol.clone_from(&response.protocol);
+            request.status = u16::try_from(response.status.unwrap_or_default()).ok();
+            request.mime_type.clone_from(&response.mime_type);
+            request.headers.clone_from(&response.headers);
+            request.header_bytes = response.header_bytes as f64;
+            let sent_s = response.timing.map(|timing| timing.request_time_s);
+            if let Some(seconds) = sent_s.filter(|seconds| *seconds > 0.0) {
                 request.sent_s = seconds;
             }
         }
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
-        let found = requests(
+        let parsed = requests(
             r#"[
             {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "type": "Document",
               "request": {"url": "http://a.test/"}}},
@@ -240,20 +244,20 @@ mod tests {
             {"method": "Network.loadingFinished", "params": {"requestId": "1"}}
         ]"#,
         );
-        assert_eq!(found.all.len(), 2);
-        let [first, second] = &found.all[..] else {
+        assert_eq!(parsed.all.len(), 2);
+        let [first, second] = &parsed.all[..] else {
             panic!("two requests");
         };
         assert_eq!(first.status, Some(307));
         assert_eq!(second.status, Some(200));
         assert_eq!(second.headers.len(), 2);
         assert!(second.is_finished && !second.is_failed);
-        assert!(found.is_secure(first), "the browser itself made it HTTPS");
+        assert!(parsed.is_secure(first), "the browser upgraded it to HTTPS");
     }
 
     #[test]
-    fn a_service_worker_is_known_by_how_it_is_asked_for() {
-        let found = requests(
+    fn a_service_worker_is_recognised_by_its_request_header() {
+        let parsed = requests(
             r#"[
             {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "documentURL": "https://a.test/",
               "request": {"url": "https://a.test/a.js", "headers": {"Accept": "*/*"}}}},
@@ -263,12 +267,16 @@ mod tests {
               "request": {"url": "https://a.test/offline.html"}}}
         ]"#,
         );
-        let of_worker: Vec<bool> = found.all.iter().map(|of| of.is_of_service_worker).collect();
+        let of_worker: Vec<bool> = parsed
+            .all
+            .iter()
+            .map(|request| request.is_of_service_worker)
+            .collect();
         assert_eq!(of_worker, [false, true, true]);
     }
 
     #[test]
-    fn what_a_page_asks_for_again_and_again_after_its_load_is_no_part_of_it() {
+    fn requests_repeated_after_the_load_are_not_part_of_it() {
         let of_main_thread = |name: &str, ms: u32, args: Value| {
             json!({"name": name, "cat": "blink.user_timing,loading,devtools.timeline", "ph": "R",
                    "ts": ms * 1000, "pid": 2, "tid": 3, "args": args})
@@ -292,7 +300,7 @@ mod tests {
             mark("loadEventEnd", 2500),
         ];
         let mut log = Vec::new();
-        // The load is over at 3.5 s: a second after the load event, with nothing else going on.
+        // The load ends at 3.5 s: a second after the load event, without other activity.
         for (id, ms) in [("2.1", 2000), ("2.2", 3400), ("2.3", 3600), ("2.4", 9000)] {
             let url = format!("https://example.test/alive?at={ms}");
             let data = json!({"requestId": id, "url": url, "frame": "F",
@@ -320,9 +328,12 @@ mod tests {
         }
         let mut bundle = Visit::new().trace(&Value::Array(events)).bundle();
         bundle.log = serde_json::to_vec(&log).unwrap();
-        let found = Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap();
-        assert_eq!(found.all.len(), 4, "all of them are known");
-        let of_load: Vec<&str> = found.of_load().map(|request| request.id.as_str()).collect();
+        let requests = Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap();
+        assert_eq!(requests.all.len(), 4, "all of them are listed");
+        let of_load: Vec<&str> = requests
+            .of_load()
+            .map(|request| request.id.as_str())
+            .collect();
         assert_eq!(of_load, ["2.1", "2.2"]);
     }
 
@@ -343,8 +354,8 @@ mod tests {
             ("data:text/plain,hi", true),
             ("wss://example.com/", true),
         ] {
-            let found = sent(url);
-            assert_eq!(found.is_secure(&found.all[0]), is_secure, "{url}");
+            let parsed = sent(url);
+            assert_eq!(parsed.is_secure(&parsed.all[0]), is_secure, "{url}");
         }
         assert!(sent("no address").all.is_empty());
     }

@@ -2,16 +2,16 @@ use serde::Deserialize;
 
 use super::Artifact;
 
-/// The answer to `/robots.txt` of the page's origin.
+/// The response to a request for `/robots.txt` of the page's origin.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RobotsTxt {
     pub url: String,
-    /// None where there was no answer.
+    /// The HTTP status; `None` without a response.
     pub status: Option<u16>,
-    /// None unless the status is 2xx.
+    /// The body; `None` unless the status is 2xx.
     pub content: Option<String>,
-    /// Why there was no answer.
+    /// The reason why there was no response.
     pub error: Option<String>,
 }
 

@@ -3,12 +3,12 @@ use serde::Deserialize;
 use super::Artifact;
 use super::node::or_default;
 
-/// Every script that the page's main target parsed, evaluated text of our own excluded.
+/// Every script that the page's main target parsed, except those that the visit itself evaluated.
 #[derive(Debug, Default, Deserialize)]
 pub struct Scripts(pub Vec<Script>);
 
 impl Scripts {
-    /// Whether there is anything to read: an empty script has nothing that could be missing.
+    /// Returns whether any script has text; an empty one has no figures that could be missing.
     pub fn has_text(&self) -> bool {
         self.0.iter().any(|script| script.length > 0)
     }
@@ -21,30 +21,30 @@ impl Artifact for Scripts {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Script {
-    /// Of the script, or of the document where it is inline.
+    /// The URL of the script, or of the document if it is inline.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
-    /// In UTF-16 units, as V8 counts.
+    /// The length in UTF-16 code units, as V8 counts.
     #[serde(deserialize_with = "or_default")]
     pub length: u64,
-    /// None where the script names no map.
+    /// The source map; `None` if the script refers to none.
     pub source_map: Option<SourceMap>,
-    /// The frame that it ran in.
+    /// The id of the frame that the script ran in.
     #[serde(deserialize_with = "or_default")]
     pub frame: String,
     pub is_inline: bool,
-    /// The length without whitespace and comments; none where the text was not read.
+    /// The length without whitespace and comments; `None` if the text was not gathered.
     pub token_length: Option<u64>,
     /// The beginning of an inline script.
     #[serde(deserialize_with = "or_default")]
     pub preview: String,
-    /// How much of it ran; none where that was not counted.
+    /// The code coverage; `None` if it was not gathered.
     pub coverage: Option<Coverage>,
-    /// What of it is for browsers of the past; none where nothing is.
+    /// The polyfills and transforms that current browsers do not need, if any.
     pub legacy: Option<Legacy>,
 }
 
-/// In UTF-16 units.
+/// The code coverage of a script in UTF-16 code units.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub struct Coverage {
@@ -55,12 +55,12 @@ pub struct Coverage {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Legacy {
-    /// Of the script's text.
+    /// The estimated bytes of the script's text that they take.
     pub bytes: f64,
     pub signals: Vec<LegacySignal>,
 }
 
-/// A polyfill or transform and where it begins; lines and columns from 0.
+/// A polyfill or transform and its position; lines and columns are counted from 0.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct LegacySignal {
@@ -70,7 +70,7 @@ pub struct LegacySignal {
 }
 
 impl Script {
-    /// Whether its text was read at all: bundles of earlier versions hold no figures of it.
+    /// Returns whether the text was gathered; bundles of earlier versions have no figures of it.
     pub fn was_read(&self) -> bool {
         self.token_length.is_some()
     }
@@ -79,21 +79,21 @@ impl Script {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SourceMap {
-    /// None where the map is in the script itself.
+    /// The URL of the map; `None` if it is inline in the script.
     pub url: Option<String>,
-    /// Why it could not be fetched or understood.
+    /// The reason why the map could not be fetched or parsed.
     pub error: Option<String>,
-    /// How many of its sources come without their text.
+    /// The number of sources without content.
     #[serde(deserialize_with = "or_default")]
     pub sources_without_content: u32,
-    /// What the script was built from; none where the map was not read or is not this script's.
+    /// The modules of the script; `None` if the map was not read or does not belong to this script.
     pub modules: Option<Vec<Module>>,
-    /// In functions that were not called and came from no source, in UTF-16 units.
+    /// The length of unmapped code in functions that were not called, in UTF-16 code units.
     #[serde(deserialize_with = "or_default")]
     pub unmapped_unused: u64,
 }
 
-/// What of a script came from one source, in UTF-16 units of the script.
+/// The part of a script that comes from one source, in UTF-16 code units of the script.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Module {
@@ -101,7 +101,7 @@ pub struct Module {
     pub source: String,
     #[serde(deserialize_with = "or_default")]
     pub length: u64,
-    /// Of it, in functions that were not called.
+    /// The length of its functions that were not called.
     #[serde(deserialize_with = "or_default")]
     pub unused: u64,
 }

@@ -1,4 +1,4 @@
-//! Layout shifts in bursts, and what may have caused them.
+//! Layout shifts by session window, and their likely causes.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,15 @@ use plumbline_trace::{LayoutShift, MovedNode, Span, Trace};
 
 use super::{Fact, Facts, Missing};
 
-/// Setting the viewport counts as input to Chromium for this long (Chromium bug 1302667).
+/// Chromium treats setting the viewport as input for this long (Chromium bug 1302667).
 const VIEWPORT_INPUT_US: f64 = 500_000.0;
-/// A burst ends after a second without a shift, and never lasts longer than five (web.dev/articles/cls).
+/// A session window ends after a second without a shift, and lasts at most five seconds
+/// (web.dev/articles/cls).
 const GAP_US: f64 = 1_000_000.0;
 const LIMIT_US: f64 = 5_000_000.0;
-/// A font is blamed for at most this long after it came (trace_engine, insights/CLSCulprits.js).
-const BLAME_US: f64 = 500_000.0;
+/// A font is a likely cause for at most this long after it was loaded (trace_engine,
+/// insights/CLSCulprits.js).
+const MAX_FONT_DELAY_US: f64 = 500_000.0;
 
 #[derive(Debug, Clone, Default)]
 pub struct ShiftClusters(pub Vec<ShiftCluster>);
@@ -20,7 +22,7 @@ pub struct ShiftClusters(pub Vec<ShiftCluster>);
 #[derive(Debug, Clone, Default)]
 pub struct ShiftCluster {
     pub score: f64,
-    /// In order of time.
+    /// The shifts in the order of time.
     pub shifts: Vec<Shift>,
 }
 
@@ -36,7 +38,7 @@ pub struct Shift {
 pub enum Culprit {
     UnsizedImage(i64),
     WebFont(String),
-    /// The frame's address, where it is known.
+    /// An inserted frame with its URL, if known.
     Frame(Option<String>),
 }
 
@@ -48,13 +50,13 @@ impl Fact for ShiftClusters {
             .iter_mut()
             .flat_map(|cluster| &mut cluster.shifts)
             .collect();
-        blame(&trace, &mut shifts);
+        add_culprits(&trace, &mut shifts);
         Ok(Self(clusters))
     }
 }
 
 impl ShiftClusters {
-    /// Of the burst that is the metric: the worst.
+    /// Returns the score of the worst session window, which is the metric.
     pub fn worst(&self) -> Option<f64> {
         self.0
             .iter()
@@ -66,11 +68,11 @@ impl ShiftClusters {
 fn clusters(trace: &Trace) -> Vec<ShiftCluster> {
     let origin_us = trace.navigation.time_origin_us;
     let viewport_us = trace.shifts.first_viewport_us.unwrap_or(origin_us);
-    let mut trust_the_mark = false;
+    let mut trust_input_flag = false;
     let mut clusters: Vec<ShiftCluster> = Vec::new();
     let (mut first_us, mut last_us) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
     for (shift, moved) in trace.shifts.all.iter().zip(&trace.shifts.moved) {
-        if !is_unexpected(shift, viewport_us, &mut trust_the_mark) || shift.ts_us < origin_us {
+        if !is_unexpected(shift, viewport_us, &mut trust_input_flag) || shift.ts_us < origin_us {
             continue;
         }
         let Some(score) = shift.weighted_score else {
@@ -94,18 +96,19 @@ fn clusters(trace: &Trace) -> Vec<ShiftCluster> {
     clusters
 }
 
-/// The rule of the metric (`metrics/cls.rs`): until the first shift without the mark of input, shifts soon after
-/// the viewport was set count although they carry it.
-fn is_unexpected(shift: &LayoutShift, viewport_us: f64, trust_the_mark: &mut bool) -> bool {
+/// Applies the rule of the metric (`metrics/cls.rs`): until the first shift without recent input,
+/// shifts soon after the viewport was set count although they have it.
+fn is_unexpected(shift: &LayoutShift, viewport_us: f64, trust_input_flag: &mut bool) -> bool {
     if shift.had_recent_input {
-        return !*trust_the_mark && shift.ts_us - viewport_us <= VIEWPORT_INPUT_US;
+        return !*trust_input_flag && shift.ts_us - viewport_us <= VIEWPORT_INPUT_US;
     }
-    *trust_the_mark = true;
+    *trust_input_flag = true;
     true
 }
 
-/// Everything that ended right before the painting in which a shift was found.
-fn blame(trace: &Trace, shifts: &mut [&mut Shift]) {
+/// Adds culprits to the shifts: everything that ended right before the paint in which a shift
+/// occurred.
+fn add_culprits(trace: &Trace, shifts: &mut [&mut Shift]) {
     let culprits = &trace.culprits;
     let origin_us = trace.navigation.time_origin_us;
     let in_load = |span: &Span| origin_us < span.end_us();
@@ -121,22 +124,22 @@ fn blame(trace: &Trace, shifts: &mut [&mut Shift]) {
     let next = |after_us: f64| {
         paintings.get(paintings.partition_point(|painting| painting.start_us <= after_us))
     };
-    let mut accuse = |painting: &Span, culprit: Culprit| {
+    let mut add = |painting: &Span, culprit: Culprit| {
         for shift in shifts.iter_mut().filter(|shift| within(painting, shift)) {
             shift.culprits.push(culprit.clone());
         }
     };
-    for made in culprits.frames_made.iter().filter(|span| in_load(span)) {
-        let begun = culprits
+    for inserted in culprits.frames_made.iter().filter(|span| in_load(span)) {
+        let document = culprits
             .documents_begun
             .iter()
-            .find(|(ts_us, _)| (made.start_us..=made.end_us()).contains(ts_us));
-        if let (Some(painting), Some((_, frame))) = (next(made.end_us()), begun) {
+            .find(|(ts_us, _)| (inserted.start_us..=inserted.end_us()).contains(ts_us));
+        if let (Some(painting), Some((_, frame))) = (next(inserted.end_us()), document) {
             let frames = &trace.frames.in_page;
-            let known = frames.iter().find(|known| known.id == *frame);
-            accuse(
+            let frame = frames.iter().find(|known| known.id == *frame);
+            add(
                 painting,
-                Culprit::Frame(known.map(|known| known.url.clone())),
+                Culprit::Frame(frame.map(|frame| frame.url.clone())),
             );
         }
     }
@@ -144,27 +147,27 @@ fn blame(trace: &Trace, shifts: &mut [&mut Shift]) {
         let is_font = font.resource_type == "Font" && font.mime_type.starts_with("font");
         if is_font
             && let Some(painting) = next(font.end_us)
-            && font.end_us >= painting.start_us - BLAME_US
+            && font.end_us >= painting.start_us - MAX_FONT_DELAY_US
             && origin_us < font.end_us
         {
-            accuse(painting, Culprit::WebFont(font.url.clone()));
+            add(painting, Culprit::WebFont(font.url.clone()));
         }
     }
     let images = &trace.resources.image_paints;
     for painting in &paintings {
         let after = images.partition_point(|image| image.ts_us <= painting.end_us());
         let node = images.get(after).and_then(|image| image.node_id);
-        let bare = &culprits.unsized_images;
-        let bare = bare
+        let unsized_image = &culprits.unsized_images;
+        let unsized_image = unsized_image
             .iter()
-            .find(|(ts_us, bare)| Some(*bare) == node && origin_us < *ts_us);
-        if let Some((_, node)) = bare {
-            accuse(painting, Culprit::UnsizedImage(*node));
+            .find(|(ts_us, unsized_image)| Some(*unsized_image) == node && origin_us < *ts_us);
+        if let Some((_, node)) = unsized_image {
+            add(painting, Culprit::UnsizedImage(*node));
         }
     }
 }
 
-/// How much of the shifts' scores each node has, by the area that it swept
+/// Distributes the scores of the shifts over their nodes by the area that each swept
 /// (Lighthouse, core/computed/metrics/cumulative-layout-shift.js, `getImpactByNodeId`).
 pub fn impact_by_node<'s>(shifts: impl IntoIterator<Item = &'s Shift>) -> HashMap<i64, f64> {
     let mut impacts: HashMap<i64, f64> = HashMap::new();
@@ -184,7 +187,7 @@ pub fn impact_by_node<'s>(shifts: impl IntoIterator<Item = &'s Shift>) -> HashMa
 }
 
 impl Shift {
-    /// The node that stands for the shift: of those that it moved the one with the greatest impact.
+    /// Returns the node with the greatest impact among those that the shift moved.
     pub fn most_moved(&self, impacts: &HashMap<i64, f64>) -> Option<i64> {
         let mut most: Option<(i64, f64)> = None;
         for node in &self.moved {
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_stands_for_the_node_that_swept_most() {
+    fn a_shift_is_attributed_to_the_node_that_swept_the_largest_area() {
         let shift = Shift {
             ts_us: 0.0,
             score: 0.3,

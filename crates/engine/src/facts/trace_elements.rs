@@ -2,8 +2,8 @@ use serde::Deserialize;
 
 use super::{Artifact, Facts, Node};
 
-/// The elements that the trace names by number, looked up when the page was quiet. One that had gone by then
-/// is not among them.
+/// The elements that the trace refers to by node id, resolved at the end of the load. Elements that
+/// were removed by then are missing.
 #[derive(Debug, Default, Deserialize)]
 pub struct TraceElements(pub Vec<TraceElement>);
 
@@ -19,13 +19,13 @@ pub struct TraceElement {
 }
 
 impl TraceElements {
-    /// An older bundle has no such artifact: then no element is known by its number.
+    /// Returns the element of a node id; `None` for older bundles without this artifact.
     pub fn of(facts: &Facts, node_id: Option<i64>) -> Option<Node> {
         let elements = facts.get::<Self>().ok()?;
-        let found = elements
+        let element = elements
             .0
             .iter()
             .find(|element| Some(element.node_id) == node_id)?;
-        Some(found.node.clone())
+        Some(element.node.clone())
     }
 }

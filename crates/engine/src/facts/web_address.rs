@@ -1,15 +1,15 @@
 use url::Url;
 
-/// Hosts that only ever mean the machine itself, as Lighthouse counts them
-/// (core/lib/url-utils.js); other loopback addresses are not among them.
+/// Returns whether a host is the local machine by Lighthouse's rule (core/lib/url-utils.js), which
+/// leaves out other loopback addresses.
 pub fn is_like_localhost(host: &str) -> bool {
     host == "localhost" || host == "127.0.0.1" || host.ends_with(".localhost")
 }
 
-/// Whether two addresses lead to the same document.
+/// Returns whether two URLs are equal except for the fragment.
 pub fn same_but_fragment(one: &str, other: &str) -> bool {
-    let without_fragment = |address: &str| {
-        let mut url = Url::parse(address).ok()?;
+    let without_fragment = |url: &str| {
+        let mut url = Url::parse(url).ok()?;
         url.set_fragment(None);
         Some(url)
     };
@@ -17,8 +17,8 @@ pub fn same_but_fragment(one: &str, other: &str) -> bool {
     one.is_some() && one == without_fragment(other)
 }
 
-/// The kind of image that an address promises by its extension or, for `data:`, by its type.
-pub fn guess_image_type(address: &str) -> Option<&'static str> {
+/// Guesses the type of an image from the extension of its URL or, for `data:`, from the media type.
+pub fn guess_image_type(url: &str) -> Option<&'static str> {
     const TYPES: [(&str, &str); 7] = [
         ("png", "image/png"),
         ("jpeg", "image/jpeg"),
@@ -28,7 +28,7 @@ pub fn guess_image_type(address: &str) -> Option<&'static str> {
         ("gif", "image/gif"),
         ("avif", "image/avif"),
     ];
-    let url = Url::parse(address).ok()?;
+    let url = Url::parse(url).ok()?;
     if url.scheme() == "data" {
         let (given, _) = url.path().split_once([';', ','])?;
         return TYPES
@@ -38,18 +38,18 @@ pub fn guess_image_type(address: &str) -> Option<&'static str> {
     }
     let path = url.path().to_ascii_lowercase();
     let (_, extension) = path.rsplit_once('.')?;
-    let known = TYPES.iter().find(|(name, _)| *name == extension)?;
-    Some(known.1)
+    let (_, image_type) = TYPES.iter().find(|(name, _)| *name == extension)?;
+    Some(image_type)
 }
 
-/// `data:` addresses carry their whole content; a report needs their beginning.
-pub fn shorten_data_url(address: &str) -> String {
-    const KEPT_CHARS: usize = 100;
-    if address.starts_with("data:") && address.chars().count() > KEPT_CHARS {
-        let kept: String = address.chars().take(KEPT_CHARS - 1).collect();
-        return format!("{kept}…");
+/// Shortens a `data:` URL, which contains the whole content, to its beginning.
+pub fn shorten_data_url(url: &str) -> String {
+    const MAX_CHARS: usize = 100;
+    if url.starts_with("data:") && url.chars().count() > MAX_CHARS {
+        let start: String = url.chars().take(MAX_CHARS - 1).collect();
+        return format!("{start}…");
     }
-    address.to_owned()
+    url.to_owned()
 }
 
 #[cfg(test)]

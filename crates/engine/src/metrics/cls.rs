@@ -1,4 +1,5 @@
-//! Cumulative Layout Shift: the worst burst of unexpected movement, over all frames of the page.
+//! Cumulative Layout Shift: the worst session window of unexpected shifts, over all frames of the
+//! page.
 
 use plumbline_catalog::Mode;
 use plumbline_trace::{LayoutShift, Trace};
@@ -6,7 +7,8 @@ use plumbline_trace::{LayoutShift, Trace};
 use super::MetricError;
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/cumulative-layout-shift.js: alike for both form factors.
+/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/cumulative-layout-shift.js),
+/// which is the same for both form factors.
 pub fn curve(_: Mode) -> Curve {
     Curve {
         p10: 0.1,
@@ -14,9 +16,9 @@ pub fn curve(_: Mode) -> Curve {
     }
 }
 
-/// Setting the viewport counts as input to Chromium for this long (Chromium bug 1302667).
+/// Chromium treats setting the viewport as input for this long (Chromium bug 1302667).
 const VIEWPORT_INPUT_MS: f64 = 500.0;
-/// A session window ends after a second without a shift, and never lasts longer than five
+/// A session window ends after a second without a shift, and lasts at most five seconds
 /// (web.dev/articles/cls).
 const WINDOW_GAP_US: f64 = 1_000_000.0;
 const WINDOW_LIMIT_US: f64 = 5_000_000.0;
@@ -29,20 +31,20 @@ pub fn cumulative_layout_shift(trace: &Trace) -> Result<f64, MetricError> {
     worst_window(&unexpected(&trace.shifts.all, viewport_us))
 }
 
-/// Shifts that no input explains. Emulating a device looks like input too: until the first shift without such
-/// a mark, shifts soon after the viewport was set count although they carry it
-/// (Lighthouse, core/computed/metrics/cumulative-layout-shift.js).
+/// Returns the shifts without recent input. Emulating a device looks like input too: until the
+/// first shift without recent input, shifts soon after the viewport was set count although they
+/// have it (Lighthouse, core/computed/metrics/cumulative-layout-shift.js).
 fn unexpected(shifts: &[LayoutShift], viewport_us: f64) -> Vec<&LayoutShift> {
-    let mut trust_the_mark = false;
+    let mut trust_input_flag = false;
     let mut counted = Vec::new();
     for shift in shifts {
         if shift.had_recent_input {
             let since_viewport_ms = (shift.ts_us - viewport_us) / 1000.0;
-            if trust_the_mark || since_viewport_ms > VIEWPORT_INPUT_MS {
+            if trust_input_flag || since_viewport_ms > VIEWPORT_INPUT_MS {
                 continue;
             }
         } else {
-            trust_the_mark = true;
+            trust_input_flag = true;
         }
         counted.push(shift);
     }

@@ -1,46 +1,51 @@
-//! How far the performance score of one visit may be off, because nobody knows the core's speed better.
+//! The uncertainty of one visit's performance score, which comes from the uncertainty of the core's
+//! speed.
 //!
-//! A task is judged as its work at the device's speed, and how much work it was is read by a program of ours beside
-//! the page. Neighbours on the same physical core slow pages down somewhat differently from that program, and from
-//! visit to visit. What that is in points is tried out on the load itself, by letting all of its work take a little longer
-//! and a little shorter.
+//! A task's duration is its amount of work at the device's speed, and the amount of work is
+//! measured by a program that runs next to the page. Other loads on the same physical core slow
+//! pages down somewhat differently from that program, and differently from visit to visit. The
+//! effect in points is computed on the load itself, by making all of its work a little longer and a
+//! little shorter.
 
 use plumbline_catalog::Mode;
 
 use super::{MainTask, Measured, MetricError, tbt};
 use crate::scoring::smooth_performance_score;
 
-/// By how much of itself a page's work is off on a core that has neighbours (decision 0027).
-const BESIDE_NEIGHBOURS: f64 = 0.05;
-/// A core that always has its nominal speed has none. By how much work may be off for each part that the core is off, until it
-/// is certain that there are some: a guess, as every host so far had neighbours.
-const PER_RESTLESSNESS: f64 = 0.5;
+/// The relative uncertainty of a page's work on a core that is shared with other loads (decision
+/// 0027).
+const SHARED_CORE_UNCERTAINTY: f64 = 0.05;
+/// The relative uncertainty of work per unit of
+/// [`Processor::restlessness`](super::processor::Processor::restlessness), up to
+/// [`SHARED_CORE_UNCERTAINTY`]. A core that always has its nominal speed is not shared. The factor
+/// is a guess: all hosts measured so far shared their cores.
+const UNCERTAINTY_PER_RESTLESSNESS: f64 = 0.5;
 
-/// In points, up or down; none where the page has no score.
+/// Returns the uncertainty of the score in points, up or down, or `None` if the page has no score.
 pub(crate) fn score_doubt(
     mode: Mode,
     measured: &Measured,
     tasks: &[MainTask],
     restlessness: f64,
 ) -> Option<f64> {
-    let off = (PER_RESTLESSNESS * restlessness).min(BESIDE_NEIGHBOURS);
-    let score_if = |longer: f64| {
-        let paced = Repaced::new(tasks, longer);
-        smooth_performance_score(mode, &paced.measured(measured))
+    let uncertainty = (UNCERTAINTY_PER_RESTLESSNESS * restlessness).min(SHARED_CORE_UNCERTAINTY);
+    let score_if = |lengthening: f64| {
+        let load = LengthenedLoad::new(tasks, lengthening);
+        smooth_performance_score(mode, &load.measured(measured))
     };
-    Some((score_if(-off)? - score_if(off)?).abs() * 100.0 / 2.0)
+    Some((score_if(-uncertainty)? - score_if(uncertainty)?).abs() * 100.0 / 2.0)
 }
 
-/// The load, had the main thread's work taken longer by this part of it: everything else waits for it.
-struct Repaced<'a> {
+/// The load with the main thread's work lengthened by a fraction; everything else is delayed by it.
+struct LengthenedLoad<'a> {
     tasks: &'a [MainTask],
-    longer: f64,
-    /// By task: how long the thread had been busy when it began.
+    lengthening: f64,
+    /// The time that the thread had been busy before each task.
     busy_before_ms: Vec<f64>,
 }
 
-impl<'a> Repaced<'a> {
-    fn new(tasks: &'a [MainTask], longer: f64) -> Self {
+impl<'a> LengthenedLoad<'a> {
+    fn new(tasks: &'a [MainTask], lengthening: f64) -> Self {
         let mut busy_ms = 0.0;
         let busy_before_ms = tasks
             .iter()
@@ -52,20 +57,20 @@ impl<'a> Repaced<'a> {
             .collect();
         Self {
             tasks,
-            longer,
+            lengthening,
             busy_before_ms,
         }
     }
 
-    /// When what was at this time would be.
+    /// Returns the new time of an event.
     fn at(&self, ms: f64) -> f64 {
-        let begun = self.tasks.partition_point(|task| task.start_ms < ms);
-        let Some(last) = begun.checked_sub(1) else {
+        let started = self.tasks.partition_point(|task| task.start_ms < ms);
+        let Some(last) = started.checked_sub(1) else {
             return ms;
         };
         let task = &self.tasks[last];
         let busy_ms = self.busy_before_ms[last] + ms.min(task.end_ms) - task.start_ms;
-        ms + busy_ms * self.longer
+        ms + busy_ms * self.lengthening
     }
 
     fn measured(&self, measured: &Measured) -> Measured {
@@ -84,7 +89,7 @@ impl<'a> Repaced<'a> {
 
     fn task(&self, task: &MainTask) -> MainTask {
         let start_ms = self.at(task.start_ms);
-        let end_ms = start_ms + (task.end_ms - task.start_ms) * (1.0 + self.longer);
+        let end_ms = start_ms + (task.end_ms - task.start_ms) * (1.0 + self.lengthening);
         MainTask {
             start_ms,
             end_ms,
@@ -125,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_main_thread_moves_with_its_work() {
+    fn events_that_wait_for_the_main_thread_move_with_its_work() {
         let tasks = [task(100.0, 300.0), task(400.0, 500.0)];
-        let slower = Repaced::new(&tasks, 0.1);
+        let slower = LengthenedLoad::new(&tasks, 0.1);
         for (ms, later_ms) in [(50.0, 50.0), (200.0, 210.0), (350.0, 370.0), (900.0, 930.0)] {
             assert!((slower.at(ms) - later_ms).abs() < 1e-9, "{ms}");
         }
@@ -140,7 +145,7 @@ mod tests {
     fn a_load_as_it_was_measures_as_it_did() {
         let tasks = [task(100.0, 300.0), task(400.0, 500.0)];
         let before = measured(350.0, 50.0);
-        assert_eq!(Repaced::new(&tasks, 0.0).measured(&before), before);
+        assert_eq!(LengthenedLoad::new(&tasks, 0.0).measured(&before), before);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! First Contentful Paint: when the first text or picture of the main frame was painted.
+//! First Contentful Paint: the time of the first paint of text or an image in the main frame.
 
 use plumbline_catalog::Mode;
 use plumbline_trace::{Milestone, Trace};
@@ -6,7 +6,7 @@ use plumbline_trace::{Milestone, Trace};
 use super::MetricError;
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/first-contentful-paint.js.
+/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/first-contentful-paint.js).
 pub fn curve(mode: Mode) -> Curve {
     match mode {
         Mode::Mobile => Curve {

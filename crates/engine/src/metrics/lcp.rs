@@ -1,4 +1,5 @@
-//! Largest Contentful Paint: when the main frame's last candidate for its largest element was painted.
+//! Largest Contentful Paint: the paint time of the main frame's last candidate for its largest
+//! element.
 
 use plumbline_catalog::Mode;
 use plumbline_trace::Trace;
@@ -6,7 +7,8 @@ use plumbline_trace::Trace;
 use super::MetricError;
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/largest-contentful-paint.js.
+/// Returns the scoring curve of Lighthouse 13.5.0
+/// (core/audits/metrics/largest-contentful-paint.js).
 pub fn curve(mode: Mode) -> Curve {
     match mode {
         Mode::Mobile => Curve {
@@ -20,9 +22,9 @@ pub fn curve(mode: Mode) -> Curve {
     }
 }
 
-/// The frame's last word after the time origin counts: a candidate is the answer. Where the last word is an
-/// invalidation, or there is none, the browser process's own last invalidation stands in, one paint early, as
-/// Lighthouse has it (trace-processor.js, `computeValidLCPAllFrames`).
+/// Returns the time of the frame's last event after the time origin if it is a candidate. If it is
+/// an invalidation, or there is none, the last invalidation of the browser process is used instead,
+/// as in Lighthouse (trace-processor.js, `computeValidLCPAllFrames`).
 pub fn largest_contentful_paint(trace: &Trace) -> Result<f64, MetricError> {
     let last = trace.paints.largest.iter().rfind(|paint| {
         paint.frame == trace.frames.main_id && paint.ts_us > trace.navigation.time_origin_us

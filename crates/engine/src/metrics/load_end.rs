@@ -1,17 +1,19 @@
-//! When a load is over, as Lighthouse waits for it: a page that asks its server again and again goes on for as long as
-//! anybody looks, and how long that is should not decide what is told of its load.
+//! The end of a load by Lighthouse's waiting rule. A page that polls its server never stops
+//! requesting, and the length of the observation should not change the results of its load.
 
 use plumbline_trace::{Milestone, Request, Trace};
 
 use super::main_tasks;
 use super::tbt::BLOCKING_MS;
-use super::tti::{NOT_AWAITED, QUIET_REQUESTS};
+use super::tti::{IGNORED_PROTOCOLS, MAX_IDLE_REQUESTS};
 
-/// After the load event and the first content, and so long without a long task or a third request in flight
-/// (Lighthouse 13.5.0, core/config/constants.js and core/gather/driver/wait-for-condition.js).
+/// The time without a long task or a third request in flight, after the load event and the first
+/// content, that ends a load (Lighthouse 13.5.0, core/config/constants.js and
+/// core/gather/driver/wait-for-condition.js).
 const QUIET_MS: f64 = 1000.0;
 
-/// On the trace's clock. Nothing where the page never loaded or never showed anything.
+/// Returns the end of the load on the trace's clock, or `None` if the page never loaded or never
+/// painted content.
 pub(crate) fn load_end_us(trace: &Trace, requests: &[Request]) -> Option<f64> {
     let loaded_us = trace.first_us(Milestone::Load)?;
     let shown_us = trace.first_us(Milestone::FirstContentfulPaint)?;
@@ -29,7 +31,8 @@ pub(crate) fn load_end_us(trace: &Trace, requests: &[Request]) -> Option<f64> {
     Some((since_ms + QUIET_MS) * 1000.0)
 }
 
-/// The end of the last busy stretch that begins before it has been quiet for long enough.
+/// Returns the end of the last busy interval that starts before the load has been quiet for long
+/// enough.
 fn quiet_since_ms(earliest_ms: f64, busy_in_order: &[(f64, f64)]) -> f64 {
     let mut since_ms = earliest_ms;
     for (start_ms, end_ms) in busy_in_order {
@@ -41,11 +44,11 @@ fn quiet_since_ms(earliest_ms: f64, busy_in_order: &[(f64, f64)]) -> f64 {
     since_ms
 }
 
-/// Stretches with more than two requests in flight.
+/// Returns the intervals with more than two requests in flight.
 fn busy_network(requests: &[Request]) -> Vec<(f64, f64)> {
     let mut changes: Vec<(f64, bool)> = requests
         .iter()
-        .filter(|request| !NOT_AWAITED.contains(&request.protocol.as_str()))
+        .filter(|request| !IGNORED_PROTOCOLS.contains(&request.protocol.as_str()))
         .flat_map(|request| {
             [
                 (request.start_ms, true),
@@ -53,19 +56,19 @@ fn busy_network(requests: &[Request]) -> Vec<(f64, f64)> {
             ]
         })
         .collect();
-    // Of changes at one time the ends come first.
+    // Ends sort before starts at the same time.
     changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut in_flight = 0_usize;
     let mut start_ms = 0.0;
     let mut busy = Vec::new();
-    for (at_ms, begins) in changes {
-        let was_busy = in_flight > QUIET_REQUESTS;
-        in_flight = if begins {
+    for (at_ms, starts) in changes {
+        let was_busy = in_flight > MAX_IDLE_REQUESTS;
+        in_flight = if starts {
             in_flight + 1
         } else {
             in_flight.saturating_sub(1)
         };
-        match (was_busy, in_flight > QUIET_REQUESTS) {
+        match (was_busy, in_flight > MAX_IDLE_REQUESTS) {
             (false, true) => start_ms = at_ms,
             (true, false) => busy.push((start_ms, at_ms)),
             _ => {}
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_when_another_begins_is_not_in_flight_with_it() {
+    fn a_request_that_ends_when_another_starts_is_not_in_flight_with_it() {
         let handed_on = [
             request(0.0, None),
             request(0.0, None),

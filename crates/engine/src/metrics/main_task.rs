@@ -1,23 +1,24 @@
-//! The main thread's tasks on the load's own clock.
+//! The main thread's tasks in milliseconds since the time origin.
 
 use plumbline_trace::Trace;
 
-/// One task of the main thread, in milliseconds since the time origin. Blocking time and interactivity are
-/// judged on a list of these, so that tasks corrected for a busy host can be judged by the same rules.
+/// One task of the main thread, in milliseconds since the time origin. Blocking time and
+/// interactivity are computed from a list of these, so that tasks corrected for CPU contention
+/// follow the same rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MainTask {
     pub start_ms: f64,
     pub end_ms: f64,
-    /// As recorded: longer than from start to end where Chromium let the next task overlap.
+    /// The recorded duration, which is longer than from start to end if the next task overlaps.
     pub duration_ms: f64,
 }
 
-/// What keeps two tasks apart where Chromium recorded them as overlapping.
+/// The gap that is inserted between tasks that Chromium recorded as overlapping.
 const OVERLAP_GAP_MS: f64 = 0.001;
 
-/// The page's tasks that had not ended before the navigation began, in order of their start. A task that
-/// overlaps the next ends right before it (Lighthouse, trace-processor.js, `getMainThreadTopLevelEvents`;
-/// Chromium bug 329678173).
+/// Returns the page's tasks that ended after the start of the navigation, in the order of their
+/// start. A task that overlaps the next ends right before it (Lighthouse, trace-processor.js,
+/// `getMainThreadTopLevelEvents`; Chromium bug 329678173).
 pub fn main_tasks(trace: &Trace) -> Vec<MainTask> {
     let mut tasks: Vec<MainTask> = Vec::new();
     for task in &trace.tasks.all {

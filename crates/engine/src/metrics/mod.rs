@@ -1,8 +1,8 @@
-//! The lab metrics, from a trace, as Lighthouse 13 defines them when it observes rather than simulates.
-//! One file per metric, each with the two points of its scoring curve.
+//! The lab metrics of a trace, as Lighthouse 13 defines them when it observes rather than
+//! simulates. There is one file per metric, each with the two points of its scoring curve.
 //!
-//! Everything is unrounded; times are milliseconds since the navigation that counts began. A metric that
-//! cannot be had says why and leaves the others alone.
+//! All values are unrounded; times are milliseconds since the start of the measured navigation. A
+//! metric that cannot be computed has an error and does not affect the others.
 
 pub mod cls;
 pub(crate) mod doubt;
@@ -22,7 +22,7 @@ use plumbline_trace::{Milestone, ProtocolLog, Trace};
 pub(crate) use load_end::load_end_us;
 pub use main_task::{MainTask, main_tasks};
 
-/// Why a metric could not be had.
+/// The reason why a metric could not be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MetricError {
     #[error("the page painted no content")]
@@ -31,24 +31,24 @@ pub enum MetricError {
     NoLargestContentfulPaint,
     #[error("the document was never fully parsed")]
     NoDomContentLoaded,
-    #[error("the trace holds no tasks of the page's main thread")]
+    #[error("the trace has no tasks of the page's main thread")]
     NoTasks,
     #[error("the main thread was never free of long tasks for five seconds")]
     NoCpuIdlePeriod,
     #[error("the network never had at most two requests in flight for five seconds")]
     NoNetworkIdlePeriod,
-    #[error("the trace holds no screenshots of the page")]
+    #[error("the trace has no screenshots of the page")]
     NoScreenshots,
-    #[error("a screenshot in the trace is no readable picture")]
+    #[error("a screenshot in the trace cannot be decoded")]
     UnreadableScreenshot,
-    #[error("nothing that can be seen was ever painted")]
+    #[error("the page never changed visually")]
     NoVisualChange,
-    #[error("the trace comes from a Chromium too old to weigh layout shifts")]
+    #[error("the trace comes from a Chromium that does not record weighted layout shifts")]
     UnweightedShifts,
 }
 
 impl MetricError {
-    /// A stable name; where Lighthouse has a code for the same state, its code.
+    /// Returns a stable name of the error: Lighthouse's code where it has one for the same state.
     pub fn code(self) -> &'static str {
         match self {
             Self::NoFirstContentfulPaint => "NO_FCP",
@@ -80,12 +80,13 @@ pub struct Measured {
     pub trace_end_ms: f64,
 }
 
-/// Measures a trace. Which requests were in flight is told by the log where there is one, else by the trace.
+/// Measures a trace. The requests in flight are taken from the log if there is one, otherwise from
+/// the trace.
 pub fn measure(trace: &Trace, log: Option<&ProtocolLog>) -> Measured {
     measure_tasks(trace, log, &main_tasks(trace))
 }
 
-/// The same, with the main thread's tasks as the caller has them, e.g. without the time that they waited
+/// Measures a trace with the given main-thread tasks, for example without the time that they waited
 /// for a core.
 pub fn measure_tasks(trace: &Trace, log: Option<&ProtocolLog>, tasks: &[MainTask]) -> Measured {
     let fcp = fcp::first_contentful_paint(trace);
@@ -105,7 +106,7 @@ pub fn measure_tasks(trace: &Trace, log: Option<&ProtocolLog>, tasks: &[MainTask
     }
 }
 
-/// The two metrics that depend on what the main thread did when.
+/// The two metrics that depend on the main thread's tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interactivity {
     pub(crate) tbt: Result<f64, MetricError>,

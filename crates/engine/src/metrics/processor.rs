@@ -1,10 +1,10 @@
-//! What the page's main thread got of its core: judged as the device would have run it.
+//! The CPU time of the page's main thread, from which task durations on the device are computed.
 //!
-//! The visit samples, per thread, what Linux counts (time run, time ready without a core:
-//! `/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst) and what its pacer knows: how
-//! much work that was at the host's nominal speed, and how long the pacer itself kept the core. A task
-//! is then as long as its work takes the device. Neither neighbours that took the core, nor moments
-//! in which the core was slow, make it longer.
+//! The visit samples, per thread, the counters of Linux (CPU time, time waiting for a core:
+//! `/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst) and those of its pacer:
+//! the work done at the host's nominal speed, and the time that the pacer itself occupied the core.
+//! The duration of a task is the time that the device needs for its work. Neither contention for
+//! the core nor phases in which the core was slow make it longer.
 
 use plumbline_trace::Trace;
 use serde::Deserialize;
@@ -17,10 +17,11 @@ pub const ARTIFACT: &str = "scheduler";
 /// The artifact as the browser writes it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct SchedulerSamples {
-    /// How many times slower than nominal the page was held.
+    /// The slowdown rate that the pacer applied, relative to nominal speed.
     #[serde(default)]
     pub rate: Option<f64>,
-    /// `[at_us, speed, …]`: the speed of the page's core, 1 being nominal, and what it was read from.
+    /// Entries of `[at_us, speed, …]`: the speed of the page's core, 1 being nominal, and the
+    /// figures it was derived from.
     #[serde(default)]
     pub speeds: Vec<Vec<f64>>,
     /// The main thread of every renderer of the visit.
@@ -32,39 +33,39 @@ pub struct SchedulerSamples {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSamples {
     pub process_id: i64,
-    /// `[at_us, ran_us, waited_us, worked_us, held_us]`: the trace's clock, then counters that only
-    /// grow. Bundles from before there was a pacer have the first three.
+    /// Entries of `[at_us, ran_us, waited_us, worked_us, held_us]`: the time on the trace's clock,
+    /// then monotonic counters. Bundles from before the pacer have only the first three.
     pub samples: Vec<Vec<f64>>,
 }
 
-/// The main threads of one page, on the load's own clock.
+/// The main threads of one page, in milliseconds since the navigation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Processor {
     threads: Vec<Vec<Point>>,
-    /// None where the work of threads was not followed.
+    /// The slowdown rate; `None` if the work of threads was not sampled.
     rate: Option<f64>,
-    /// Milliseconds since the navigation, and the speed of the core.
+    /// Pairs of milliseconds since the navigation and the speed of the core.
     speeds: Vec<(f64, f64)>,
 }
 
-/// Counters, in milliseconds.
+/// The counters of a thread at one time, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Point {
     at_ms: f64,
     ran_ms: f64,
-    /// Ready, and without a core for whatever reason.
+    /// The time that the thread was ready without a core, for any reason.
     waited_ms: f64,
-    /// The part of it that went to others than the pacer.
+    /// The part of `waited_ms` that was not caused by the pacer.
     lost_ms: f64,
-    /// At nominal speed.
+    /// The work done, in milliseconds at nominal speed.
     worked_ms: f64,
 }
 
-/// The speed right after the load is that of this much time.
-const AFTERWARDS_MS: f64 = 200.0;
+/// The length of the interval over which the speed at the end of the visit is averaged.
+const FINAL_SPEED_MS: f64 = 200.0;
 
 impl Processor {
-    /// Picks the threads that the trace names as the page's own.
+    /// Selects the threads that are the page's main threads according to the trace.
     pub fn of(samples: &SchedulerSamples, trace: &Trace) -> Self {
         let since_origin = |at_us: f64| trace.since_origin_ms(at_us);
         let threads = trace
@@ -79,18 +80,18 @@ impl Processor {
             })
             .map(|sampled| points(&sampled.samples, since_origin))
             .collect();
-        let followed = samples
+        let has_work_counters = samples
             .threads
             .iter()
             .flat_map(|thread| &thread.samples)
             .all(|sample| sample.len() >= 5);
         Self {
             threads,
-            rate: samples.rate.filter(|_| followed),
+            rate: samples.rate.filter(|_| has_work_counters),
             speeds: samples
                 .speeds
                 .iter()
-                .filter_map(|told| match told.as_slice() {
+                .filter_map(|entry| match entry.as_slice() {
                     [at_us, speed, ..] => Some((since_origin(*at_us), *speed)),
                     _ => None,
                 })
@@ -98,13 +99,14 @@ impl Processor {
         }
     }
 
-    /// Whether a pacer held the page to its speed: the thread's own clock then runs as on the bare host.
+    /// Returns whether a pacer slowed the page down; the thread's CPU time is then that of the host
+    /// without slowdown.
     pub fn is_paced(&self) -> bool {
         self.rate.is_some()
     }
 
-    /// The part of the time in which the main thread wanted a core and others had it, from 0 to 1;
-    /// nothing when it was not sampled in that time.
+    /// Returns the CPU contention: the fraction of the main thread's runnable time, from 0 to 1, in
+    /// which others had its core. `None` if it was not sampled in the interval.
     pub fn share_lost(&self, from_ms: f64, until_ms: f64) -> Option<f64> {
         let (mut wanted_ms, mut lost_ms) = (0.0, 0.0);
         for thread in &self.threads {
@@ -115,24 +117,24 @@ impl Processor {
         (wanted_ms > 0.0).then(|| lost_ms / wanted_ms)
     }
 
-    /// How long the main thread stood ready while others had its core.
+    /// Returns the time that the main thread was runnable while others had its core.
     pub fn lost_ms(&self, from_ms: f64, until_ms: f64) -> f64 {
         self.busiest(from_ms, until_ms).lost_ms
     }
 
-    /// The core's mean speed in this time, 1 being nominal.
+    /// Returns the core's mean speed in the interval, 1 being nominal.
     pub fn speed(&self, from_ms: f64, until_ms: f64) -> Option<f64> {
         mean(&self.speeds_within(from_ms, until_ms).collect::<Vec<f64>>())
     }
 
-    /// And the one with which the visit ended.
+    /// Returns the core's mean speed at the end of the visit, 1 being nominal.
     pub fn speed_afterwards(&self) -> Option<f64> {
         let (end_ms, _) = self.speeds.last()?;
-        self.speed(end_ms - AFTERWARDS_MS, *end_ms)
+        self.speed(end_ms - FINAL_SPEED_MS, *end_ms)
     }
 
-    /// How far from its nominal speed the core was in this time, as a logarithm, root mean square: 0.1 where it was
-    /// about a tenth faster or slower all the time.
+    /// Returns the deviation of the core from its nominal speed in the interval, as the root mean
+    /// square of the logarithm: 0.1 if it was about a tenth faster or slower all the time.
     pub fn restlessness(&self, from_ms: f64, until_ms: f64) -> Option<f64> {
         let squares: Vec<f64> = self
             .speeds_within(from_ms, until_ms)
@@ -150,7 +152,8 @@ impl Processor {
             .map(|(_, speed)| *speed)
     }
 
-    /// The tasks as long as they would have been on the device, with a core always free.
+    /// Returns the tasks with the durations that they would have had on the device without
+    /// contention.
     pub fn on_device(&self, tasks: &[MainTask]) -> Vec<MainTask> {
         tasks
             .iter()
@@ -158,7 +161,7 @@ impl Processor {
                 let used = self.busiest(task.start_ms, task.end_ms);
                 let length_ms = (task.end_ms - task.start_ms).max(0.0);
                 let on_device_ms = match self.rate {
-                    // What is left of the length, the thread slept.
+                    // The thread slept in the rest of the task.
                     Some(rate) => {
                         let slept_ms = (length_ms - used.ran_ms - used.waited_ms).max(0.0);
                         slept_ms + used.worked_ms * rate
@@ -174,7 +177,8 @@ impl Processor {
             .collect()
     }
 
-    /// Of the thread that did most in this time: the page may have changed processes.
+    /// Returns the counters of the busiest thread in the interval; the page may have changed
+    /// processes.
     fn busiest(&self, from_ms: f64, until_ms: f64) -> Point {
         self.threads
             .iter()
@@ -201,22 +205,22 @@ fn points(samples: &[Vec<f64>], since_origin_ms: impl Fn(f64) -> f64) -> Vec<Poi
             waited_ms,
             ..Point::default()
         });
-        let kept_ms = (held_ms - held_before_ms).max(0.0);
+        let held_since_ms = (held_ms - held_before_ms).max(0.0);
         held_before_ms = held_ms;
         points.push(Point {
             at_ms: since_origin_ms(at_us),
             ran_ms: ran_us / 1000.0,
             waited_ms,
-            lost_ms: before.lost_ms + (waited_ms - before.waited_ms - kept_ms).max(0.0),
+            lost_ms: before.lost_ms + (waited_ms - before.waited_ms - held_since_ms).max(0.0),
             worked_ms: rest.first().map_or(0.0, |worked_us| worked_us / 1000.0),
         });
     }
     points
 }
 
-/// By how much the counters grew between two times, read off between the samples around them.
+/// Returns the increase of the counters between two times, interpolated between samples.
 fn used(points: &[Point], from_ms: f64, until_ms: f64) -> Point {
-    let (from, until) = (at(points, from_ms), at(points, until_ms));
+    let (from, until) = (interpolate(points, from_ms), interpolate(points, until_ms));
     Point {
         at_ms: until_ms,
         ran_ms: (until.ran_ms - from.ran_ms).max(0.0),
@@ -226,7 +230,7 @@ fn used(points: &[Point], from_ms: f64, until_ms: f64) -> Point {
     }
 }
 
-fn at(points: &[Point], ms: f64) -> Point {
+fn interpolate(points: &[Point], ms: f64) -> Point {
     let after = points.partition_point(|point| point.at_ms < ms);
     match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
         (Some(before), Some(next)) if next.at_ms > before.at_ms => {
@@ -242,7 +246,7 @@ fn at(points: &[Point], ms: f64) -> Point {
                 worked_ms: between(|point| point.worked_ms),
             }
         }
-        (Some(only), _) => only,
+        (Some(last), _) => last,
         (None, Some(first)) => *first,
         (None, None) => Point::default(),
     }
@@ -266,8 +270,8 @@ mod tests {
         }
     }
 
-    /// A thread that runs until 100 ms, waits for a core until 150 ms, and runs again: as bundles had
-    /// it before there was a pacer.
+    /// A thread that runs until 100 ms, waits for a core until 150 ms, and runs again, as in
+    /// bundles from before the pacer.
     fn interrupted() -> Processor {
         processor(
             &[
@@ -280,8 +284,9 @@ mod tests {
         )
     }
 
-    /// Held to a fourth. From 100 ms on the core is half as fast, so the page is given twice as much of
-    /// it; from 200 ms on it is fast again, and a neighbour has it half of the time.
+    /// A thread that is slowed down to a fourth. From 100 ms on the core is half as fast, so the
+    /// page gets twice as much of it; from 200 ms on it is fast again, and another process has it
+    /// half of the time.
     fn paced() -> Processor {
         processor(
             &[
@@ -316,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_slept_stays() {
+    fn the_sleep_time_of_a_task_is_not_scaled() {
         let asleep = processor(&[&[0.0; 5], &[50.0, 10.0, 30.0, 10.0, 30.0]], Some(4.0));
         let tasks = asleep.on_device(&[task(0.0, 50.0)]);
         assert_eq!(tasks, vec![task(0.0, 50.0)]);
@@ -331,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pacer_kept_is_not_lost() {
+    fn time_held_by_the_pacer_is_not_contention() {
         assert_eq!(paced().share_lost(0.0, 200.0), Some(0.0));
         assert_eq!(paced().share_lost(200.0, 300.0), Some(0.5));
         assert_eq!(paced().lost_ms(0.0, 300.0), 50.0);

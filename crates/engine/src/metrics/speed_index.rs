@@ -1,4 +1,4 @@
-//! Speed Index: how long, on average, what can be seen was still missing.
+//! Speed Index: the average time until the visible parts of the page are displayed.
 
 use plumbline_catalog::Mode;
 use plumbline_trace::Trace;
@@ -7,7 +7,7 @@ use super::MetricError;
 use super::visual_progress::{Frame, visual_progress};
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/speed-index.js.
+/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/speed-index.js).
 pub fn curve(mode: Mode) -> Curve {
     match mode {
         Mode::Mobile => Curve {
@@ -21,7 +21,8 @@ pub fn curve(mode: Mode) -> Curve {
     }
 }
 
-/// From the trace's screenshots, as speedline-core does in its fast mode, which Lighthouse uses.
+/// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
+/// which Lighthouse uses.
 pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
     let frames: Vec<Frame> = trace
         .screenshots
@@ -40,8 +41,9 @@ pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
     Ok(si_ms)
 }
 
-/// The area above the curve of progress: everything until the first change, then each step's missing part.
-/// Each point is a time in milliseconds and the percentage seen from then on.
+/// Returns the area above the curve of visual progress: everything until the first change, then the
+/// missing part of each step. Each point is a time in milliseconds and the percentage displayed
+/// from then on.
 fn area_above(start_ms: f64, progress: &[(f64, f64)]) -> f64 {
     let changed = progress.iter().find(|(_, percent)| *percent > 0.0);
     let first_change_ms = changed.map_or(start_ms, |(at_ms, _)| *at_ms);

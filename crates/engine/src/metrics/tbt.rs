@@ -1,12 +1,12 @@
-//! Total Blocking Time: by how much the main thread's tasks exceeded 50 ms between first content and
-//! interactivity.
+//! Total Blocking Time: the time by which the main thread's tasks exceed 50 ms between First
+//! Contentful Paint and Time to Interactive.
 
 use plumbline_catalog::Mode;
 
 use super::MainTask;
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/total-blocking-time.js.
+/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/total-blocking-time.js).
 pub fn curve(mode: Mode) -> Curve {
     match mode {
         Mode::Mobile => Curve {
@@ -20,11 +20,11 @@ pub fn curve(mode: Mode) -> Curve {
     }
 }
 
-/// What a task may take before it keeps a user waiting (web.dev/articles/tbt).
+/// The duration from which a task blocks the main thread (web.dev/articles/tbt).
 pub const BLOCKING_MS: f64 = 50.0;
 
-/// A task is first cut to the window, then what is left beyond 50 ms counts: of a task that straddles the
-/// first paint only the part after it can be felt.
+/// Adds up the blocking time between two times. A task is first clipped to the interval, then its
+/// time beyond 50 ms counts: only the part after the first paint can affect a user.
 pub fn total_blocking_time(tasks: &[MainTask], from_ms: f64, until_ms: f64) -> f64 {
     if until_ms <= from_ms {
         return 0.0;
@@ -35,8 +35,8 @@ pub fn total_blocking_time(tasks: &[MainTask], from_ms: f64, until_ms: f64) -> f
             task.duration_ms >= BLOCKING_MS && task.end_ms >= from_ms && task.start_ms <= until_ms
         })
         .map(|task| task.end_ms.min(until_ms) - task.start_ms.max(from_ms))
-        .filter(|felt_ms| *felt_ms >= BLOCKING_MS)
-        .map(|felt_ms| felt_ms - BLOCKING_MS)
+        .filter(|clipped_ms| *clipped_ms >= BLOCKING_MS)
+        .map(|clipped_ms| clipped_ms - BLOCKING_MS)
         // Not `sum`, whose empty total is -0.0.
         .fold(0.0, |total_ms, blocked_ms| total_ms + blocked_ms)
 }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_exceeds_fifty_milliseconds_blocks() {
+    fn only_the_time_above_fifty_milliseconds_blocks() {
         check(
             &[(100.0, 50.0), (200.0, 51.0), (300.0, 150.0)],
             0.0,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_interactive_at_its_first_paint_blocks_nobody() {
+    fn a_page_interactive_at_its_first_paint_has_no_blocking_time() {
         check(&[(0.0, 900.0)], 500.0, 500.0, 0.0);
     }
 

@@ -1,5 +1,5 @@
-//! Time to Interactive: the start of the first five seconds without a long task, if the network was nearly
-//! quiet then too, but not before the first content and the parsed document.
+//! Time to Interactive: the start of the first five seconds without a long task and with at most
+//! two requests in flight, but not before First Contentful Paint and DOMContentLoaded.
 
 use plumbline_catalog::Mode;
 use plumbline_trace::{Milestone, Request, Trace};
@@ -7,7 +7,8 @@ use plumbline_trace::{Milestone, Request, Trace};
 use super::{MainTask, MetricError};
 use crate::scoring::Curve;
 
-/// Lighthouse 13.5.0, core/audits/metrics/interactive.js. Shown, but without weight in the score.
+/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/interactive.js). The metric
+/// is shown, but has no weight in the score.
 pub fn curve(mode: Mode) -> Curve {
     match mode {
         Mode::Mobile => Curve {
@@ -21,13 +22,14 @@ pub fn curve(mode: Mode) -> Curve {
     }
 }
 
-/// Lighthouse 13.5.0, core/computed/metrics/interactive.js.
+/// The required idle time (Lighthouse 13.5.0, core/computed/metrics/interactive.js).
 const QUIET_MS: f64 = 5000.0;
-pub(super) const QUIET_REQUESTS: usize = 2;
+pub(super) const MAX_IDLE_REQUESTS: usize = 2;
 const LONG_TASK_MS: f64 = 50.0;
 
-/// What a browser answers itself (Lighthouse, core/lib/url-utils.js), and connections that stay open.
-pub(super) const NOT_AWAITED: [&str; 8] = [
+/// The protocols that do not use the network (Lighthouse, core/lib/url-utils.js), and those of
+/// connections that stay open.
+pub(super) const IGNORED_PROTOCOLS: [&str; 8] = [
     "blob",
     "data",
     "intent",
@@ -38,7 +40,7 @@ pub(super) const NOT_AWAITED: [&str; 8] = [
     "wss",
 ];
 
-/// The load's milestones on the trace's clock.
+/// The milestones of the load on the trace's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadTimes {
     pub origin_us: f64,
@@ -64,25 +66,25 @@ impl LoadTimes {
     }
 }
 
-/// A stretch of quiet, in milliseconds of the trace's clock.
+/// An idle interval, in milliseconds of the trace's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Quiet {
+struct Idle {
     start_ms: f64,
     end_ms: f64,
 }
 
-/// Milliseconds since the time origin.
+/// Returns the Time to Interactive in milliseconds since the time origin.
 pub fn time_to_interactive(
     tasks: &[MainTask],
     requests: &[Request],
     times: &LoadTimes,
 ) -> Result<f64, MetricError> {
     let fcp_ms = times.first_contentful_paint_us / 1000.0;
-    let long_enough = |quiet: &Quiet| {
+    let long_enough = |quiet: &Idle| {
         quiet.end_ms > fcp_ms + QUIET_MS && quiet.end_ms - quiet.start_ms >= QUIET_MS
     };
-    let cpu = quiet_cpu(tasks, times).into_iter().filter(long_enough);
-    let network = quiet_network(requests, times.trace_end_us / 1000.0)
+    let cpu = idle_cpu(tasks, times).into_iter().filter(long_enough);
+    let network = idle_network(requests, times.trace_end_us / 1000.0)
         .into_iter()
         .filter(long_enough);
     let quiet = first_overlap(cpu, network)?;
@@ -93,28 +95,28 @@ pub fn time_to_interactive(
     Ok((interactive_ms * 1000.0 - times.origin_us) / 1000.0)
 }
 
-/// The gaps between long tasks, the trace's start and its end.
-fn quiet_cpu(tasks: &[MainTask], times: &LoadTimes) -> Vec<Quiet> {
+/// Returns the intervals between long tasks, the start of the trace and its end.
+fn idle_cpu(tasks: &[MainTask], times: &LoadTimes) -> Vec<Idle> {
     let origin_ms = times.origin_us / 1000.0;
     let mut start_ms = 0.0;
     let mut gaps = Vec::new();
     for task in tasks.iter().filter(|task| task.duration_ms >= LONG_TASK_MS) {
-        gaps.push(Quiet {
+        gaps.push(Idle {
             start_ms,
             end_ms: task.start_ms + origin_ms,
         });
         start_ms = task.end_ms + origin_ms;
     }
-    gaps.push(Quiet {
+    gaps.push(Idle {
         start_ms,
         end_ms: times.trace_end_us / 1000.0,
     });
     gaps
 }
 
-/// Stretches with at most two requests in flight. Only what a page usually waits for counts: requests that
-/// fetch, and that were answered well before the trace ended.
-fn quiet_network(requests: &[Request], trace_end_ms: f64) -> Vec<Quiet> {
+/// Returns the intervals with at most two requests in flight. Only `GET` requests that succeeded
+/// and ended before the trace count, as those are what a page usually waits for.
+fn idle_network(requests: &[Request], trace_end_ms: f64) -> Vec<Idle> {
     let mut changes: Vec<(f64, bool)> = requests
         .iter()
         .filter(|request| counts(request))
@@ -124,15 +126,16 @@ fn quiet_network(requests: &[Request], trace_end_ms: f64) -> Vec<Quiet> {
         .collect();
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
 
-    // Below zero when a request's end is known to precede its start, which clocks of two processes allow.
+    // Negative if the recorded end of a request precedes its start, which is possible with the
+    // clocks of two processes.
     let mut in_flight = 0_isize;
-    let allowed = QUIET_REQUESTS.cast_signed();
+    let allowed = MAX_IDLE_REQUESTS.cast_signed();
     let mut start_ms = 0.0;
     let mut quiet = Vec::new();
     for (at_ms, starts) in changes {
         if starts {
             if in_flight == allowed {
-                quiet.push(Quiet {
+                quiet.push(Idle {
                     start_ms,
                     end_ms: at_ms,
                 });
@@ -146,7 +149,7 @@ fn quiet_network(requests: &[Request], trace_end_ms: f64) -> Vec<Quiet> {
         }
     }
     if in_flight <= allowed {
-        quiet.push(Quiet {
+        quiet.push(Idle {
             start_ms,
             end_ms: trace_end_ms,
         });
@@ -159,26 +162,26 @@ fn counts(request: &Request) -> bool {
     request.method == "GET"
         && !request.failed
         && request.status.is_none_or(|status| status < 400)
-        && !NOT_AWAITED.contains(&request.protocol.as_str())
+        && !IGNORED_PROTOCOLS.contains(&request.protocol.as_str())
 }
 
-/// The first stretch of quiet CPU that shares five seconds, counted from the later start of the two, with one
-/// of quiet network.
+/// Returns the first idle interval of the CPU that overlaps one of the network for five seconds,
+/// counted from the later start of the two.
 fn first_overlap(
-    mut cpu: impl Iterator<Item = Quiet>,
-    mut network: impl Iterator<Item = Quiet>,
-) -> Result<Quiet, MetricError> {
+    mut cpu: impl Iterator<Item = Idle>,
+    mut network: impl Iterator<Item = Idle>,
+) -> Result<Idle, MetricError> {
     let mut cpu_now = cpu.next();
     let mut network_now = network.next();
-    while let (Some(calm), Some(still)) = (cpu_now, network_now) {
-        if calm.start_ms >= still.start_ms {
-            if still.end_ms >= calm.start_ms + QUIET_MS {
-                return Ok(calm);
+    while let (Some(cpu_idle), Some(network_idle)) = (cpu_now, network_now) {
+        if cpu_idle.start_ms >= network_idle.start_ms {
+            if network_idle.end_ms >= cpu_idle.start_ms + QUIET_MS {
+                return Ok(cpu_idle);
             }
             network_now = network.next();
         } else {
-            if calm.end_ms >= still.start_ms + QUIET_MS {
-                return Ok(calm);
+            if cpu_idle.end_ms >= network_idle.start_ms + QUIET_MS {
+                return Ok(cpu_idle);
             }
             cpu_now = cpu.next();
         }
@@ -214,7 +217,7 @@ mod tests {
         }
     }
 
-    /// First content at 500 ms, document parsed at 700 ms, trace ended at 12 s.
+    /// The milestones: first content at 500 ms, document parsed at 700 ms, trace end at 12 s.
     fn check(tasks: &[MainTask], requests: &[Request], expected: Result<f64, MetricError>) {
         let times = LoadTimes {
             origin_us: ORIGIN_MS * 1000.0,

@@ -1,8 +1,8 @@
-//! How much of the final picture each screenshot already shows, by comparing colour histograms.
+//! The visual progress of each screenshot towards the last one, by comparing colour histograms.
 //!
-//! The measure and its short cut are speedline-core 1.4's (lib/frame.js, lib/speed-index.js): the page begins
-//! white, near-white pixels count as not painted, and between two screenshots that differ little the ones in
-//! between are not looked at.
+//! The algorithm and its shortcut are those of speedline-core 1.4 (lib/frame.js,
+//! lib/speed-index.js): the page starts white, near-white pixels count as not painted, and
+//! screenshots between two that differ little are not decoded.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use super::picture::Picture;
 /// A pixel with all three channels at least this bright is background.
 const WHITE: u8 = 249;
 
-/// How many of a picture's pixels have each value of each channel.
+/// The number of pixels with each value of each channel.
 type Histogram = [[u32; 256]; 3];
 
-/// A screenshot that is decoded only when its progress is asked for, and once.
+/// A screenshot that is decoded at most once, when its progress is first needed.
 pub(crate) struct Frame<'a> {
     at_ms: f64,
     shot: &'a Screenshot,
@@ -57,7 +57,7 @@ fn histogram_of(picture: &Picture) -> Box<Histogram> {
     histogram
 }
 
-/// Time and percentage for a white start and then each frame.
+/// Returns time and percentage for a white start and then each frame.
 pub(crate) fn visual_progress(
     start_ms: f64,
     frames: &[Frame],
@@ -68,35 +68,36 @@ pub(crate) fn visual_progress(
     let target = last.histogram()?;
     let mut times_ms = vec![start_ms];
     times_ms.extend(frames.iter().map(|frame| frame.at_ms));
-    // Whatever turns or blinks shows the same pictures again and again.
-    let known: RefCell<HashMap<&str, f64>> = RefCell::default();
-    let of = |index: usize| {
+    // Animations show the same pictures repeatedly.
+    let percents: RefCell<HashMap<&str, f64>> = RefCell::default();
+    let percent_at = |index: usize| {
         let Some(frame) = index.checked_sub(1).map(|at| &frames[at]) else {
             return Ok(percent_of(&[[0; 256]; 3], target));
         };
-        let shown = frame.shot.base64();
-        if let Some(percent) = known.borrow().get(shown) {
+        let image = frame.shot.base64();
+        if let Some(percent) = percents.borrow().get(image) {
             return Ok(*percent);
         }
         let percent = percent_of(frame.histogram()?, target);
-        known.borrow_mut().insert(shown, percent);
+        percents.borrow_mut().insert(image, percent);
         Ok(percent)
     };
     let mut percent = vec![0.0; times_ms.len()];
     let end = times_ms.len() - 1;
-    percent[0] = of(0)?;
-    percent[end] = of(end)?;
-    fill(&mut percent, &times_ms, (0, end), &of)?;
+    percent[0] = percent_at(0)?;
+    percent[end] = percent_at(end)?;
+    fill(&mut percent, &times_ms, (0, end), &percent_at)?;
     Ok(times_ms.into_iter().zip(percent).collect())
 }
 
-/// Between two known frames: all in between take the earlier one's progress when the two differ little,
-/// otherwise the middle one is looked at and both halves are filled alike.
+/// Fills in the progress between two computed frames: all frames in between get the earlier one's
+/// progress if the two differ little, otherwise the middle one is computed and both halves are
+/// filled recursively.
 fn fill(
     percent: &mut [f64],
     times_ms: &[f64],
     (from, to): (usize, usize),
-    of: &impl Fn(usize) -> Result<f64, MetricError>,
+    percent_at: &impl Fn(usize) -> Result<f64, MetricError>,
 ) -> Result<(), MetricError> {
     let change = (percent[from] - percent[to]).abs();
     if change < negligible_change(times_ms[to] - times_ms[from]) {
@@ -104,15 +105,15 @@ fn fill(
         percent[from + 1..to].fill(same);
     } else if to - from > 1 {
         let middle = usize::midpoint(from, to);
-        percent[middle] = of(middle)?;
-        fill(percent, times_ms, (from, middle), of)?;
-        fill(percent, times_ms, (middle, to), of)?;
+        percent[middle] = percent_at(middle)?;
+        fill(percent, times_ms, (from, middle), percent_at)?;
+        fill(percent, times_ms, (middle, to), percent_at)?;
     }
     Ok(())
 }
 
-/// Percentage points that may be passed over: 5 between frames at the same time, 3 a second apart, falling
-/// below zero when far apart.
+/// Returns the difference in percentage points that is negligible: 5 between frames at the same
+/// time, 3 for a second apart, and negative for frames far apart.
 fn negligible_change(elapsed_ms: f64) -> f64 {
     const AT_ONCE: f64 = 5.0;
     const AFTER_A_SECOND: f64 = 3.0;
@@ -122,13 +123,14 @@ fn negligible_change(elapsed_ms: f64) -> f64 {
     span * (decay_per_second * elapsed_ms / 1000.0).exp() + IN_THE_END
 }
 
-/// The share of the final picture's pixels that are there already, by value and channel, in whole percent.
+/// Returns the share of the final picture's pixels that are present already, by value and channel,
+/// in whole percent.
 fn percent_of(now: &Histogram, target: &Histogram) -> f64 {
     let pairs = now.iter().flatten().zip(target.iter().flatten());
-    let there: u64 = pairs.map(|(now, target)| u64::from(*now.min(target))).sum();
+    let present: u64 = pairs.map(|(now, target)| u64::from(*now.min(target))).sum();
     let all: u64 = target.iter().flatten().map(|count| u64::from(*count)).sum();
     if all == 0 {
         return 100.0;
     }
-    (there as f64 / all as f64 * 100.0).floor()
+    (present as f64 / all as f64 * 100.0).floor()
 }

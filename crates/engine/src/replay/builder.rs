@@ -1,4 +1,4 @@
-//! How the graph is made: who asked for what, and which task ran what.
+//! Builds the dependency graph from the initiators of requests and the tasks that ran scripts.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use plumbline_trace::{Resource, Tie, Trace, Turn};
 use super::graph::{Kind, Node, first_of_chain};
 use super::request::Request;
 
-/// What Lighthouse takes a redirect's answer to weigh.
+/// The size that Lighthouse assumes for the response of a redirect.
 const REDIRECT_BYTES: f64 = 400.0;
-/// A script may begin to run so long before its request has ended.
+/// A script may start to run this long before its request has ended.
 const EARLY_RUN_US: f64 = 100_000.0;
-/// Shorter tasks do not change how long a load takes; on a processor that is not slowed down.
+/// Shorter tasks do not affect the duration of a load, measured on a CPU without slowdown.
 const SIGNIFICANT_US: f64 = 10_000.0;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct Builder {
     pub(super) nodes: Vec<Node>,
     pub(super) by_id: HashMap<String, usize>,
     by_url: HashMap<String, Vec<usize>>,
-    /// The document of a frame; none where there were two.
+    /// The document of each frame; `None` if there were several.
     by_frame: HashMap<String, Option<usize>>,
 }
 
@@ -33,7 +33,7 @@ impl Builder {
             return;
         };
         for redirect in &resource.redirects {
-            let Some(named) = Request::named(&redirect.url, &last) else {
+            let Some(redirected) = Request::with_url(&redirect.url, &last) else {
                 continue;
             };
             let end_us = redirect.start_us + redirect.dur_us;
@@ -43,7 +43,7 @@ impl Builder {
                 headers_us: end_us,
                 transfer_bytes: REDIRECT_BYTES,
                 resource_type: String::new(),
-                ..named
+                ..redirected
             };
             self.push(redirect.start_us, end_us, request);
         }
@@ -53,7 +53,7 @@ impl Builder {
         if resource.resource_type == "Document" {
             self.by_frame
                 .entry(resource.frame.clone())
-                .and_modify(|known| *known = None)
+                .and_modify(|document| *document = None)
                 .or_insert(Some(node));
         }
     }
@@ -74,7 +74,7 @@ impl Builder {
         node
     }
 
-    fn tie(&mut self, node: usize, need: usize) {
+    fn add_edge(&mut self, node: usize, need: usize) {
         if node != need && !self.nodes[node].needs.contains(&need) {
             self.nodes[node].needs.push(need);
             self.nodes[need].needed_by.push(node);
@@ -85,18 +85,19 @@ impl Builder {
         self.nodes[need].start_us <= self.nodes[node].start_us
     }
 
-    /// What is needed begins first, so that only what began at the same time can wait for each other.
-    fn would_circle(&self, node: usize, need: usize) -> bool {
+    /// Returns whether an edge would create a cycle. A dependency starts first, so only nodes that
+    /// start at the same time can depend on each other.
+    fn would_cycle(&self, node: usize, need: usize) -> bool {
         if self.nodes[need].start_us < self.nodes[node].start_us {
             return false;
         }
         let mut open = vec![need];
-        let mut seen = vec![false; self.nodes.len()];
+        let mut visited = vec![false; self.nodes.len()];
         while let Some(at) = open.pop() {
             if at == node {
                 return true;
             }
-            if !std::mem::replace(&mut seen[at], true) {
+            if !std::mem::replace(&mut visited[at], true) {
                 open.extend(&self.nodes[at].needs);
             }
         }
@@ -114,32 +115,30 @@ impl Builder {
             let direct = before
                 .or_else(|| self.only_initiator(node, resource, initiators.first()?))
                 .unwrap_or(root);
-            let may_need_direct = self.may_need(node, direct) && !self.would_circle(node, direct);
+            let may_need_direct = self.may_need(node, direct) && !self.would_cycle(node, direct);
             for url in initiators {
                 match self.by_url.get(url).map(Vec::as_slice) {
-                    Some(&[only])
-                        if self.may_need(node, only) && !self.would_circle(node, only) =>
-                    {
-                        self.tie(node, only);
+                    Some(&[only]) if self.may_need(node, only) && !self.would_cycle(node, only) => {
+                        self.add_edge(node, only);
                     }
-                    _ if may_need_direct => self.tie(node, direct),
+                    _ if may_need_direct => self.add_edge(node, direct),
                     _ => {}
                 }
             }
             if initiators.is_empty() && may_need_direct {
-                self.tie(node, direct);
+                self.add_edge(node, direct);
             }
             if node != root && self.nodes[node].needs.is_empty() && self.may_need(node, root) {
-                self.tie(node, root);
+                self.add_edge(node, root);
             }
             if let Some(before) = before {
-                self.tie(node, before);
+                self.add_edge(node, before);
             }
         }
     }
 
-    /// The request that brought what asked, where it is certain which.
-    fn only_initiator(&self, node: usize, asked: &Resource, url: &str) -> Option<usize> {
+    /// Returns the request of the initiator, if it is unambiguous.
+    fn only_initiator(&self, node: usize, resource: &Resource, url: &str) -> Option<usize> {
         let start_us = self.nodes[node].start_us;
         let mut candidates: Vec<(usize, &Request)> = self
             .by_url
@@ -151,8 +150,8 @@ impl Builder {
             })
             .collect();
         narrow(&mut candidates, |request| request.resource_type != "Other");
-        narrow(&mut candidates, |request| request.frame == asked.frame);
-        if asked.initiator_kind == "parser" {
+        narrow(&mut candidates, |request| request.frame == resource.frame);
+        if resource.initiator_kind == "parser" {
             narrow(&mut candidates, |request| {
                 request.resource_type == "Document"
             });
@@ -180,9 +179,9 @@ impl Builder {
             });
             for tie in &turn.ties {
                 match tie {
-                    Tie::Frame(frame) => self.tie_to_frame(node, frame),
-                    Tie::Url(url) => self.tie_to_url(node, url),
-                    Tie::Asked(id) => self.tie_asked(node, id),
+                    Tie::Frame(frame) => self.link_to_frame(node, frame),
+                    Tie::Url(url) => self.link_to_url(node, url),
+                    Tie::Asked(id) => self.link_sent_request(node, id),
                     Tie::TimerSet(timer) => {
                         timers.insert(timer, node);
                     }
@@ -190,28 +189,28 @@ impl Builder {
                         if let Some(setter) = timers.get(timer.as_str())
                             && self.nodes[*setter].end_us <= turn.start_us
                         {
-                            self.tie(node, *setter);
+                            self.add_edge(node, *setter);
                         }
                     }
                 }
             }
             if self.nodes[node].needs.is_empty() && self.may_need(node, root) {
-                self.tie(node, root);
+                self.add_edge(node, root);
             }
         }
         self.prune(first, SIGNIFICANT_US * slowed_by);
     }
 
-    fn tie_to_frame(&mut self, task: usize, frame: &str) {
+    fn link_to_frame(&mut self, task: usize, frame: &str) {
         if let Some(Some(document)) = self.by_frame.get(frame)
             && self.nodes[*document].start_us < self.nodes[task].start_us
         {
-            self.tie(task, *document);
+            self.add_edge(task, *document);
         }
     }
 
-    /// To the request of this address that had ended last when the task began.
-    fn tie_to_url(&mut self, task: usize, url: &str) {
+    /// Links a task to the request of this URL that was the last to end before the task started.
+    fn link_to_url(&mut self, task: usize, url: &str) {
         let start_us = self.nodes[task].start_us;
         let Some(candidates) = self.by_url.get(url) else {
             return;
@@ -228,71 +227,73 @@ impl Builder {
             .filter(|at| ago_us(at) >= -EARLY_RUN_US)
             .min_by(|a, b| ago_us(a).total_cmp(&ago_us(b)));
         if let Some(nearest) = nearest.copied() {
-            self.tie(task, nearest);
+            self.add_edge(task, nearest);
         }
     }
 
-    fn tie_asked(&mut self, task: usize, id: &str) {
-        let Some(asked) = self.by_id.get(id).copied() else {
+    fn link_sent_request(&mut self, task: usize, id: &str) {
+        let Some(request) = self.by_id.get(id).copied() else {
             return;
         };
-        let is_linked = self.nodes[asked].request().is_some_and(|request| {
+        let is_linked = self.nodes[request].request().is_some_and(|request| {
             matches!(request.resource_type.as_str(), "XHR" | "Fetch" | "Script")
         });
-        if is_linked && self.nodes[asked].start_us > self.nodes[task].start_us {
-            self.tie(asked, task);
+        if is_linked && self.nodes[request].start_us > self.nodes[task].start_us {
+            self.add_edge(request, task);
         }
     }
 
-    /// Short tasks go, what waited for them waits for what they waited for. The first layout, paint and parsing stay,
-    /// however short.
+    /// Removes short tasks; their dependents then depend on their dependencies. The first layout,
+    /// paint and parsing are kept, however short.
     fn prune(&mut self, first_task: usize, significant_us: f64) {
-        let mut is_gone = vec![false; self.nodes.len()];
-        let mut has_been = [false; 3];
+        let mut is_removed = vec![false; self.nodes.len()];
+        let mut has_occurred = [false; 3];
         for node in first_task..self.nodes.len() {
             let Some(task) = self.nodes[node].task() else {
                 continue;
             };
             let mut is_first = false;
-            for (been, is) in
-                has_been
+            for (occurred, is) in
+                has_occurred
                     .iter_mut()
                     .zip([task.has_layout, task.has_paint, task.has_parsing])
             {
-                is_first |= is && !*been;
-                *been |= is;
+                is_first |= is && !*occurred;
+                *occurred |= is;
             }
             if is_first || task.duration_us() >= significant_us {
                 continue;
             }
-            self.nodes[node].needed_by.retain(|other| !is_gone[*other]);
+            self.nodes[node]
+                .needed_by
+                .retain(|other| !is_removed[*other]);
             if self.nodes[node].needs.len() == 1 || self.nodes[node].needed_by.len() <= 1 {
-                is_gone[node] = true;
+                is_removed[node] = true;
                 self.remove(node);
             }
         }
         for node in &mut self.nodes {
-            node.needed_by.retain(|other| !is_gone[*other]);
+            node.needed_by.retain(|other| !is_removed[*other]);
         }
     }
 
-    /// What it needed keeps its name until all are gone: most need the document, and to look through its list for each
-    /// would take long.
+    /// Removes a task from the graph. Its dependencies still list it until all removals are done:
+    /// most depend on the document, and searching the document's list for each would be slow.
     fn remove(&mut self, node: usize) {
         let needs = std::mem::take(&mut self.nodes[node].needs);
         let needed_by = std::mem::take(&mut self.nodes[node].needed_by);
         for waiting in needed_by {
             self.nodes[waiting].needs.retain(|other| *other != node);
             for need in &needs {
-                self.tie(waiting, *need);
+                self.add_edge(waiting, *need);
             }
         }
     }
 }
 
-/// Keeps what is wanted, where there is a choice and something is left of it.
-fn narrow(candidates: &mut Vec<(usize, &Request)>, is_wanted: impl Fn(&Request) -> bool) {
-    if candidates.len() > 1 && candidates.iter().any(|(_, request)| is_wanted(request)) {
-        candidates.retain(|(_, request)| is_wanted(request));
+/// Keeps only the candidates that match, unless there is just one or none would be left.
+fn narrow(candidates: &mut Vec<(usize, &Request)>, is_match: impl Fn(&Request) -> bool) {
+    if candidates.len() > 1 && candidates.iter().any(|(_, request)| is_match(request)) {
+        candidates.retain(|(_, request)| is_match(request));
     }
 }

@@ -1,24 +1,25 @@
-//! Connections as a browser opens them, and how TCP fills them.
+//! The connections that a browser opens, and the transfer of data over them with TCP.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::graph::Graph;
-use super::line::Line;
+use super::network::Network;
 use super::request::Request;
 
 const SEGMENT_BYTES: f64 = 1460.0;
 const FIRST_WINDOW_SEGMENTS: f64 = 10.0;
-/// A browser opens no more to one origin, except over HTTP/2, where one is enough.
-const PER_ORIGIN: usize = 6;
-/// Asking for an address takes so many round trips.
+/// The maximum number of connections per origin over HTTP/1.1; HTTP/2 uses one.
+const MAX_PER_ORIGIN: usize = 6;
+/// The number of round trips of a DNS lookup.
 const DNS_ROUND_TRIPS: f64 = 2.0;
 const MAX_AT_ONCE: f64 = 10.0;
 
-/// How many downloads the line can keep busy, each with a segment per round trip.
-pub(super) fn max_at_once(line: &Line) -> usize {
-    let needed_bits_per_ms = SEGMENT_BYTES * 8.0 / line.rtt_ms;
-    (line.bits_per_ms / needed_bits_per_ms)
+/// Returns the number of downloads that can use the bandwidth at once, each with a segment per
+/// round trip.
+pub(super) fn max_at_once(network: &Network) -> usize {
+    let needed_bits_per_ms = SEGMENT_BYTES * 8.0 / network.rtt_ms;
+    (network.bits_per_ms / needed_bits_per_ms)
         .floor()
         .clamp(1.0, MAX_AT_ONCE) as usize
 }
@@ -32,7 +33,7 @@ pub(super) struct Connection {
     bits_per_ms: f64,
     response_ms: f64,
     window_segments: f64,
-    /// Of HTTP/2, what came beyond what was asked for: the next answer's.
+    /// The bytes received over HTTP/2 beyond the current response, which belong to the next one.
     ahead_bytes: f64,
 }
 
@@ -44,7 +45,8 @@ pub(super) struct Progress {
 }
 
 impl Connection {
-    /// How far `bytes` come within `limit_ms`, when `elapsed_ms` have already gone by.
+    /// Returns the progress of downloading `bytes` within `limit_ms`, after `elapsed_ms` have
+    /// already passed.
     pub(super) fn download(
         &self,
         mut bytes: f64,
@@ -62,47 +64,51 @@ impl Connection {
             (true, _) => one_way_ms,
             (false, is_tls) => dns_ms + 3.0 * one_way_ms + if is_tls { self.rtt_ms } else { 0.0 },
         };
-        let first_byte_ms = match is_ready {
-            true => 0.0,
-            false => opening_ms + self.response_ms + one_way_ms,
+        let first_byte_ms = if is_ready {
+            0.0
+        } else {
+            opening_ms + self.response_ms + one_way_ms
         };
         let waiting_ms = (first_byte_ms - elapsed_ms).max(0.0);
         let limit_ms = limit_ms - waiting_ms;
         let mut window_segments = self.window_segments.min(max_segments);
-        let mut come_bytes = match waiting_ms > 0.0 {
-            true => window_segments * SEGMENT_BYTES,
-            false => 0.0,
+        let mut received_bytes = if waiting_ms > 0.0 {
+            window_segments * SEGMENT_BYTES
+        } else {
+            0.0
         };
         let mut downloading_ms = 0.0;
-        while come_bytes < bytes && downloading_ms <= limit_ms {
+        while received_bytes < bytes && downloading_ms <= limit_ms {
             downloading_ms += self.rtt_ms;
             window_segments = (window_segments * 2.0).min(max_segments).max(1.0);
-            come_bytes += window_segments * SEGMENT_BYTES;
+            received_bytes += window_segments * SEGMENT_BYTES;
         }
         Progress {
             elapsed_ms: waiting_ms + downloading_ms,
-            bytes: come_bytes.min(bytes).max(0.0),
-            ahead_bytes: match self.is_h2 {
-                true => (come_bytes - bytes).max(0.0),
-                false => 0.0,
+            bytes: received_bytes.min(bytes).max(0.0),
+            ahead_bytes: if self.is_h2 {
+                (received_bytes - bytes).max(0.0)
+            } else {
+                0.0
             },
             window_segments,
         }
     }
 
-    /// Its share of the line.
-    pub(super) fn share(&mut self, bits_per_ms: f64) {
+    /// Sets the connection's share of the bandwidth.
+    pub(super) fn set_bandwidth(&mut self, bits_per_ms: f64) {
         self.bits_per_ms = bits_per_ms;
     }
 
-    pub(super) fn went_on(&mut self, progress: &Progress, is_done: bool) {
+    pub(super) fn update(&mut self, progress: &Progress, is_done: bool) {
         self.window_segments = progress.window_segments;
         self.ahead_bytes = progress.ahead_bytes;
         self.is_warm |= is_done;
     }
 }
 
-/// A free connection; the one with the widest window is the greatest, of equal ones the first.
+/// A free connection, ordered by the size of its window; among equal ones the first is the
+/// greatest.
 #[derive(PartialEq)]
 struct Free {
     window_segments: f64,
@@ -126,7 +132,7 @@ impl PartialOrd for Free {
 
 pub(super) struct Pool<'g> {
     pub(super) all: Vec<Connection>,
-    /// By the number of the origin.
+    /// The free connections by the index of the origin.
     free: Vec<BinaryHeap<Free>>,
     by_origin: HashMap<&'g str, usize>,
     resolved_ms: HashMap<&'g str, f64>,
@@ -134,7 +140,7 @@ pub(super) struct Pool<'g> {
 }
 
 impl<'g> Pool<'g> {
-    pub(super) fn new(graph: &'g Graph, nodes: &[bool], line: &Line) -> Self {
+    pub(super) fn new(graph: &'g Graph, nodes: &[bool], network: &Network) -> Self {
         let mut of_origin: Vec<(&str, Vec<(&Request, f64)>)> = Vec::new();
         let mut by_origin: HashMap<&str, usize> = HashMap::new();
         for (node, _) in graph.nodes.iter().zip(nodes).filter(|(_, is_in)| **is_in) {
@@ -150,7 +156,7 @@ impl<'g> Pool<'g> {
         let mut free = Vec::new();
         for (origin, requests) in of_origin {
             let first = all.len();
-            all.extend(connections(&requests, line, origin));
+            all.extend(connections(&requests, network, origin));
             free.push(
                 (first..all.len())
                     .map(|at| Free {
@@ -165,7 +171,7 @@ impl<'g> Pool<'g> {
             free,
             by_origin,
             resolved_ms: HashMap::new(),
-            dns_ms: line.rtt_ms * DNS_ROUND_TRIPS,
+            dns_ms: network.rtt_ms * DNS_ROUND_TRIPS,
         }
     }
 
@@ -173,7 +179,7 @@ impl<'g> Pool<'g> {
         self.by_origin.get(request.origin.as_str()).copied()
     }
 
-    /// The free connection with the widest window, if there is one.
+    /// Takes the free connection with the largest window, if there is one.
     pub(super) fn acquire(&mut self, origin: usize) -> Option<usize> {
         Some(self.free[origin].pop()?.at)
     }
@@ -186,20 +192,21 @@ impl<'g> Pool<'g> {
         });
     }
 
-    /// How long until the host's address is known, to who asks at this time.
-    pub(super) fn dns_ms(&mut self, host: &'g str, asked_ms: f64) -> f64 {
-        let known_ms = self.resolved_ms.get(host).copied();
-        let wait_ms = known_ms.map_or(self.dns_ms, |known_ms| {
-            (known_ms - asked_ms).max(0.0).min(self.dns_ms)
+    /// Returns the time that a request starting at `start_ms` waits for the host's address.
+    pub(super) fn dns_ms(&mut self, host: &'g str, start_ms: f64) -> f64 {
+        let earlier_ms = self.resolved_ms.get(host).copied();
+        let wait_ms = earlier_ms.map_or(self.dns_ms, |earlier_ms| {
+            (earlier_ms - start_ms).max(0.0).min(self.dns_ms)
         });
-        let resolved_ms = known_ms.map_or(asked_ms + wait_ms, |ms| ms.min(asked_ms + wait_ms));
+        let resolved_ms = earlier_ms.map_or(start_ms + wait_ms, |ms| ms.min(start_ms + wait_ms));
         self.resolved_ms.insert(host, resolved_ms);
         wait_ms
     }
 }
 
-/// As many as were opened as far as one can tell, and as many as a browser would open.
-fn connections(requests: &[(&Request, f64)], line: &Line, origin: &str) -> Vec<Connection> {
+/// Returns the connections of an origin: as many as were opened according to the trace, and at
+/// least as many as a browser would open.
+fn connections(requests: &[(&Request, f64)], network: &Network, origin: &str) -> Vec<Connection> {
     let first_end_us = requests
         .iter()
         .map(|(_, end_us)| *end_us)
@@ -218,15 +225,15 @@ fn connections(requests: &[(&Request, f64)], line: &Line, origin: &str) -> Vec<C
             is_warm: false,
             is_tls: request.is_tls,
             is_h2: request.is_h2,
-            rtt_ms: line.rtt_ms + line.more_rtt_ms(origin),
-            bits_per_ms: line.bits_per_ms,
-            response_ms: line.response_ms(origin),
+            rtt_ms: network.rtt_ms + network.more_rtt_ms(origin),
+            bits_per_ms: network.bits_per_ms,
+            response_ms: network.response_ms(origin),
             window_segments: FIRST_WINDOW_SEGMENTS,
             ahead_bytes: 0.0,
         })
         .collect();
-    if let Some(like) = connections.first().filter(|first| !first.is_h2).cloned() {
-        connections.resize(connections.len().max(PER_ORIGIN), like);
+    if let Some(template) = connections.first().filter(|first| !first.is_h2).cloned() {
+        connections.resize(connections.len().max(MAX_PER_ORIGIN), template);
     }
     connections
 }

@@ -1,4 +1,4 @@
-//! Requests and tasks, and which of them waited for which.
+//! The dependency graph of requests and tasks.
 
 use std::collections::HashMap;
 
@@ -45,13 +45,15 @@ impl Node {
 }
 
 impl Graph {
-    /// None where there is no document. The processor was `slowed_by` so much.
+    /// Builds the graph of a load on a CPU with the slowdown `slowed_by`; returns `None` without a
+    /// document.
     pub(crate) fn of(trace: &Trace, slowed_by: f64) -> Option<Self> {
         let document_id = &document(trace).ok()?.id;
         let origin_us = trace.navigation.time_origin_us;
         let mut builder = Builder::default();
         for (at, resource) in trace.resources.all.iter().enumerate() {
-            // What a worker asks for names no frame, and the page does not wait for it; films go on for ever.
+            // Requests of workers have no frame, and the page does not wait for them; videos may
+            // load without end.
             let is_of_page = resource.end_us >= origin_us
                 && !resource.frame.is_empty()
                 && !resource.mime_type.starts_with("video");
@@ -77,12 +79,12 @@ impl Graph {
         self.by_id.get(id).copied()
     }
 
-    /// Where a chain of redirects began; the node itself where there was none.
+    /// Returns the first request of a redirect chain, or the node itself without redirects.
     pub(crate) fn first_of_chain(&self, node: usize) -> usize {
         first_of_chain(&self.nodes, node)
     }
 
-    /// Marks the node and all that wait for it, among those that are `within`.
+    /// Marks the node and all its dependents among the nodes that are `within`.
     pub(crate) fn mark_dependents(&self, node: usize, within: &[bool], marked: &mut [bool]) {
         let mut open = vec![node];
         while let Some(at) = open.pop() {
@@ -92,18 +94,17 @@ impl Graph {
         }
     }
 
-    /// What began before the document is no part of its load.
+    /// Removes the edges of nodes that do not depend on the root: they started before the document.
     fn drop_unreachable(&mut self) {
         let all = vec![true; self.nodes.len()];
         let mut reached = vec![false; self.nodes.len()];
         self.mark_dependents(self.root, &all, &mut reached);
         for (at, node) in self.nodes.iter_mut().enumerate() {
-            match reached[at] {
-                true => node.needs.retain(|need| reached[*need]),
-                false => {
-                    node.needs.clear();
-                    node.needed_by.clear();
-                }
+            if reached[at] {
+                node.needs.retain(|need| reached[*need]);
+            } else {
+                node.needs.clear();
+                node.needed_by.clear();
             }
         }
     }
@@ -112,7 +113,7 @@ impl Graph {
 pub(super) fn first_of_chain(nodes: &[Node], node: usize) -> usize {
     let resource = nodes[node].request().map(|request| request.resource);
     let mut at = node;
-    // A chain's requests stand one after the other.
+    // The requests of a chain are consecutive.
     while at > 0
         && nodes[at - 1]
             .request()

@@ -1,14 +1,15 @@
-//! The load once more, in figures: what had to be there before what, and how long it would all take on the same line
-//! if some of it were smaller or came later. So checks can say what their advice would give.
+//! A simulation of the load: the dependencies between requests and tasks, and the time that the
+//! load would take on the same network if some resources were smaller or deferred. Checks use it to
+//! estimate savings.
 //!
-//! Lighthouse calls it Lantern and estimates with it on a line that nobody has measured; here the line, the
-//! processor and the paints are those of the visit. Rules and constants are those of trace_engine 0.0.65
+//! Lighthouse calls it Lantern and simulates assumed network conditions; here the network, the CPU
+//! and the paints are those of the visit. Rules and constants are those of trace_engine 0.0.65
 //! (models/trace/lantern, LanternComputationData.js).
 
 mod builder;
 mod connections;
 mod graph;
-mod line;
+mod network;
 mod paints;
 mod queue;
 mod request;
@@ -20,8 +21,8 @@ use std::rc::Rc;
 use plumbline_trace::{Milestone, Trace};
 
 pub(crate) use graph::Graph;
-use line::Line;
-pub use line::{Distance, distances};
+use network::Network;
+pub use network::{Distance, distances};
 use simulate::Run;
 
 use crate::facts::{Fact, Facts, Missing};
@@ -30,13 +31,13 @@ use crate::report::Conditions;
 
 pub(crate) struct Replay {
     graph: Rc<Graph>,
-    line: Line,
+    network: Network,
     first_paint: Option<Stage>,
     largest_paint: Option<Stage>,
     before_largest: HashSet<usize>,
 }
 
-/// What a paint waited for, and how long that takes.
+/// The nodes that a paint depends on, and their simulated run.
 struct Stage {
     nodes: Vec<bool>,
     run: Run,
@@ -45,9 +46,11 @@ struct Stage {
 impl Fact for Graph {
     fn find(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
-        let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
+        let slowed_by = facts
+            .get::<Conditions>()
+            .map_or(1.0, |conditions| conditions.cpu.rate);
         Graph::of(&trace, slowed_by)
-            .ok_or_else(|| Missing("the trace holds no request for the document".to_owned()))
+            .ok_or_else(|| Missing("the trace has no request for the document".to_owned()))
     }
 }
 
@@ -56,11 +59,13 @@ impl Fact for Replay {
         let trace = facts.get::<Trace>()?;
         let conditions = facts.get::<Conditions>()?;
         let graph = facts.get::<Graph>()?;
-        let network = &conditions.network;
-        let line = Line::of(&trace, network.rtt_ms, network.down_kbps)
-            .ok_or_else(|| Missing("the line has no round trip or no rate".to_owned()))?;
+        let emulated = &conditions.network;
+        let network =
+            Network::of(&trace, emulated.rtt_ms, emulated.down_kbps).ok_or_else(|| {
+                Missing("the network has no round-trip time or no bandwidth limit".to_owned())
+            })?;
         let stage = |nodes: Vec<bool>| {
-            let run = simulate::run(&graph, &nodes, &line, &HashMap::new())?;
+            let run = simulate::run(&graph, &nodes, &network, &HashMap::new())?;
             Some(Stage { nodes, run })
         };
         let origin_us = trace.navigation.time_origin_us;
@@ -75,15 +80,15 @@ impl Fact for Replay {
             before_largest: largest_us
                 .map(|us| paints::perhaps_needed_for_largest(&graph, us))
                 .unwrap_or_default(),
-            line,
+            network,
             graph,
         })
     }
 }
 
 impl Replay {
-    /// What the first and the largest contentful paint would gain if these bytes of these resources had not come, in
-    /// milliseconds. None where there was no such paint.
+    /// Returns how much earlier the first and the largest contentful paint would be without these
+    /// bytes of these resources, in milliseconds; `None` for a paint that did not occur.
     pub(crate) fn saved_ms_without_bytes(
         &self,
         wasted: &[(&str, f64)],
@@ -98,7 +103,7 @@ impl Replay {
             if !by_node.keys().any(|node| stage.nodes[*node]) {
                 return Some(0.0);
             }
-            let after = simulate::run(&self.graph, &stage.nodes, &self.line, &by_node)?;
+            let after = simulate::run(&self.graph, &stage.nodes, &self.network, &by_node)?;
             Some(stage.run.total_ms - after.total_ms)
         };
         (
@@ -107,9 +112,10 @@ impl Replay {
         )
     }
 
-    /// What the first contentful paint would gain if these resources, and what waits for them, came after it; none of
-    /// them counts that takes less than `least_ms` alone.
-    pub(crate) fn saved_ms_by_deferring(&self, ids: &[&str], least_ms: f64) -> Option<f64> {
+    /// Returns how much earlier the first contentful paint would be if these resources and their
+    /// dependents were loaded after it. The result is 0 if none of them takes at least `min_ms` by
+    /// itself.
+    pub(crate) fn saved_ms_by_deferring(&self, ids: &[&str], min_ms: f64) -> Option<f64> {
         let stage = self.first_paint.as_ref()?;
         let mut deferred = vec![false; stage.nodes.len()];
         let mut is_worth_it = false;
@@ -118,30 +124,30 @@ impl Replay {
             if stage.nodes[first] {
                 self.graph
                     .mark_dependents(first, &stage.nodes, &mut deferred);
-                let took_ms = stage.run.took_ms(node).unwrap_or(0.0).round();
-                is_worth_it |= took_ms >= least_ms;
+                let duration_ms = stage.run.duration_ms(node).unwrap_or(0.0).round();
+                is_worth_it |= duration_ms >= min_ms;
             }
         }
         if !is_worth_it {
             return Some(0.0);
         }
-        let left: Vec<bool> = stage
+        let remaining: Vec<bool> = stage
             .nodes
             .iter()
             .zip(&deferred)
             .map(|(is_needed, is_deferred)| *is_needed && !is_deferred)
             .collect();
-        let after = simulate::run(&self.graph, &left, &self.line, &HashMap::new())?;
+        let after = simulate::run(&self.graph, &remaining, &self.network, &HashMap::new())?;
         Some((stage.run.total_ms - after.total_ms).round().max(0.0))
     }
 
-    /// Whether the largest paint may have waited for it.
+    /// Returns whether the largest contentful paint may have waited for the resource.
     pub(crate) fn is_before_largest_paint(&self, resource: usize) -> bool {
         self.before_largest.contains(&resource)
     }
 
-    /// How much further away than the nearest this origin is.
+    /// Returns the additional round-trip time of this origin compared to the nearest one.
     pub(crate) fn more_rtt_ms(&self, origin: &str) -> f64 {
-        self.line.more_rtt_ms(origin)
+        self.network.more_rtt_ms(origin)
     }
 }

@@ -1,25 +1,28 @@
-//! What a paint waited for.
+//! The requests and tasks that a paint depends on.
 
 use std::collections::{HashMap, HashSet};
 
 use super::graph::{Graph, Node};
 use super::request::Request;
 
-/// For the first contentful paint: what blocks rendering, unless a script asked for it.
+/// Returns the dependencies of the first contentful paint: render-blocking requests not initiated
+/// by scripts.
 pub(super) fn needed_first(graph: &Graph, paint_us: f64) -> Vec<bool> {
     needed(graph, paint_us, false, |request| {
         has_blocking_priority(request) && !request.is_by_script
     })
 }
 
-/// For the largest contentful paint: everything but images that were not urgent.
+/// Returns the dependencies of the largest contentful paint: everything except images of low
+/// priority.
 pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64) -> Vec<bool> {
     needed(graph, paint_us, false, |request| {
         request.resource_type != "Image" || !matches!(request.priority.as_str(), "Low" | "VeryLow")
     })
 }
 
-/// All that may have come before the largest paint, as places among the trace's resources.
+/// Returns everything that the largest contentful paint may depend on, as indexes of the trace's
+/// resources.
 pub(super) fn perhaps_needed_for_largest(graph: &Graph, paint_us: f64) -> HashSet<usize> {
     let nodes = needed(graph, paint_us, true, |_| true);
     let is_needed = |(node, is_needed): (&Node, bool)| {
@@ -49,7 +52,7 @@ fn needed(
     is_blocking: impl Fn(&Request) -> bool,
 ) -> Vec<bool> {
     let tasks = Tasks::of(graph, paint_us, with_all_layouts, &is_blocking);
-    let is_wanted = |at: usize, node: &Node| match node.request() {
+    let is_match = |at: usize, node: &Node| match node.request() {
         None => tasks.needed.contains(&at),
         Some(request) => {
             let is_late = node.end_us > paint_us || node.start_us > paint_us;
@@ -59,12 +62,12 @@ fn needed(
         }
     };
     let mut nodes = vec![false; graph.nodes.len()];
-    // What is wanted brings what it waited for.
+    // Matching nodes include their dependencies.
     let mut open: Vec<usize> = vec![graph.document];
     let reached = graph.nodes.iter().enumerate();
     open.extend(
         reached
-            .filter(|(at, node)| !node.needs.is_empty() && is_wanted(*at, node))
+            .filter(|(at, node)| !node.needs.is_empty() && is_match(*at, node))
             .map(|(at, _)| at),
     );
     while let Some(at) = open.pop() {
@@ -77,7 +80,7 @@ fn needed(
 
 struct Tasks<'g> {
     needed: HashSet<usize>,
-    /// Scripts that ran only after the paint.
+    /// The URLs of scripts that ran only after the paint.
     not_blocking: HashSet<&'g str>,
 }
 

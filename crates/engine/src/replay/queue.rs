@@ -1,15 +1,15 @@
-//! Who waits to begin, in the order in which they want to.
+//! The queue of nodes that are ready to start, by priority.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
 use super::graph::{Graph, Kind, Node};
 
-/// The least begins first; of equal ones who has waited longest.
+/// A node in the queue. The smallest starts first; among equal ones the one that was queued first.
 #[derive(Debug, PartialEq)]
 pub(super) struct Waiting {
     position_us: f64,
-    since: usize,
+    queued_at: usize,
     pub(super) node: usize,
 }
 
@@ -18,7 +18,7 @@ impl Eq for Waiting {}
 impl Ord for Waiting {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_position = self.position_us.total_cmp(&other.position_us);
-        by_position.then(self.since.cmp(&other.since))
+        by_position.then(self.queued_at.cmp(&other.queued_at))
     }
 }
 
@@ -30,30 +30,30 @@ impl PartialOrd for Waiting {
 
 type Heap = BinaryHeap<Reverse<Waiting>>;
 
-/// What can begin now, by what each needs to do so.
+/// The kinds of nodes that can start now.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     pub(super) for_task: bool,
     pub(super) for_request: bool,
 }
 
-/// Each kind apart, so that nobody is asked again and again who cannot begin.
+/// The queued nodes by kind, so that nodes that cannot start are not checked repeatedly.
 #[derive(Default)]
 pub(super) struct Queue {
     tasks: Heap,
     local: Heap,
     requests: Heap,
-    /// Requests that found no free connection to their origin, by its number.
+    /// The requests without a free connection to their origin, by the index of the origin.
     parked: HashMap<usize, Heap>,
-    arrived: usize,
+    queued_count: usize,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, graph: &Graph, node: usize) {
-        self.arrived += 1;
+        self.queued_count += 1;
         let waiting = Reverse(Waiting {
             position_us: position_us(&graph.nodes[node]),
-            since: self.arrived,
+            queued_at: self.queued_count,
             node,
         });
         match &graph.nodes[node].kind {
@@ -63,22 +63,22 @@ impl Queue {
         }
     }
 
-    /// The first of those that have room. What needs no connection always has.
-    pub(super) fn pop(&mut self, room: Room) -> Option<Waiting> {
+    /// Takes the first node that can start. Requests that need no connection always can.
+    pub(super) fn pop(&mut self, capacity: Capacity) -> Option<Waiting> {
         let heaps = [
-            (&mut self.tasks, room.for_task),
+            (&mut self.tasks, capacity.for_task),
             (&mut self.local, true),
-            (&mut self.requests, room.for_request),
+            (&mut self.requests, capacity.for_request),
         ];
-        let open = heaps.into_iter().filter(|(_, has_room)| *has_room);
-        // A heap's greatest is the first to begin.
+        let open = heaps.into_iter().filter(|(_, has_capacity)| *has_capacity);
+        // The greatest element of a heap is the first to start.
         let (heap, _) = open
             .filter(|(heap, _)| !heap.is_empty())
             .max_by(|(a, _), (b, _)| a.peek().cmp(&b.peek()))?;
         heap.pop().map(|Reverse(waiting)| waiting)
     }
 
-    /// Its origin has no free connection: it comes back when there is one.
+    /// Sets a request aside until its origin has a free connection.
     pub(super) fn park(&mut self, waiting: Waiting, origin: usize) {
         let parked = self.parked.entry(origin).or_default();
         parked.push(Reverse(waiting));
@@ -99,9 +99,9 @@ impl Queue {
     }
 }
 
-/// When a node wants to begin: as it did, the less urgent later.
+/// Returns the position of a node in the queue: its observed start, later for lower priorities.
 fn position_us(node: &Node) -> f64 {
-    let late_s = match &node.kind {
+    let delay_s = match &node.kind {
         Kind::Task(_) => 0.0,
         Kind::Request(request) => match request.priority.as_str() {
             "High" => 0.25,
@@ -111,7 +111,7 @@ fn position_us(node: &Node) -> f64 {
             _ => 0.0,
         },
     };
-    node.start_us + late_s * 1e6
+    node.start_us + delay_s * 1e6
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use super::super::simulate::tests::star;
     use super::*;
 
-    const ROOM: Room = Room {
+    const ROOM: Capacity = Capacity {
         for_task: true,
         for_request: true,
     };
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_connection_keeps_its_place() {
+    fn a_request_without_a_connection_keeps_its_position() {
         let graph = star(&["High", "High", "High"], 1);
         let mut queue = Queue::default();
         for node in 1..graph.nodes.len() {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_only_what_needs_no_connection_begins() {
+    fn without_capacity_only_local_requests_start() {
         let mut graph = star(&["High", "High"], 1);
         if let Kind::Request(request) = &mut graph.nodes[2].kind {
             request.is_local = true;
@@ -162,7 +162,7 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(&graph, 1);
         queue.push(&graph, 2);
-        let none = Room {
+        let none = Capacity {
             for_task: false,
             for_request: false,
         };

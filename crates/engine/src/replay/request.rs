@@ -1,12 +1,12 @@
-//! A request as the graph needs it.
+//! The requests of the graph.
 
 use plumbline_trace::Resource;
 use url::Url;
 
-/// One request; a redirected one is as many as there were answers.
+/// One request; every redirect is a request of its own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
-    /// Its place among the trace's resources.
+    /// The index of the request among the trace's resources.
     pub(crate) resource: usize,
     pub(crate) url: String,
     pub(crate) origin: String,
@@ -14,17 +14,18 @@ pub(crate) struct Request {
     pub(crate) frame: String,
     pub(crate) is_tls: bool,
     pub(crate) is_h2: bool,
-    /// Needs no connection: a cache or the page itself has it.
+    /// True if it needs no connection because it comes from a cache or the page itself.
     pub(crate) is_local: bool,
     pub(crate) is_disk_cached: bool,
     pub(crate) is_redirect: bool,
-    /// When the network stack began with it.
+    /// The time at which the network stack started it.
     pub(crate) network_us: f64,
     pub(crate) headers_us: f64,
     pub(crate) transfer_bytes: f64,
     pub(crate) decoded_bytes: f64,
     pub(crate) priority: String,
-    /// What scripts fetch as data is `XHR` or `Fetch`, which the trace calls `Other`.
+    /// The type of resource. Data fetched by scripts is `XHR` or `Fetch`, which the trace calls
+    /// `Other`.
     pub(crate) resource_type: String,
     pub(crate) has_failed: bool,
     pub(crate) is_by_script: bool,
@@ -64,8 +65,8 @@ impl Request {
         })
     }
 
-    /// Another address of the same chain.
-    pub(super) fn named(url: &str, last: &Self) -> Option<Self> {
+    /// Returns a copy for another URL of the same redirect chain.
+    pub(super) fn with_url(url: &str, last: &Self) -> Option<Self> {
         let parsed = Url::parse(url).ok()?;
         Some(Self {
             url: url.to_owned(),
@@ -77,11 +78,13 @@ impl Request {
     }
 }
 
-/// From a disk 8 ms and 20 per megabyte, out of the page itself 2 and 10.
+/// Returns the duration of a local request: 8 ms and 20 ms per megabyte from disk, otherwise 2 ms
+/// and 10 ms.
 pub(super) fn local_ms(request: &Request) -> f64 {
     let megabytes = request.decoded_bytes / 1024.0 / 1024.0;
-    match request.is_disk_cached {
-        true => 8.0 + 20.0 * megabytes,
-        false => 2.0 + 10.0 * megabytes,
+    if request.is_disk_cached {
+        8.0 + 20.0 * megabytes
+    } else {
+        2.0 + 10.0 * megabytes
     }
 }

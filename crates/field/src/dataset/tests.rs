@@ -9,58 +9,59 @@ use tokio::time::sleep;
 use super::*;
 use crate::HttpAnswer;
 
-type Sent = Result<HttpAnswer, TransportError>;
+type PostResult = Result<HttpAnswer, TransportError>;
 
-/// Speaks the protocol as each test wants it. Remembers the questions.
-struct Double {
-    asked: Mutex<Vec<(String, Value)>>,
-    answer: Box<dyn Fn(&Value) -> Sent + Send + Sync>,
-    /// An answer leaves only when there is a permit.
+/// A transport that responds as each test needs and records the requests.
+struct MockTransport {
+    requests: Mutex<Vec<(String, Value)>>,
+    respond: Box<dyn Fn(&Value) -> PostResult + Send + Sync>,
+    /// Permits for responses.
     permits: Semaphore,
 }
 
 #[async_trait]
-impl Transport for Double {
-    async fn post(&self, url: &Url, body: String) -> Sent {
+impl Transport for MockTransport {
+    async fn post(&self, url: &Url, body: String) -> PostResult {
         let body: Value = serde_json::from_str(&body).unwrap();
-        self.asked
+        self.requests
             .lock()
             .unwrap()
             .push((url.to_string(), body.clone()));
         self.permits.acquire().await.unwrap().forget();
-        (self.answer)(&body)
+        (self.respond)(&body)
     }
 }
 
-struct Everybody;
+struct AllButSecret;
 
 #[async_trait]
-impl Discretion for Everybody {
-    async fn may_name(&self, url: &Url) -> bool {
+impl PrivacyPolicy for AllButSecret {
+    async fn may_disclose(&self, url: &Url) -> bool {
         url.host_str() != Some("secret.example")
     }
 }
 
-/// Leaves one request each time there is a permit, and is asked again after five seconds otherwise.
-struct Others {
-    left: Semaphore,
-    asked: AtomicI64,
+/// A shared quota with a number of permits, which asks to retry after five seconds without one.
+struct LimitedQuota {
+    permits: Semaphore,
+    attempts: AtomicI64,
 }
 
 #[async_trait]
-impl Quota for Others {
+impl Quota for LimitedQuota {
     async fn take(&self) -> Result<(), Duration> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let left = self.left.try_acquire();
-        left.map(|one| one.forget())
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+        let permits = self.permits.try_acquire();
+        permits
+            .map(|one| one.forget())
             .map_err(|_| Duration::from_secs(5))
     }
 }
 
 struct Rig {
     dataset: Dataset,
-    double: Arc<Double>,
-    others: Arc<Others>,
+    transport: Arc<MockTransport>,
+    quota: Arc<LimitedQuota>,
     now_ms: Arc<AtomicI64>,
 }
 
@@ -68,60 +69,60 @@ struct Rig {
 const NOON_MS: i64 = 1_794_744_000_000;
 const PLENTY: usize = 10_000;
 
-fn rig(answer: impl Fn(&Value) -> Sent + Send + Sync + 'static) -> Rig {
-    rig_with(PLENTY, answer)
+fn rig(respond: impl Fn(&Value) -> PostResult + Send + Sync + 'static) -> Rig {
+    rig_with(PLENTY, respond)
 }
 
-fn rig_with(permits: usize, answer: impl Fn(&Value) -> Sent + Send + Sync + 'static) -> Rig {
-    let double = Arc::new(Double {
-        asked: Mutex::default(),
-        answer: Box::new(answer),
+fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync + 'static) -> Rig {
+    let transport = Arc::new(MockTransport {
+        requests: Mutex::default(),
+        respond: Box::new(respond),
         permits: Semaphore::new(permits),
     });
-    let others = Arc::new(Others {
-        left: Semaphore::new(PLENTY),
-        asked: AtomicI64::new(0),
+    let quota = Arc::new(LimitedQuota {
+        permits: Semaphore::new(PLENTY),
+        attempts: AtomicI64::new(0),
     });
     let now_ms = Arc::new(AtomicI64::new(NOON_MS));
     let clock = Arc::clone(&now_ms);
     let dataset = Dataset::new(
         Url::parse("https://double.example/below/").unwrap(),
         ApiKey::new("k+y/1").unwrap(),
-        double.clone(),
-        Arc::new(Everybody),
-        others.clone(),
+        transport.clone(),
+        Arc::new(AllButSecret),
+        quota.clone(),
         Arc::new(move || clock.load(Ordering::SeqCst)),
     );
     Rig {
         dataset,
-        double,
-        others,
+        transport,
+        quota,
         now_ms,
     }
 }
 
 impl Rig {
-    async fn ask(&self, url: &str) -> Result<FieldData, FieldReason> {
-        let mut asked = self.dataset.begin(url, FormFactor::Phone);
-        asked.ended().await;
-        asked.so_far()
+    async fn query(&self, url: &str) -> Result<FieldData, FieldReason> {
+        let mut query = self.dataset.begin(url, FormFactor::Phone);
+        query.ended().await;
+        query.so_far()
     }
 
     fn bodies(&self) -> Vec<Value> {
-        let asked = self.double.asked.lock().unwrap();
-        asked.iter().map(|(_, body)| body.clone()).collect()
+        let requests = self.transport.requests.lock().unwrap();
+        requests.iter().map(|(_, body)| body.clone()).collect()
     }
 
-    fn count(&self, what: &str) -> u64 {
+    fn count(&self, outcome: &str) -> u64 {
         let counts = self.dataset.counts();
         counts
             .iter()
-            .find(|(name, _)| *name == what)
+            .find(|(name, _)| *name == outcome)
             .map_or(0, |(_, count)| *count)
     }
 }
 
-fn answer(status: u16, body: &Value) -> Sent {
+fn respond(status: u16, body: &Value) -> PostResult {
     Ok(HttpAnswer {
         status,
         retry_after: None,
@@ -129,43 +130,43 @@ fn answer(status: u16, body: &Value) -> Sent {
     })
 }
 
-fn found(body: &Value) -> Sent {
+fn page_record(body: &Value) -> PostResult {
     let mut key = body.clone();
     key.as_object_mut().unwrap().remove("formFactor");
     let metrics = json!({ "largest_contentful_paint": { "percentiles": { "p75": 2100 } } });
-    answer(
+    respond(
         200,
         &json!({ "record": { "key": key, "metrics": metrics } }),
     )
 }
 
-fn missing() -> Sent {
-    answer(
+fn missing() -> PostResult {
+    respond(
         404,
         &json!({ "error": { "code": 404, "message": "", "status": "NOT_FOUND" } }),
     )
 }
 
-fn only_origins(body: &Value) -> Sent {
+fn only_origins(body: &Value) -> PostResult {
     if body["origin"].is_string() {
-        found(body)
+        page_record(body)
     } else {
         missing()
     }
 }
 
 #[tokio::test]
-async fn the_page_is_asked_for_first_and_with_the_key() {
-    let rig = rig(found);
-    let data = rig.ask("https://example.com/a?b#c").await.unwrap();
+async fn the_page_is_queried_first_and_with_the_key() {
+    let rig = rig(page_record);
+    let data = rig.query("https://example.com/a?b#c").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
         (RecordOf::Url, "https://example.com/a")
     );
     assert_eq!(data.metrics.lcp.unwrap().p75, 2100.0);
-    let asked = rig.double.asked.lock().unwrap();
+    let requests = rig.transport.requests.lock().unwrap();
     assert_eq!(
-        *asked,
+        *requests,
         [(
             "https://double.example/below/v1/records:queryRecord?key=k%2By%2F1".to_owned(),
             json!({ "url": "https://example.com/a", "formFactor": "PHONE" })
@@ -176,119 +177,115 @@ async fn the_page_is_asked_for_first_and_with_the_key() {
 #[tokio::test]
 async fn an_unknown_page_has_its_origins_record_and_the_record_says_so() {
     let rig = rig(only_origins);
-    let data = rig.ask("https://example.com/a").await.unwrap();
+    let data = rig.query("https://example.com/a").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
         (RecordOf::Origin, "https://example.com")
     );
-    let again = rig.ask("https://example.com/b").await.unwrap();
+    let again = rig.query("https://example.com/b").await.unwrap();
     assert_eq!(again.record, RecordOf::Origin);
-    assert_eq!(
-        rig.bodies().len(),
-        3,
-        "the origin was asked about only once"
-    );
+    assert_eq!(rig.bodies().len(), 3, "the origin was queried only once");
 }
 
 #[tokio::test]
-async fn what_is_missing_is_asked_for_once_a_day() {
+async fn a_missing_record_is_queried_once_a_day() {
     let rig = rig(|_| missing());
     for _ in 0..3 {
         assert_eq!(
-            rig.ask("https://example.com/").await,
+            rig.query("https://example.com/").await,
             Err(FieldReason::NotInDataset)
         );
     }
     assert_eq!(rig.bodies().len(), 2, "page and origin");
     assert_eq!((rig.count("NOT_IN_DATASET"), rig.count("cached")), (2, 4));
     rig.now_ms.store(NOON_MS + 16 * 3_600_000, Ordering::SeqCst);
-    let _ = rig.ask("https://example.com/").await;
+    let _ = rig.query("https://example.com/").await;
     assert_eq!(rig.bodies().len(), 4, "the dataset was updated at four");
 }
 
 #[tokio::test]
-async fn nothing_is_sent_about_a_page_that_may_not_be_named() {
-    let rig = rig(found);
+async fn nothing_is_sent_about_a_page_that_may_not_be_disclosed() {
+    let rig = rig(page_record);
     for url in ["https://secret.example/", "about:blank", "nonsense"] {
-        assert_eq!(rig.ask(url).await, Err(FieldReason::NotPublic), "{url}");
+        assert_eq!(rig.query(url).await, Err(FieldReason::NotPublic), "{url}");
     }
     assert_eq!(rig.bodies(), Vec::<Value>::new());
 }
 
 #[tokio::test]
-async fn the_same_question_at_the_same_time_is_asked_once() {
-    let rig = rig_with(0, found);
-    let mut asked: Vec<_> = (0..20)
+async fn simultaneous_equal_queries_are_sent_once() {
+    let rig = rig_with(0, page_record);
+    let mut queries: Vec<_> = (0..20)
         .map(|_| rig.dataset.begin("https://example.com/", FormFactor::Phone))
         .collect();
     while rig.bodies().is_empty() || rig.count("shared") < 19 {
         tokio::task::yield_now().await;
     }
-    rig.double.permits.add_permits(1);
-    for asked in &mut asked {
-        asked.ended().await;
-        assert!(asked.so_far().is_ok());
+    rig.transport.permits.add_permits(1);
+    for query in &mut queries {
+        query.ended().await;
+        assert!(query.so_far().is_ok());
     }
     assert_eq!(rig.bodies().len(), 1);
 }
 
 #[tokio::test]
-async fn looking_does_not_wait_and_what_comes_late_is_there_for_the_next() {
-    let rig = rig_with(0, found);
-    let mut asked = rig.dataset.begin("https://example.com/", FormFactor::Phone);
-    assert_eq!(asked.so_far(), Err(FieldReason::TimedOut));
+async fn reading_does_not_wait_and_a_late_result_is_cached_for_the_next_query() {
+    let rig = rig_with(0, page_record);
+    let mut query = rig.dataset.begin("https://example.com/", FormFactor::Phone);
+    assert_eq!(query.so_far(), Err(FieldReason::TimedOut));
     while rig.bodies().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(asked.so_far(), Err(FieldReason::TimedOut));
-    rig.double.permits.add_permits(1);
-    asked.ended().await;
-    assert!(rig.ask("https://example.com/").await.is_ok());
+    assert_eq!(query.so_far(), Err(FieldReason::TimedOut));
+    rig.transport.permits.add_permits(1);
+    query.ended().await;
+    assert!(rig.query("https://example.com/").await.is_ok());
     assert_eq!(rig.bodies().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_never_answers_is_waited_for_until_the_deadline_and_not_longer() {
-    let rig = rig_with(0, found);
+async fn a_query_without_a_response_ends_at_its_timeout() {
+    let rig = rig_with(0, page_record);
     let start = Instant::now();
-    let asked = rig.ask("https://example.com/").await;
-    assert_eq!(asked, Err(FieldReason::TimedOut));
-    assert!(start.elapsed() <= QUESTION_TIME);
+    let result = rig.query("https://example.com/").await;
+    assert_eq!(result, Err(FieldReason::TimedOut));
+    assert!(start.elapsed() <= QUERY_TIMEOUT);
     assert_eq!(rig.bodies().len(), ATTEMPTS as usize);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_is_tried_again_and_forgotten_when_it_passes() {
+async fn a_temporary_error_is_retried() {
     let times = Mutex::new(0);
     let rig = rig(move |body| {
         let mut times = times.lock().unwrap();
         *times += 1;
         match *times {
-            1 => answer(503, &json!({})),
+            1 => respond(503, &json!({})),
             2 => Err(TransportError::Unreachable("gone".to_owned())),
-            _ => found(body),
+            _ => page_record(body),
         }
     });
-    assert!(rig.ask("https://example.com/").await.is_ok());
+    assert!(rig.query("https://example.com/").await.is_ok());
     assert_eq!(rig.bodies().len(), 3);
     assert_eq!(rig.count("found"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_failing_is_left_alone_for_a_while() {
-    let rig = rig(|_| answer(500, &json!({})));
+async fn repeated_failures_open_the_circuit() {
+    let rig = rig(|_| respond(500, &json!({})));
     for number in 0..20 {
-        let asked = rig.ask(&format!("https://example.com/{number}")).await;
-        assert_eq!(asked, Err(FieldReason::Unavailable));
+        let result = rig.query(&format!("https://example.com/{number}")).await;
+        assert_eq!(result, Err(FieldReason::Unavailable));
     }
     assert_eq!(rig.bodies().len(), 5, "then the circuit is open");
     sleep(Duration::from_secs(31)).await;
-    let _ = rig.ask("https://example.com/").await;
+    let _ = rig.query("https://example.com/").await;
     assert_eq!(rig.bodies().len(), 6, "one tries again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn being_told_to_wait_holds_everybody() {
+async fn a_requested_wait_delays_all_queries() {
     let rig = rig(|_| {
         Ok(HttpAnswer {
             status: 429,
@@ -297,29 +294,29 @@ async fn being_told_to_wait_holds_everybody() {
         })
     });
     for number in 0..5 {
-        let asked = rig.ask(&format!("https://example.com/{number}")).await;
-        assert_eq!(asked, Err(FieldReason::Quota));
+        let result = rig.query(&format!("https://example.com/{number}")).await;
+        assert_eq!(result, Err(FieldReason::Quota));
     }
     assert_eq!(rig.bodies().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_looks_while_the_quota_is_used_up_is_told_so() {
-    let rig = rig(|_| answer(429, &json!({})));
-    let asked = rig.dataset.begin("https://example.com/", FormFactor::Phone);
-    while asked.so_far() == Err(FieldReason::TimedOut) {
+async fn a_pending_query_reports_an_exceeded_quota() {
+    let rig = rig(|_| respond(429, &json!({})));
+    let query = rig.dataset.begin("https://example.com/", FormFactor::Phone);
+    while query.so_far() == Err(FieldReason::TimedOut) {
         tokio::task::yield_now().await;
     }
-    assert_eq!(asked.so_far(), Err(FieldReason::Quota));
+    assert_eq!(query.so_far(), Err(FieldReason::Quota));
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_the_quota_leaves_in_a_minute() {
-    let rig = rig(found);
+async fn no_more_than_the_quota_is_sent_in_a_minute() {
+    let rig = rig(page_record);
     let start = Instant::now();
     for number in 0..200 {
-        let asked = rig.ask(&format!("https://example.com/{number}")).await;
-        assert!(asked.is_ok());
+        let result = rig.query(&format!("https://example.com/{number}")).await;
+        assert!(result.is_ok());
         if number < 150 {
             assert_eq!(start.elapsed(), Duration::ZERO);
         }
@@ -328,37 +325,37 @@ async fn no_more_than_the_quota_leaves_in_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_that_others_have_used_up_is_waited_for_and_costs_no_try() {
-    let rig = rig(found);
-    rig.others.left.forget_permits(PLENTY);
+async fn waiting_for_the_shared_quota_costs_no_attempt() {
+    let rig = rig(page_record);
+    rig.quota.permits.forget_permits(PLENTY);
     let start = Instant::now();
-    let mut asked: Vec<_> = (0..20)
+    let mut queries: Vec<_> = (0..20)
         .map(|number| {
             let url = format!("https://example.com/{number}");
             rig.dataset.begin(&url, FormFactor::Phone)
         })
         .collect();
-    // More often than any question is tried.
+    // More often than any query is retried.
     while start.elapsed() < Duration::from_secs(30) {
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(rig.bodies(), Vec::<Value>::new());
-    for asked in &asked {
-        assert_eq!(asked.so_far(), Err(FieldReason::Quota));
+    for query in &queries {
+        assert_eq!(query.so_far(), Err(FieldReason::Quota));
     }
-    let asked_for = rig.others.asked.load(Ordering::SeqCst);
-    assert!(asked_for <= 7, "one asks for all, {asked_for} times");
-    rig.others.left.add_permits(PLENTY);
-    for asked in &mut asked {
-        asked.ended().await;
-        assert!(asked.so_far().is_ok());
+    let attempts = rig.quota.attempts.load(Ordering::SeqCst);
+    assert!(attempts <= 7, "one asks for all, {attempts} times");
+    rig.quota.permits.add_permits(PLENTY);
+    for query in &mut queries {
+        query.ended().await;
+        assert!(query.so_far().is_ok());
     }
     assert_eq!(rig.bodies().len(), 20);
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_questions_than_can_be_answered_are_turned_away_at_once() {
-    let rig = rig_with(0, found);
+async fn queries_beyond_the_maximum_in_flight_are_rejected_at_once() {
+    let rig = rig_with(0, page_record);
     let begun: Vec<_> = (0..400)
         .map(|number| {
             let url = format!("https://example.com/{number}");
@@ -370,47 +367,47 @@ async fn more_questions_than_can_be_answered_are_turned_away_at_once() {
     }
     let turned_away = begun
         .iter()
-        .filter(|asked| asked.so_far() == Err(FieldReason::Quota));
+        .filter(|query| query.so_far() == Err(FieldReason::Quota));
     assert_eq!(turned_away.count(), 250);
 }
 
 #[tokio::test]
-async fn a_refused_key_is_told_and_not_tried_with_every_audit() {
+async fn a_rejected_key_is_reported_and_not_retried_with_every_audit() {
     let rig = rig(|_| {
         let details = json!([{ "reason": "API_KEY_INVALID" }]);
-        answer(
+        respond(
             400,
             &json!({ "error": { "status": "INVALID_ARGUMENT", "details": details } }),
         )
     });
     for number in 0..5 {
-        let asked = rig.ask(&format!("https://example.com/{number}")).await;
-        assert_eq!(asked, Err(FieldReason::KeyRefused));
+        let result = rig.query(&format!("https://example.com/{number}")).await;
+        assert_eq!(result, Err(FieldReason::KeyRefused));
     }
     assert_eq!(rig.bodies().len(), 1);
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_a_bad_answer_and_not_remembered() {
+async fn an_invalid_response_is_reported_and_not_cached() {
     let rig = rig(|body| match body["url"].as_str() {
         Some("https://example.com/large") => Err(TransportError::TooLarge),
-        _ => answer(200, &json!("{")),
+        _ => respond(200, &json!("{")),
     });
     for path in ["large", "broken"] {
-        let asked = rig.ask(&format!("https://example.com/{path}")).await;
-        assert_eq!(asked, Err(FieldReason::BadAnswer));
+        let result = rig.query(&format!("https://example.com/{path}")).await;
+        assert_eq!(result, Err(FieldReason::BadAnswer));
     }
     assert_eq!(rig.count("cached"), 0);
 }
 
 #[tokio::test]
-async fn a_history_is_asked_for_alike() {
+async fn a_history_is_queried_likewise() {
     let rig = rig(|body| {
         let Some(origin) = body["origin"].as_str() else {
             return missing();
         };
         let day = json!({ "year": 2026, "month": 11, "day": 1 });
-        answer(
+        respond(
             200,
             &json!({ "record": {
                 "key": { "origin": origin },
@@ -421,26 +418,26 @@ async fn a_history_is_asked_for_alike() {
     });
     let long = Duration::from_secs(30);
     let url = "https://example.com/a";
-    let found = rig.dataset.history(url, FormFactor::Desktop, long).await;
-    let history = found.unwrap();
+    let result = rig.dataset.history(url, FormFactor::Desktop, long).await;
+    let history = result.unwrap();
     assert_eq!(
         (history.record, history.form_factor),
         (RecordOf::Origin, FormFactor::Desktop)
     );
-    let asked = rig.double.asked.lock().unwrap();
-    assert!(asked[0].0.contains("/v1/records:queryHistoryRecord?"));
+    let requests = rig.transport.requests.lock().unwrap();
+    assert!(requests[0].0.contains("/v1/records:queryHistoryRecord?"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_is_not_waited_for_longer_than_said() {
-    let rig = rig_with(0, found);
+async fn a_history_query_waits_no_longer_than_its_limit() {
+    let rig = rig_with(0, page_record);
     let start = Instant::now();
     let soon = Duration::from_secs(2);
-    let found = rig
+    let result = rig
         .dataset
         .history("https://example.com/", FormFactor::Phone, soon)
         .await;
-    assert_eq!(found, Err(FieldReason::TimedOut));
+    assert_eq!(result, Err(FieldReason::TimedOut));
     assert_eq!(start.elapsed(), soon);
 }
 

@@ -1,24 +1,27 @@
-//! Which addresses are public.
+//! Decides which addresses are public.
 //!
-//! IPv4 is a list of what is not (<https://www.iana.org/assignments/iana-ipv4-special-registry>),
-//! as nearly everything is assigned. IPv6 is the other way round: only 2000::/3 is in use for the
-//! public internet (<https://www.iana.org/assignments/ipv6-address-space>), so everything outside
-//! is refused without having to be listed, and the list names the exceptions inside.
+//! For IPv4, the ranges that are not public are listed
+//! (<https://www.iana.org/assignments/iana-ipv4-special-registry>), because nearly all addresses
+//! are assigned. For IPv6 it is the opposite: only 2000::/3 is in use for the public internet
+//! (<https://www.iana.org/assignments/ipv6-address-space>), so everything outside is refused
+//! without being listed, and the list contains the exceptions inside.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::refusal::Reason;
+use super::refusal::RefusalReason;
 
+/// Whether an address is public.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AddressClass {
     Public,
-    /// With what the address is, to follow "… is".
-    Refused(Reason, &'static str),
+    /// An address that is not public, with a description to follow "… is".
+    Refused(RefusalReason, &'static str),
 }
 
-use Verdict::{Public, Refused};
+use AddressClass::{Public, Refused};
 
-/// A v4-mapped IPv6 address is IPv4 to the operating system: a socket connected to it sends IPv4.
+/// Returns the IPv4 address of a v4-mapped IPv6 address, and any other address unchanged. A socket
+/// that is connected to a mapped address sends IPv4.
 pub(super) fn canonical(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => ip,
@@ -26,73 +29,78 @@ pub(super) fn canonical(ip: IpAddr) -> IpAddr {
     }
 }
 
-pub(super) fn judge(ip: IpAddr) -> Verdict {
+pub(super) fn classify(ip: IpAddr) -> AddressClass {
     match canonical(ip) {
-        IpAddr::V4(v4) => judge_v4(v4),
-        IpAddr::V6(v6) => judge_v6(v6),
+        IpAddr::V4(v4) => classify_v4(v4),
+        IpAddr::V6(v6) => classify_v6(v6),
     }
 }
 
-fn judge_v4(ip: Ipv4Addr) -> Verdict {
+fn classify_v4(ip: Ipv4Addr) -> AddressClass {
     match ip.octets() {
-        [0, 0, 0, 0] => Refused(Reason::Unspecified, "the unspecified address"),
-        [0, ..] => Refused(Reason::Reserved, "on \"this network\" (0.0.0.0/8)"),
+        [0, 0, 0, 0] => Refused(RefusalReason::Unspecified, "the unspecified address"),
+        [0, ..] => Refused(RefusalReason::Reserved, "on \"this network\" (0.0.0.0/8)"),
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => {
-            Refused(Reason::Private, "a private address")
+            Refused(RefusalReason::Private, "a private address")
         }
-        [100, 100, 100, 200] => Refused(Reason::Metadata, "a cloud's metadata service"),
+        [100, 100, 100, 200] => Refused(RefusalReason::Metadata, "a cloud's metadata service"),
         [100, 64..=127, ..] => Refused(
-            Reason::SharedAddressSpace,
+            RefusalReason::SharedAddressSpace,
             "inside a carrier's network (100.64.0.0/10)",
         ),
-        [127, ..] => Refused(Reason::Loopback, "a loopback address"),
+        [127, ..] => Refused(RefusalReason::Loopback, "a loopback address"),
         [169, 254, 169, 254] | [169, 254, 170, 2] | [169, 254, 0, 23] => {
-            Refused(Reason::Metadata, "a cloud's metadata service")
+            Refused(RefusalReason::Metadata, "a cloud's metadata service")
         }
-        [169, 254, ..] => Refused(Reason::LinkLocal, "a link-local address"),
-        // Looks public, and is the host's own agent on every Azure machine.
-        [168, 63, 129, 16] => Refused(Reason::Metadata, "a cloud's metadata service"),
-        [192, 0, 0, 192] => Refused(Reason::Metadata, "a cloud's metadata service"),
-        [192, 0, 0, _] => Refused(Reason::Reserved, "reserved for protocols (192.0.0.0/24)"),
+        [169, 254, ..] => Refused(RefusalReason::LinkLocal, "a link-local address"),
+        // In a public range, but the host's own agent on every Azure machine.
+        [168, 63, 129, 16] => Refused(RefusalReason::Metadata, "a cloud's metadata service"),
+        [192, 0, 0, 192] => Refused(RefusalReason::Metadata, "a cloud's metadata service"),
+        [192, 0, 0, _] => Refused(
+            RefusalReason::Reserved,
+            "reserved for protocols (192.0.0.0/24)",
+        ),
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => {
-            Refused(Reason::Documentation, "an address for documentation")
+            Refused(RefusalReason::Documentation, "an address for documentation")
         }
-        [192, 88, 99, _] => Refused(Reason::Reserved, "a former 6to4 relay"),
-        [198, 18..=19, ..] => Refused(Reason::Benchmarking, "an address for benchmarks"),
-        [224..=239, ..] => Refused(Reason::Multicast, "a multicast address"),
-        [255, 255, 255, 255] => Refused(Reason::Broadcast, "the broadcast address"),
-        [240..=255, ..] => Refused(Reason::Reserved, "a reserved address"),
+        [192, 88, 99, _] => Refused(RefusalReason::Reserved, "a former 6to4 relay"),
+        [198, 18..=19, ..] => Refused(RefusalReason::Benchmarking, "an address for benchmarks"),
+        [224..=239, ..] => Refused(RefusalReason::Multicast, "a multicast address"),
+        [255, 255, 255, 255] => Refused(RefusalReason::Broadcast, "the broadcast address"),
+        [240..=255, ..] => Refused(RefusalReason::Reserved, "a reserved address"),
         _ => Public,
     }
 }
 
-fn judge_v6(ip: Ipv6Addr) -> Verdict {
-    let whole = match ip.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Refused(Reason::Unspecified, "the unspecified address"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Refused(Reason::Loopback, "a loopback address"),
-        [0x64, 0xff9b, 1, ..] => {
-            Refused(Reason::Private, "inside a network's own NAT64 (RFC 8215)")
-        }
-        // NAT64, 6to4 and Teredo: judged by what they embed.
+fn classify_v6(ip: Ipv6Addr) -> AddressClass {
+    let class = match ip.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Refused(RefusalReason::Unspecified, "the unspecified address"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Refused(RefusalReason::Loopback, "a loopback address"),
+        [0x64, 0xff9b, 1, ..] => Refused(
+            RefusalReason::Private,
+            "inside a network's own NAT64 (RFC 8215)",
+        ),
+        // NAT64, 6to4 and Teredo: decided by the address they embed.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x2002, ..] | [0x2001, 0, ..] => Public,
-        _ => judge_v6_range(ip),
+        _ => classify_v6_range(ip),
     };
-    let embedded_is_public = || embedded_v4(ip).iter().all(|v4| judge_v4(*v4) == Public);
-    if whole == Public && !embedded_is_public() {
+    let embedded_is_public = || embedded_v4(ip).iter().all(|v4| classify_v4(*v4) == Public);
+    if class == Public && !embedded_is_public() {
         return Refused(
-            Reason::EmbeddedIpv4,
-            "IPv6 around an IPv4 address that is not public",
+            RefusalReason::EmbeddedIpv4,
+            "an IPv6 form of an IPv4 address that is not public",
         );
     }
-    whole
+    class
 }
 
-/// The IPv4 addresses that an IPv6 address carries, and that something on the way may connect to.
+/// Returns the IPv4 addresses that are embedded in an IPv6 address and that a translator or relay
+/// may connect to.
 pub(super) fn embedded_v4(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
     let s = ip.segments();
     let mut embedded = match s {
-        // NAT64 (RFC 6052 and 8215): a translator turns it into the IPv4 address it ends in. So do
-        // the IPv4-compatible and the IPv4-translated (SIIT) form end.
+        // NAT64 (RFC 6052 and 8215): a translator converts it to the IPv4 address at its end. The
+        // IPv4-compatible and the IPv4-translated (SIIT) form have it at their end as well.
         [0x64, 0xff9b, ..] | [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
             vec![v4_at(s, 6)]
         }
@@ -109,31 +117,41 @@ pub(super) fn embedded_v4(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
     embedded
 }
 
-fn judge_v6_range(ip: Ipv6Addr) -> Verdict {
+fn classify_v6_range(ip: Ipv6Addr) -> AddressClass {
     match ip.segments() {
         // AWS's metadata service; Google's and others' are link-local.
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
-            Refused(Reason::Metadata, "a cloud's metadata service")
+            Refused(RefusalReason::Metadata, "a cloud's metadata service")
         }
-        [0xfc00..=0xfdff, ..] => Refused(Reason::Private, "a private address (unique local)"),
-        [0xfe80..=0xfebf, ..] => Refused(Reason::LinkLocal, "a link-local address"),
-        [0xfec0..=0xfeff, ..] => Refused(Reason::Private, "a private address (site-local)"),
-        [0xff00..=0xffff, ..] => Refused(Reason::Multicast, "a multicast address"),
-        [0x100, 0, 0, 0 | 1, ..] => Refused(Reason::Reserved, "in the discard-only range"),
-        // ::/96 once carried IPv4 ("compatible"); whatever it holds, nothing public answers there.
-        [0, 0, 0, 0, 0, 0, ..] => Refused(Reason::EmbeddedIpv4, "an IPv4-compatible address"),
-        [0, 0, 0, 0, 0xffff, 0, ..] => {
-            Refused(Reason::EmbeddedIpv4, "an IPv4-translated address (SIIT)")
+        [0xfc00..=0xfdff, ..] => {
+            Refused(RefusalReason::Private, "a private address (unique local)")
         }
-        [0x2001, 0x0002, 0, ..] => Refused(Reason::Benchmarking, "an address for benchmarks"),
+        [0xfe80..=0xfebf, ..] => Refused(RefusalReason::LinkLocal, "a link-local address"),
+        [0xfec0..=0xfeff, ..] => Refused(RefusalReason::Private, "a private address (site-local)"),
+        [0xff00..=0xffff, ..] => Refused(RefusalReason::Multicast, "a multicast address"),
+        [0x100, 0, 0, 0 | 1, ..] => Refused(RefusalReason::Reserved, "in the discard-only range"),
+        // ::/96 formerly embedded IPv4 ("compatible"); no public host has such an address.
+        [0, 0, 0, 0, 0, 0, ..] => {
+            Refused(RefusalReason::EmbeddedIpv4, "an IPv4-compatible address")
+        }
+        [0, 0, 0, 0, 0xffff, 0, ..] => Refused(
+            RefusalReason::EmbeddedIpv4,
+            "an IPv4-translated address (SIIT)",
+        ),
+        [0x2001, 0x0002, 0, ..] => {
+            Refused(RefusalReason::Benchmarking, "an address for benchmarks")
+        }
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => {
-            Refused(Reason::Documentation, "an address for documentation")
+            Refused(RefusalReason::Documentation, "an address for documentation")
         }
-        // 2001::/23: identifiers and protocol anycast; Teredo, its only part that was ever a
-        // host's address, is judged by what it embeds.
-        [0x2001, 0..=0x01ff, ..] => Refused(Reason::Reserved, "reserved for protocols (2001::/23)"),
+        // 2001::/23: identifiers and protocol anycast; Teredo, its only part that hosts ever had
+        // addresses in, is decided by the address it embeds.
+        [0x2001, 0..=0x01ff, ..] => Refused(
+            RefusalReason::Reserved,
+            "reserved for protocols (2001::/23)",
+        ),
         [0x2000..=0x3fff, ..] => Public,
-        _ => Refused(Reason::Reserved, "outside the public IPv6 range"),
+        _ => Refused(RefusalReason::Reserved, "outside the public IPv6 range"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Decides which hosts and addresses may be connected to (SSRF guard).
 //!
-//! A page under audit is someone else's code running inside our network. It may reach the public
-//! internet and what the operator allowed, nothing else; never what the operator denied, and by
-//! default no network that this machine is in. The decision that counts is
-//! [`Guard::check_address`]: it is taken on the address the socket will really be connected to, so
-//! no spelling of a host, no redirect and no second DNS answer gets around it.
-//! [`Guard::check_host`] says no earlier, and in better words, where the host alone tells.
+//! A page under audit is foreign code that runs inside our network. It may reach the public
+//! internet and what the operator allows, nothing else; never what the operator denies, and by
+//! default no network that this machine is in. The decisive check is [`Guard::check_address`]: it
+//! is made on the address that the socket will be connected to, so that no spelling of a host, no
+//! redirect and no second DNS response gets around it. [`Guard::check_host`] refuses earlier, and
+//! with a better message, where the host alone is sufficient.
 
 mod address;
 mod name;
@@ -19,20 +19,20 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-pub use refusal::{Reason, Refusal};
+pub use refusal::{Refusal, RefusalReason};
 pub use target::Target;
 
 use crate::LinkError;
 use crate::local_networks::{LocalNetworks, Locality};
-use address::Verdict;
+use address::AddressClass;
 
-/// The address that a host spells out, if it is one.
+/// Returns the address that a host is a literal of, if it is one.
 pub(crate) fn literal(host: &str) -> Option<IpAddr> {
     name::literal(&name::normalise(host))
 }
 
-/// The rules for one process: the public internet without this machine's own networks, plus what
-/// the operator allowed, without what the operator denied.
+/// The rules of one process: the public internet without this machine's own networks, plus what
+/// the operator allows, minus what the operator denies.
 #[derive(Debug, Clone)]
 pub struct Guard {
     allow: Vec<Target>,
@@ -41,7 +41,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that lets the public internet and `allow` be reached.
+    /// Creates a guard that permits the public internet and `allow`.
     pub fn new(allow: Vec<Target>) -> Self {
         Self {
             allow,
@@ -50,36 +50,38 @@ impl Guard {
         }
     }
 
-    /// A guard that lets the public internet be reached and nothing else.
+    /// Creates a guard that permits the public internet and nothing else.
     pub fn public_only() -> Self {
         Self::new(Vec::new())
     }
 
-    /// Refuses `deny` whatever else would let it be reached. A host that is denied is denied with
-    /// all names below it.
+    /// Refuses `deny`, whatever else permits it. A denied host is denied with all its subdomains.
     pub fn denying(self, deny: Vec<Target>) -> Self {
         Self { deny, ..self }
     }
 
     /// Reads the networks of this machine's interfaces now. While they cannot be read, every
-    /// address that is not allowed is refused.
+    /// address that the operator does not allow is refused.
     pub fn check_local_networks(&self) -> Result<(), LinkError> {
         self.networks.refresh().map_err(LinkError::LocalNetworks)
     }
 
-    /// Judges a host as written in a URL (or asked for by a SOCKS client), before any name is
-    /// resolved. Passing says nothing about the addresses a name has.
+    /// Checks a host as written in a URL (or in a SOCKS request), before any name is resolved. A
+    /// host that passes may still have addresses that are refused.
     pub fn check_host(&self, host: &str, port: u16) -> Result<(), Refusal> {
         let host = name::normalise(host);
         if host.is_empty() {
-            return Err(Refusal::new(Reason::EmptyHost, "the address names no host"));
+            return Err(Refusal::new(
+                RefusalReason::EmptyHost,
+                "the URL has no host",
+            ));
         }
         if let Some(ip) = name::literal(&host) {
             return self.check_address(&host, SocketAddr::new(ip, port));
         }
         if self.denies_name(&host, port) {
             return Err(Refusal::new(
-                Reason::DeniedTarget,
+                RefusalReason::DeniedTarget,
                 format!("{host} is denied by --deny-target"),
             ));
         }
@@ -93,8 +95,9 @@ impl Guard {
         self.check_port(&host, None, port)
     }
 
-    /// For `localhost` and names below it, which are loopback by definition and asked of nobody (RFC
-    /// 6761, 6.3): the loopback addresses that the operator allowed. `None` for any other name.
+    /// Returns the loopback addresses that the operator allows for `localhost` and its subdomains,
+    /// which are loopback by definition and never looked up (RFC 6761, 6.3); `None` for any other
+    /// name.
     pub(crate) fn loopback_of(&self, host: &str, port: u16) -> Option<Vec<IpAddr>> {
         let host = name::normalise(host);
         if host != "localhost" && !host.ends_with(".localhost") {
@@ -108,48 +111,50 @@ impl Guard {
         Some(both.into_iter().filter(is_allowed).collect())
     }
 
-    /// Judges the address a connection for `host` is about to be made to.
+    /// Checks the address that is about to be connected to for `host`.
     pub fn check_address(&self, host: &str, addr: SocketAddr) -> Result<(), Refusal> {
         let host = name::normalise(host);
         let (ip, port) = (address::canonical(addr.ip()), addr.port());
         let refused = |reason, kind: &str| Err(Refusal::address(reason, &host, ip, kind));
         if self.denies(&host, ip, port) {
-            return refused(Reason::DeniedTarget, "denied by --deny-target");
+            return refused(RefusalReason::DeniedTarget, "denied by --deny-target");
         }
         self.check_port(&host, Some(ip), port)
             .map_err(|refusal| refusal.after_lookup_of(&host))?;
         if self.allows_name(&host, port) || self.allows_address(ip, port) {
             return Ok(());
         }
-        if let Verdict::Refused(reason, kind) = address::judge(ip) {
+        if let AddressClass::Refused(reason, kind) = address::classify(ip) {
             return refused(reason, kind);
         }
         for ip in with_embedded(ip) {
             match self.networks.locality(ip) {
-                Locality::Elsewhere => {}
-                Locality::Own => return refused(Reason::OwnAddress, "an address of this machine"),
-                Locality::Near(net) => {
+                Locality::Remote => {}
+                Locality::OwnAddress => {
+                    return refused(RefusalReason::OwnAddress, "an address of this machine");
+                }
+                Locality::OwnNetwork(net) => {
                     let kind = format!("in {net}, a network of this machine");
-                    return refused(Reason::OwnNetwork, &kind);
+                    return refused(RefusalReason::OwnNetwork, &kind);
                 }
                 Locality::Unknown => {
-                    let kind = "perhaps in a network of this machine: they cannot be read";
-                    return refused(Reason::OwnNetwork, kind);
+                    let kind = "possibly in a network of this machine, because they cannot be read";
+                    return refused(RefusalReason::OwnNetwork, kind);
                 }
             }
         }
         Ok(())
     }
 
-    /// Judges all addresses of a name: one that is refused refuses the name, or an attacker would
-    /// only have to add a public address beside the private one and wait for the fallback.
+    /// Checks all addresses of a name. One refused address refuses the name; otherwise an attacker
+    /// would only have to add a public address to the private one and wait for the fallback.
     pub fn check_addresses(&self, host: &str, addrs: &[SocketAddr]) -> Result<(), Refusal> {
         addrs
             .iter()
             .try_for_each(|addr| self.check_address(host, *addr))
     }
 
-    /// Whether the operator, not the address, is why a connection may be made.
+    /// Returns whether the operator explicitly allows a connection.
     pub fn allows(&self, host: &str, addr: SocketAddr) -> bool {
         let (host, port) = (name::normalise(host), addr.port());
         let ip = address::canonical(addr.ip());
@@ -158,8 +163,8 @@ impl Guard {
     }
 
     fn check_port(&self, host: &str, ip: Option<IpAddr>, port: u16) -> Result<(), Refusal> {
-        let by_name = |a: &Target| a.names(host, port);
-        let by_address = |a: &Target| ip.is_some_and(|ip| a.covers(ip, port));
+        let by_name = |a: &Target| a.matches_host(host, port);
+        let by_address = |a: &Target| ip.is_some_and(|ip| a.matches_address(ip, port));
         let mut exact = self.allow.iter().filter(|a| a.port() == Some(port));
         // An address allowed with this port may be reached under any name, and `check_host` does
         // not know the addresses yet: it leaves the port to `check_address`.
@@ -168,31 +173,34 @@ impl Guard {
             return Ok(());
         }
         Err(Refusal::new(
-            Reason::DeniedPort,
-            format!("port {port} is not one a web page is served from"),
+            RefusalReason::DeniedPort,
+            format!("port {port} is not used for web pages"),
         ))
     }
 
     fn allows_name(&self, host: &str, port: u16) -> bool {
-        self.allow.iter().any(|a| a.names(host, port))
+        self.allow.iter().any(|a| a.matches_host(host, port))
     }
 
     fn allows_address(&self, ip: IpAddr, port: u16) -> bool {
-        self.allow.iter().any(|a| a.covers(ip, port))
+        self.allow.iter().any(|a| a.matches_address(ip, port))
     }
 
     fn denies_name(&self, host: &str, port: u16) -> bool {
-        self.deny.iter().any(|d| d.names_or_contains(host, port))
+        self.deny
+            .iter()
+            .any(|d| d.matches_host_or_parent(host, port))
     }
 
-    /// An address is denied in every IPv6 form that carries it, too.
+    /// Returns whether the operator denies the host or the address. An IPv4 address is also denied
+    /// in every IPv6 form that embeds it.
     fn denies(&self, host: &str, ip: IpAddr, port: u16) -> bool {
-        let denies_address = |ip| self.deny.iter().any(|d| d.covers(ip, port));
+        let denies_address = |ip| self.deny.iter().any(|d| d.matches_address(ip, port));
         self.denies_name(host, port) || with_embedded(ip).any(denies_address)
     }
 }
 
-/// The address itself, and the IPv4 addresses that it carries.
+/// Returns the address itself and the IPv4 addresses embedded in it.
 fn with_embedded(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     let embedded = match ip {
         IpAddr::V4(_) => Vec::new(),

@@ -1,8 +1,8 @@
-//! Ports no web page is served from. Talking HTTP to one of these is an attack on what listens
-//! there, or a mistake.
+//! Ports that are not used for web pages. An HTTP request to one of these is an attack on the
+//! service that listens there, or a mistake.
 
-/// The "bad ports" of the Fetch standard (<https://fetch.spec.whatwg.org/#port-blocking>), which
-/// browsers refuse as well. Ascending.
+/// The "bad ports" of the Fetch standard (<https://fetch.spec.whatwg.org/#port-blocking>) in
+/// ascending order. Browsers refuse them as well.
 const FETCH_BAD_PORTS: &[u16] = &[
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
@@ -11,8 +11,8 @@ const FETCH_BAD_PORTS: &[u16] = &[
     6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Databases, brokers, remote control and cluster interfaces, at the ports registered for them or
-/// documented as their default. Ascending.
+/// Registered or documented default ports of databases, brokers, remote control and cluster
+/// interfaces, in ascending order.
 const INFRASTRUCTURE_PORTS: &[u16] = &[
     445,   // SMB
     873,   // rsync
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_lists_are_ascending_as_the_search_needs_them() {
+    fn both_lists_are_sorted_for_the_binary_search() {
         assert!(FETCH_BAD_PORTS.is_sorted() && INFRASTRUCTURE_PORTS.is_sorted());
     }
 
     #[test]
-    fn ports_web_pages_live_on_are_not_denied() {
+    fn ports_of_web_servers_are_not_denied() {
         for port in [
             80, 443, 591, 3000, 4200, 5000, 5173, 8000, 8008, 8080, 8443, 8888, 9000, 65535,
         ] {

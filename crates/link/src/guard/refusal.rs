@@ -3,22 +3,22 @@ use std::net::IpAddr;
 
 use super::name;
 
-/// Why a connection was refused, for machines.
+/// The reason why a connection was refused, as a stable code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RefusalReason {
     EmptyHost,
-    /// A name that means this machine or a cloud's metadata service wherever it is asked.
+    /// A name that means this machine, wherever it is resolved.
     LocalName,
     /// A host that is neither a name nor an address.
     MalformedHost,
     DeniedPort,
     Unspecified,
     Loopback,
-    /// A public address that this machine itself has.
+    /// A public address of this machine.
     OwnAddress,
     /// A public address in a network that an interface of this machine is in.
     OwnNetwork,
-    /// A host, an address or a network that the operator denied.
+    /// A host, an address or a network that the operator denies.
     DeniedTarget,
     Private,
     LinkLocal,
@@ -29,52 +29,52 @@ pub enum Reason {
     Documentation,
     Benchmarking,
     Reserved,
-    /// An IPv6 address that carries a refused IPv4 address.
+    /// An IPv6 address that embeds a refused IPv4 address.
     EmbeddedIpv4,
 }
 
-impl Reason {
-    /// A stable word for reports and logs.
+impl RefusalReason {
+    /// Returns a stable identifier for reports and logs.
     pub fn code(self) -> &'static str {
         match self {
-            Reason::EmptyHost => "empty_host",
-            Reason::LocalName => "local_name",
-            Reason::MalformedHost => "malformed_host",
-            Reason::DeniedPort => "denied_port",
-            Reason::Unspecified => "unspecified",
-            Reason::Loopback => "loopback",
-            Reason::OwnAddress => "own_address",
-            Reason::OwnNetwork => "own_network",
-            Reason::DeniedTarget => "denied_target",
-            Reason::Private => "private",
-            Reason::LinkLocal => "link_local",
-            Reason::SharedAddressSpace => "shared_address_space",
-            Reason::Metadata => "metadata",
-            Reason::Multicast => "multicast",
-            Reason::Broadcast => "broadcast",
-            Reason::Documentation => "documentation",
-            Reason::Benchmarking => "benchmarking",
-            Reason::Reserved => "reserved",
-            Reason::EmbeddedIpv4 => "embedded_ipv4",
+            RefusalReason::EmptyHost => "empty_host",
+            RefusalReason::LocalName => "local_name",
+            RefusalReason::MalformedHost => "malformed_host",
+            RefusalReason::DeniedPort => "denied_port",
+            RefusalReason::Unspecified => "unspecified",
+            RefusalReason::Loopback => "loopback",
+            RefusalReason::OwnAddress => "own_address",
+            RefusalReason::OwnNetwork => "own_network",
+            RefusalReason::DeniedTarget => "denied_target",
+            RefusalReason::Private => "private",
+            RefusalReason::LinkLocal => "link_local",
+            RefusalReason::SharedAddressSpace => "shared_address_space",
+            RefusalReason::Metadata => "metadata",
+            RefusalReason::Multicast => "multicast",
+            RefusalReason::Broadcast => "broadcast",
+            RefusalReason::Documentation => "documentation",
+            RefusalReason::Benchmarking => "benchmarking",
+            RefusalReason::Reserved => "reserved",
+            RefusalReason::EmbeddedIpv4 => "embedded_ipv4",
         }
     }
 }
 
-/// A connection that must not be made, and why.
+/// A refused connection, with the reason.
 ///
-/// Its text is for the operator: it names the addresses that a name was resolved to. Clients are
-/// shown [`Refusal::client_detail`] at most, and nothing of a refusal that
+/// Its text is for the operator: it contains the addresses that a name was resolved to. Clients see
+/// [`Refusal::client_detail`] at most, and nothing of a refusal that
 /// [follows a lookup](Refusal::follows_a_lookup).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    pub reason: Reason,
+    pub reason: RefusalReason,
     pub message: String,
     follows_a_lookup: bool,
 }
 
 impl Refusal {
-    /// A refusal for what the host or the port says by itself.
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    /// Creates a refusal that follows from the host or the port alone.
+    pub(crate) fn new(reason: RefusalReason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -82,9 +82,9 @@ impl Refusal {
         }
     }
 
-    /// A refusal of an address of `host`, which may be the address itself. `kind` says what the
-    /// address is, to follow "… is".
-    pub(crate) fn address(reason: Reason, host: &str, ip: IpAddr, kind: &str) -> Self {
+    /// Creates a refusal of an address of `host`, which may be the address itself. `kind` describes
+    /// the address, to follow "… is".
+    pub(crate) fn address(reason: RefusalReason, host: &str, ip: IpAddr, kind: &str) -> Self {
         let is_literal = name::literal(host).is_some();
         let message = if is_literal {
             format!("{ip} is {kind}")
@@ -98,7 +98,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, made after the host was looked up unless the host is an address.
+    /// Marks the refusal as made after a lookup of the host, unless the host is an address.
     pub(super) fn after_lookup_of(self, host: &str) -> Self {
         Self {
             follows_a_lookup: name::literal(host).is_none(),
@@ -106,20 +106,21 @@ impl Refusal {
         }
     }
 
-    /// Returns whether a name was looked up before it was refused. To clients such a name must look
-    /// like one that does not exist, or they could ask which names the operator's network knows.
+    /// Returns whether a name was looked up before it was refused. Clients must not be able to
+    /// distinguish such a name from one that does not exist; otherwise they could find out which
+    /// names exist in the operator's network.
     pub fn follows_a_lookup(&self) -> bool {
         self.follows_a_lookup
     }
 
-    /// What a client may be told beyond that the host may not be visited: only what the host says
-    /// by itself, nothing about this machine, its network and its configuration.
+    /// Returns the message for clients, if they may see it: only what follows from the host alone,
+    /// nothing about this machine, its network and its configuration.
     pub fn client_detail(&self) -> Option<&str> {
-        let tells_of_us = matches!(
+        let reveals_setup = matches!(
             self.reason,
-            Reason::OwnAddress | Reason::OwnNetwork | Reason::DeniedTarget
+            RefusalReason::OwnAddress | RefusalReason::OwnNetwork | RefusalReason::DeniedTarget
         );
-        (!self.follows_a_lookup && !tells_of_us).then_some(self.message.as_str())
+        (!self.follows_a_lookup && !reveals_setup).then_some(self.message.as_str())
     }
 }
 

@@ -7,16 +7,16 @@ use super::{address, name};
 use crate::LinkError;
 
 /// A host, an address or a network that the operator allows or denies: `HOST[:PORT]`, `IP[:PORT]`
-/// (`[IPv6]:PORT`) or a CIDR. A host matches whatever addresses it has; an address or a network
-/// matches whatever name leads to it.
+/// (`[IPv6]:PORT`) or a CIDR. A host matches with any address, and an address or a network matches
+/// under any name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    who: Who,
+    pattern: Pattern,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Who {
+enum Pattern {
     Host(String),
     Net(IpNet),
 }
@@ -27,54 +27,60 @@ impl Target {
     }
 
     pub(super) fn is_address(&self) -> bool {
-        matches!(self.who, Who::Net(_))
+        matches!(self.pattern, Pattern::Net(_))
     }
 
-    /// Returns whether the target is exactly this host, which is normalised.
-    pub(super) fn names(&self, host: &str, port: u16) -> bool {
-        self.port.is_none_or(|p| p == port) && matches!(&self.who, Who::Host(h) if h == host)
+    /// Returns whether the target is exactly this host, which must be normalised.
+    pub(super) fn matches_host(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|p| p == port)
+            && matches!(&self.pattern, Pattern::Host(h) if h == host)
     }
 
-    /// Returns whether the target is this host, which is normalised, or a domain that it is in.
-    pub(super) fn names_or_contains(&self, host: &str, port: u16) -> bool {
-        let is_below = |domain: &str| {
+    /// Returns whether the target is this host, which must be normalised, or a parent domain of it.
+    pub(super) fn matches_host_or_parent(&self, host: &str, port: u16) -> bool {
+        let is_within = |domain: &str| {
             let prefix = host.strip_suffix(domain);
             prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
         };
-        self.port.is_none_or(|p| p == port) && matches!(&self.who, Who::Host(h) if is_below(h))
+        self.port.is_none_or(|p| p == port)
+            && matches!(&self.pattern, Pattern::Host(h) if is_within(h))
     }
 
-    /// Returns whether the target is this address, which is canonical, or a network it is in.
-    pub(super) fn covers(&self, ip: IpAddr, port: u16) -> bool {
+    /// Returns whether the target is this address, which must be canonical, or a network that
+    /// contains it.
+    pub(super) fn matches_address(&self, ip: IpAddr, port: u16) -> bool {
         self.port.is_none_or(|p| p == port)
-            && matches!(&self.who, Who::Net(net) if net.contains(&ip))
+            && matches!(&self.pattern, Pattern::Net(net) if net.contains(&ip))
     }
 
     fn address(ip: IpAddr, port: Option<u16>) -> Self {
-        let who = Who::Net(IpNet::from(address::canonical(ip)));
-        Self { who, port }
+        let pattern = Pattern::Net(IpNet::from(address::canonical(ip)));
+        Self { pattern, port }
     }
 
-    fn read(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Err("it is empty".into());
+            return Err("empty".into());
         }
         if text.contains("://") {
-            return Err("give a host, an address or a CIDR, not a URL".into());
+            return Err("expected a host, an address or a CIDR, not a URL".into());
         }
         if text.contains('/') {
             let net: IpNet = text
                 .parse()
                 .map_err(|_| "not a CIDR such as 10.0.0.0/8 or fd00::/8".to_string())?;
-            let who = Who::Net(canonical_net(net.trunc()));
-            return Ok(Self { who, port: None });
+            let pattern = Pattern::Net(canonical_net(net.trunc()));
+            return Ok(Self {
+                pattern,
+                port: None,
+            });
         }
-        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-        if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
+        let unbracketed = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+        if let Ok(ip) = unbracketed.unwrap_or(text).parse::<IpAddr>() {
             return Ok(Self::address(ip, None));
         }
         if let Ok(addr) = text.parse::<SocketAddr>() {
-            return Ok(Self::address(addr.ip(), Some(read_port(addr.port())?)));
+            return Ok(Self::address(addr.ip(), Some(check_port(addr.port())?)));
         }
         let (host, port) = match text.rsplit_once(':') {
             None => (text, None),
@@ -82,16 +88,16 @@ impl Target {
                 let port = port
                     .parse()
                     .map_err(|_| format!("`{port}` is not a port (1 to 65535)"))?;
-                (host, Some(read_port(port)?))
+                (host, Some(check_port(port)?))
             }
         };
-        let who = Who::Host(read_host(host)?);
-        Ok(Self { who, port })
+        let pattern = Pattern::Host(parse_host(host)?);
+        Ok(Self { pattern, port })
     }
 }
 
-/// A network of v4-mapped IPv6 addresses is the IPv4 network it maps, as addresses are compared in
-/// their canonical form.
+/// Converts a network of v4-mapped IPv6 addresses to the IPv4 network it maps, because addresses
+/// are compared in their canonical form.
 fn canonical_net(net: IpNet) -> IpNet {
     const MAPPED_BITS: u8 = 96;
     let mapped = match net {
@@ -103,30 +109,30 @@ fn canonical_net(net: IpNet) -> IpNet {
         .map_or(net, IpNet::V4)
 }
 
-fn read_port(port: u16) -> Result<u16, String> {
+fn check_port(port: u16) -> Result<u16, String> {
     match port {
         0 => Err("port 0 cannot be connected to".into()),
         port => Ok(port),
     }
 }
 
-fn read_host(text: &str) -> Result<String, String> {
+fn parse_host(text: &str) -> Result<String, String> {
     let host = name::normalise(text);
     if host.is_empty() {
-        return Err("it names no host".into());
+        return Err("the host is missing".into());
     }
     if !host.is_ascii() {
         return Err("write the host in its ASCII form (xn--…)".into());
     }
-    let label_is_fit = |label: &str| {
-        let fit = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(fit)
+    let is_valid_label = |label: &str| {
+        let is_valid = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_valid)
     };
-    if host.len() > 253 || !host.split('.').all(label_is_fit) {
+    if host.len() > 253 || !host.split('.').all(is_valid_label) {
         return Err("not a host name, an address or a CIDR".into());
     }
     if name::ends_in_a_number(&host) {
-        return Err("not a complete address; write it as 192.0.2.1".into());
+        return Err("not a complete address; write all four parts, as in 192.0.2.1".into());
     }
     Ok(host)
 }
@@ -136,7 +142,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, LinkError> {
         let text = text.trim();
-        Self::read(text).map_err(|problem| LinkError::Target {
+        Self::parse(text).map_err(|problem| LinkError::Target {
             text: text.to_owned(),
             problem,
         })

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
 
-use super::{Guard, Reason, Target};
+use super::{Guard, RefusalReason, Target};
 use crate::local_networks::LocalNetworks;
 
 fn targets(texts: &[&str]) -> Vec<Target> {
@@ -13,7 +13,7 @@ fn guard(allow: &[&str]) -> Guard {
     Guard::new(targets(allow))
 }
 
-/// A guard on a machine whose interfaces are in these networks.
+/// Creates a guard on a machine whose interfaces are in these networks.
 fn guard_within(networks: &[&str], allow: &[&str], deny: &[&str]) -> Guard {
     let networks = networks.iter().map(|net| net.parse().expect(net)).collect();
     Guard {
@@ -22,23 +22,24 @@ fn guard_within(networks: &[&str], allow: &[&str], deny: &[&str]) -> Guard {
     }
 }
 
-fn reason_of(guard: &Guard, host: &str, addr: &str) -> Option<Reason> {
-    let checked = guard.check_address(host, addr.parse().expect(addr));
-    checked.err().map(|refusal| refusal.reason)
+fn reason_of(guard: &Guard, host: &str, addr: &str) -> Option<RefusalReason> {
+    let result = guard.check_address(host, addr.parse().expect(addr));
+    result.err().map(|refusal| refusal.reason)
 }
 
-/// `None` means that the connection may be made.
-fn check_ip(ip: &str, expected: Option<Reason>) {
+/// Checks an address against the reason it is expected to be refused for; `None` means that it is
+/// permitted.
+fn check_ip(ip: &str, expected: Option<RefusalReason>) {
     let ip: IpAddr = ip.parse().expect(ip);
-    let found = Guard::public_only().check_address("example.com", SocketAddr::new(ip, 443));
-    assert_eq!(found.as_ref().err().map(|r| r.reason), expected, "{ip}");
+    let resolved = Guard::public_only().check_address("example.com", SocketAddr::new(ip, 443));
+    assert_eq!(resolved.as_ref().err().map(|r| r.reason), expected, "{ip}");
     let literal = Guard::public_only().check_host(&ip.to_string(), 443);
     assert_eq!(literal.err().map(|r| r.reason), expected, "{ip} as host");
 }
 
 #[test]
 fn ipv4_is_refused_unless_public() {
-    use Reason::*;
+    use RefusalReason::*;
     let cases = [
         ("0.0.0.0", Some(Unspecified)),
         ("0.0.0.1", Some(Reserved)),
@@ -94,12 +95,12 @@ fn ipv4_is_refused_unless_public() {
         ("255.255.255.254", Some(Reserved)),
         ("255.255.255.255", Some(Broadcast)),
     ];
-    cases.iter().for_each(|(ip, want)| check_ip(ip, *want));
+    cases.iter().for_each(|(ip, reason)| check_ip(ip, *reason));
 }
 
 #[test]
 fn ipv6_is_refused_unless_public() {
-    use Reason::*;
+    use RefusalReason::*;
     let cases = [
         ("::", Some(Unspecified)),
         ("::1", Some(Loopback)),
@@ -160,12 +161,12 @@ fn ipv6_is_refused_unless_public() {
         ("ff02::1", Some(Multicast)),
         ("ff0e::1", Some(Multicast)),
     ];
-    cases.iter().for_each(|(ip, want)| check_ip(ip, *want));
+    cases.iter().for_each(|(ip, reason)| check_ip(ip, *reason));
 }
 
 #[test]
-fn hosts_are_judged_by_what_they_spell() {
-    use Reason::*;
+fn hosts_are_checked_by_their_text() {
+    use RefusalReason::*;
     let cases = [
         ("", 80, Some(EmptyHost)),
         (".", 80, Some(EmptyHost)),
@@ -232,13 +233,13 @@ fn hosts_are_judged_by_what_they_spell() {
         ("example.com", 8080, None),
     ];
     for (host, port, expected) in cases {
-        let found = Guard::public_only().check_host(host, port);
-        assert_eq!(found.err().map(|r| r.reason), expected, "{host:?}:{port}");
+        let result = Guard::public_only().check_host(host, port);
+        assert_eq!(result.err().map(|r| r.reason), expected, "{host:?}:{port}");
     }
 }
 
 #[test]
-fn an_allowed_host_is_allowed_whatever_it_resolves_to() {
+fn an_allowed_host_is_allowed_with_any_address() {
     let g = guard(&["App.Test.", "other.test:8080"]);
     assert!(g.check_host("app.test", 80).is_ok());
     assert!(
@@ -271,7 +272,7 @@ fn a_name_of_this_machine_can_be_allowed() {
 }
 
 #[test]
-fn localhost_leads_to_the_loopback_addresses_that_are_allowed_and_to_no_others() {
+fn localhost_resolves_to_the_allowed_loopback_addresses_and_to_no_others() {
     let g = guard(&["127.0.0.1:3000"]);
     for host in ["localhost", "LOCALHOST.", "page.localhost"] {
         assert!(g.check_host(host, 3000).is_ok(), "{host}");
@@ -301,10 +302,10 @@ fn an_allowed_address_is_allowed_under_any_name() {
         ("whatever.test", "10.9.8.7:80", false),
         ("whatever.test", "169.254.169.254:80", false),
     ] {
-        let found = g.check_address(host, addr.parse().expect(addr));
-        assert_eq!(found.is_ok(), ok, "{host} {addr}");
+        let result = g.check_address(host, addr.parse().expect(addr));
+        assert_eq!(result.is_ok(), ok, "{host} {addr}");
     }
-    // Nobody is asked what `localhost` is, so an address is enough to allow it.
+    // `localhost` is not looked up, so an address is enough to allow it.
     assert!(g.check_host("localhost", 8080).is_ok());
     assert!(g.check_host("127.0.0.1", 8080).is_ok());
 }
@@ -347,7 +348,7 @@ fn one_refused_address_refuses_the_name() {
     let refusal = Guard::public_only()
         .check_addresses("mixed.test", &addrs)
         .unwrap_err();
-    assert_eq!(refusal.reason, Reason::Loopback);
+    assert_eq!(refusal.reason, RefusalReason::Loopback);
     assert_eq!(
         refusal.to_string(),
         "mixed.test has the address 127.0.0.1, which is a loopback address"
@@ -360,7 +361,7 @@ fn one_refused_address_refuses_the_name() {
 }
 
 #[test]
-fn what_is_denied_is_refused_whatever_allows_it() {
+fn a_denied_target_is_refused_even_if_it_is_allowed() {
     let allow = [
         "intra.example.com",
         "127.0.0.0/8",
@@ -393,7 +394,7 @@ fn what_is_denied_is_refused_whatever_allows_it() {
         ("ported.example.com", "8.8.8.8:8080", true),
         ("ported.example.com", "8.8.8.8:80", false),
     ] {
-        let expected = denied.then_some(Reason::DeniedTarget);
+        let expected = denied.then_some(RefusalReason::DeniedTarget);
         assert_eq!(reason_of(&g, host, addr), expected, "{host} {addr}");
         let addr: SocketAddr = addr.parse().unwrap();
         assert!(!(denied && g.allows(host, addr)), "{host} {addr}");
@@ -407,7 +408,7 @@ fn what_is_denied_is_refused_whatever_allows_it() {
 }
 
 #[test]
-fn localhost_does_not_lead_to_a_loopback_address_that_is_denied() {
+fn localhost_does_not_resolve_to_a_denied_loopback_address() {
     let g = guard(&["127.0.0.0/8", "::1"]).denying(targets(&["127.0.0.1"]));
     let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
     assert_eq!(g.loopback_of("localhost", 80), Some(vec![v6]));
@@ -420,11 +421,11 @@ fn localhost_does_not_lead_to_a_loopback_address_that_is_denied() {
 
 #[test]
 fn this_machines_networks_are_refused_unless_they_are_allowed() {
-    let near = ["93.184.215.0/24", "2a00:db9:5::/64", "127.0.0.0/8"];
-    let closed = guard_within(&near, &[], &[]);
+    let networks = ["93.184.215.0/24", "2a00:db9:5::/64", "127.0.0.0/8"];
+    let closed = guard_within(&networks, &[], &[]);
     let allow = ["93.184.215.14", "2a00:db9:5::8/125", "named.example.com"];
-    let open = guard_within(&near, &allow, &["2a00:db9:5::9"]);
-    let own = Some(Reason::OwnNetwork);
+    let open = guard_within(&networks, &allow, &["2a00:db9:5::9"]);
+    let own = Some(RefusalReason::OwnNetwork);
     for (host, addr, by_default, with_allow) in [
         ("x.example.com", "93.184.215.14:80", own, None),
         ("x.example.com", "93.184.215.15:80", own, own),
@@ -437,17 +438,17 @@ fn this_machines_networks_are_refused_unless_they_are_allowed() {
             "x.example.com",
             "[2a00:db9:5::9]:80",
             own,
-            Some(Reason::DeniedTarget),
+            Some(RefusalReason::DeniedTarget),
         ),
         ("x.example.com", "[2a00:db9:5::10]:80", own, own),
         ("x.example.com", "[2a00:db9:6::8]:80", None, None),
         ("named.example.com", "93.184.215.15:80", own, None),
-        // Said in the words that fit better where both are true.
+        // Where both reasons apply, the more specific one is given.
         (
             "x.example.com",
             "127.0.0.1:80",
-            Some(Reason::Loopback),
-            Some(Reason::Loopback),
+            Some(RefusalReason::Loopback),
+            Some(RefusalReason::Loopback),
         ),
     ] {
         assert_eq!(reason_of(&closed, host, addr), by_default, "{host} {addr}");
@@ -459,26 +460,23 @@ fn this_machines_networks_are_refused_unless_they_are_allowed() {
 }
 
 #[test]
-fn clients_are_told_what_the_host_says_by_itself_and_nothing_else() {
+fn clients_see_only_what_follows_from_the_host_itself() {
     let g = guard_within(
         &["93.184.215.0/24"],
         &[],
         &["93.184.216.0/24", "denied.example.com"],
     );
-    let by_spelling = |host: &str| g.check_host(host, 80).unwrap_err();
+    let refuse_host = |host: &str| g.check_host(host, 80).unwrap_err();
     for (host, detail) in [
         ("10.0.0.1", Some("10.0.0.1 is a private address")),
         ("0x7f.1", Some("127.0.0.1 is a loopback address")),
-        (
-            "localhost",
-            Some("localhost is a name of this machine itself"),
-        ),
-        // These tell how the service is connected and configured.
+        ("localhost", Some("localhost is a name of this machine")),
+        // These would reveal how the service is connected and configured.
         ("93.184.215.1", None),
         ("93.184.216.1", None),
         ("denied.example.com", None),
     ] {
-        let refusal = by_spelling(host);
+        let refusal = refuse_host(host);
         assert!(!refusal.follows_a_lookup(), "{host}");
         assert_eq!(refusal.client_detail(), detail, "{host}");
     }
@@ -496,7 +494,7 @@ fn clients_are_told_what_the_host_says_by_itself_and_nothing_else() {
 }
 
 #[test]
-fn allow_targets_are_read_or_explained() {
+fn targets_are_parsed_or_explained() {
     for good in [
         "localhost",
         "example.com:8080",
@@ -514,8 +512,8 @@ fn allow_targets_are_read_or_explained() {
     ] {
         assert!(good.parse::<Target>().is_ok(), "{good}");
     }
-    for (bad, says) in [
-        ("", "it is empty"),
+    for (bad, problem) in [
+        ("", "empty"),
         ("http://example.com", "not a URL"),
         ("10.0.0.0/33", "not a CIDR"),
         ("10.0.0.0/8:80", "not a CIDR"),
@@ -525,7 +523,7 @@ fn allow_targets_are_read_or_explained() {
         ("example.com:65536", "not a port"),
         ("example.com:0", "port 0"),
         ("127.0.0.1:0", "port 0"),
-        (":80", "names no host"),
+        (":80", "the host is missing"),
         ("*.example.com", "not a host name"),
         ("exa mple.com", "not a host name"),
         ("a..b", "not a host name"),
@@ -535,7 +533,7 @@ fn allow_targets_are_read_or_explained() {
         ("300.1.1.1", "not a complete address"),
     ] {
         let error = bad.parse::<Target>().expect_err(bad).to_string();
-        assert!(error.contains(says), "{bad}: {error}");
+        assert!(error.contains(problem), "{bad}: {error}");
     }
 }
 
@@ -602,11 +600,11 @@ proptest! {
     }
 
     #[test]
-    fn every_spelling_of_an_address_gets_the_verdict_of_the_address(ip in any::<u32>()) {
+    fn every_spelling_of_an_address_is_treated_like_the_address(ip in any::<u32>()) {
         let v4 = Ipv4Addr::from(ip);
         let [a, b, c, d] = v4.octets();
         let g = Guard::public_only();
-        let want = g.check_host(&v4.to_string(), 443).is_ok();
+        let expected = g.check_host(&v4.to_string(), 443).is_ok();
         for host in [
             format!("{ip}"),
             format!("{ip:#x}"),
@@ -617,7 +615,7 @@ proptest! {
             format!("{v4}."),
             format!("[::ffff:{v4}]"),
         ] {
-            prop_assert_eq!(g.check_host(&host, 443).is_ok(), want, "{}", host);
+            prop_assert_eq!(g.check_host(&host, 443).is_ok(), expected, "{}", host);
         }
     }
 
@@ -633,7 +631,7 @@ proptest! {
     }
 
     #[test]
-    fn no_form_of_a_denied_or_near_ipv4_is_ever_accepted(
+    fn no_form_of_a_denied_or_local_ipv4_is_ever_accepted(
         v4 in any::<u32>().prop_map(Ipv4Addr::from),
         prefix in 8u8..=32,
         other in any::<u32>().prop_map(Ipv4Addr::from),
@@ -642,13 +640,13 @@ proptest! {
         let net = ipnet::Ipv4Net::new(v4, prefix).unwrap().trunc().to_string();
         let everything = ["0.0.0.0/0", "::/0"];
         let denying = guard_within(&[], &everything, &[&net]);
-        let near = guard_within(&[&net], &[], &[]);
+        let local = guard_within(&[&net], &[], &[]);
         let forms = embedding_forms(v4, other, seed).into_iter().map(IpAddr::V6);
         for ip in forms.chain([IpAddr::V4(v4)]) {
             let addr = SocketAddr::new(ip, 443);
             let refusal = denying.check_address("x.test", addr).unwrap_err();
-            prop_assert_eq!(refusal.reason, Reason::DeniedTarget, "{} is in {}", ip, net);
-            prop_assert!(near.check_address("x.test", addr).is_err(), "{} is in {}", ip, net);
+            prop_assert_eq!(refusal.reason, RefusalReason::DeniedTarget, "{} is in {}", ip, net);
+            prop_assert!(local.check_address("x.test", addr).is_err(), "{} is in {}", ip, net);
         }
     }
 
@@ -660,7 +658,7 @@ proptest! {
         let net = ipnet::Ipv6Net::new(Ipv6Addr::from(bits), prefix).unwrap().trunc();
         let g = guard_within(&[], &["0.0.0.0/0", "::/0"], &[&net.to_string()]);
         let check = |ip: Ipv6Addr| g.check_address("x.test", SocketAddr::new(ip.into(), 443));
-        // A mapped address is IPv4, which no shorter IPv6 network than ::ffff:0:0/96 names.
+        // A mapped address is IPv4, which IPv6 networks larger than ::ffff:0:0/96 do not match.
         prop_assume!(net.addr().to_ipv4_mapped().is_none() && prefix > 10);
         prop_assert!(check(net.addr()).is_err() && check(net.broadcast()).is_err());
         let neighbour = Ipv6Addr::from(u128::from(net.addr()) ^ (1 << (128 - prefix)));

@@ -3,7 +3,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::{ConnectionId, Setup, Way};
 
-/// One direction of a connection: who sends at its beginning, who receives at its end.
+/// One direction of a connection: its sender and its receiver.
 pub(super) struct Flow {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -11,7 +11,7 @@ pub(super) struct Flow {
     pub(super) receiver_wakes_ns: Option<u64>,
     pub(super) bytes_offered: u64,
     pub(super) bytes_delivered: u64,
-    /// Where the flow ends, once its sender has closed.
+    /// Position of the end of the flow, once its sender has closed.
     pub(super) end_at: Option<u64>,
     pub(super) over: bool,
 }
@@ -52,21 +52,21 @@ impl Connection {
     }
 }
 
-/// The receive window: never what limits a transfer that is read promptly, and a bound on what may
-/// lie unread.
+/// Returns the receive window: large enough not to limit a transfer that is read promptly, and a
+/// bound on unread data.
 fn window_bytes(setup: &Setup, way: Way) -> u64 {
     let kbps = setup.kbps(way).unwrap_or(FAST_KBPS);
     let path_bytes = kbps / 8.0 * setup.rtt_ns as f64 / 1e6;
     (path_bytes as u64 * 3 + 512 * 1024).min(16 << 20)
 }
 
-/// What a sender holds ready: enough to bridge the time until more is read, and little enough that
-/// the server feels the line's pace.
+/// Returns how much data a sender buffers: enough to bridge the time until more is read, and little
+/// enough that the server is limited by the line's rate.
 pub(super) fn ahead_bytes(setup: &Setup, way: Way) -> u64 {
     let kbps = setup.kbps(way).unwrap_or(FAST_KBPS);
     let in_ten_ms = (kbps / 8.0 * 10.0) as u64;
     16 * u64::from(PAYLOAD_BYTES) + in_ten_ms
 }
 
-/// What a line without a limit is provisioned for.
+/// Rate assumed for a line without a limit.
 const FAST_KBPS: f64 = 1_000_000.0;

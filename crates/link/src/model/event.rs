@@ -9,7 +9,7 @@ pub(super) enum Packet {
     Data {
         start: u64,
         end: u64,
-        /// For the flow that goes the other way.
+        /// Acknowledgement for the flow in the opposite direction.
         ack: Option<Ack>,
         sent_ns: u64,
     },
@@ -19,7 +19,7 @@ pub(super) enum Packet {
 
 #[derive(Debug)]
 pub(super) enum Event {
-    /// With the direction in which the packet travelled.
+    /// Arrival of a packet, with the direction in which it travelled.
     Arrival(ConnectionId, Way, Packet),
     WakeSender(ConnectionId, Way),
     WakeReceiver(ConnectionId, Way),
@@ -35,7 +35,7 @@ pub(super) enum Event {
     },
 }
 
-/// What is going to happen, by time; at the same time, in the order it was scheduled.
+/// Future events ordered by time; simultaneous ones in the order of scheduling.
 #[derive(Default)]
 pub(super) struct Schedule {
     events: BinaryHeap<Reverse<Scheduled>>,
@@ -57,8 +57,8 @@ impl Schedule {
         self.events.peek().map(|Reverse(s)| s.at_ns)
     }
 
-    /// What is on its way arrives now, in its order; what is only waited for keeps its time.
-    pub(super) fn hasten(&mut self, now_ns: u64) {
+    /// Makes packets in transit arrive now, in order; timers keep their time.
+    pub(super) fn deliver_in_transit(&mut self, now_ns: u64) {
         for Reverse(scheduled) in std::mem::take(&mut self.events)
             .into_sorted_vec()
             .into_iter()
@@ -68,15 +68,16 @@ impl Schedule {
                 scheduled.event,
                 Event::WakeSender(..) | Event::WakeReceiver(..)
             );
-            let at_ns = match travels {
-                true => scheduled.at_ns.min(now_ns),
-                false => scheduled.at_ns,
+            let at_ns = if travels {
+                scheduled.at_ns.min(now_ns)
+            } else {
+                scheduled.at_ns
             };
             self.add(at_ns, scheduled.event);
         }
     }
 
-    /// The next event, if it happens by `now_ns`.
+    /// Returns the next event if it is due by `now_ns`.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<(u64, Event)> {
         if self.next_ns()? > now_ns {
             return None;

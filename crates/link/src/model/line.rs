@@ -1,19 +1,19 @@
-/// One direction of the access line: a drop-tail queue in front of a fixed rate, then a fixed
-/// delay. The same order as the packet-level emulator this model is held against.
+/// One direction of the access line: a drop-tail queue, then a fixed rate, then a fixed delay. This
+/// is the order of the packet-level emulator that the model is compared with.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// 0 means no limit.
+    /// Nanoseconds per byte; 0 means no limit.
     byte_ns: f64,
     delay_ns: u64,
-    /// When the last byte accepted so far has left the rate limiter. A float, so that rates that
+    /// Time at which the last accepted byte has left the rate limiter. A float, so that rates that
     /// do not divide a second lose nothing over millions of packets.
     free_ns: f64,
     loss_share: f64,
-    dice: Dice,
+    random: Random,
 }
 
-/// The queue in front of the line. 256 KiB is what the packet-level emulator has by default and
-/// lies within what home routers and base stations hold.
+/// Size of the queue. 256 KiB is the default of the packet-level emulator and within the range of
+/// home routers and base stations.
 const QUEUE_BYTES: f64 = 256.0 * 1024.0;
 
 impl Line {
@@ -23,11 +23,11 @@ impl Line {
             delay_ns,
             free_ns: 0.0,
             loss_share,
-            dice: Dice(seed),
+            random: Random(seed),
         }
     }
 
-    /// When a packet handed over now comes out at the other end; `None` if it is dropped.
+    /// Returns the arrival time of a packet sent now; `None` if it is dropped.
     pub(super) fn pass(&mut self, now_ns: u64, wire_bytes: u32) -> Option<u64> {
         let start_ns = self.free_ns.max(now_ns as f64);
         let backlog_ns = start_ns - now_ns as f64;
@@ -35,22 +35,22 @@ impl Line {
             return None;
         }
         self.free_ns = start_ns + f64::from(wire_bytes) * self.byte_ns;
-        // A packet lost on the way has used the line all the same.
-        if self.loss_share > 0.0 && self.dice.roll() < self.loss_share {
+        // A packet lost in transit has used the line all the same.
+        if self.loss_share > 0.0 && self.random.next_unit() < self.loss_share {
             return None;
         }
         Some(self.free_ns.round() as u64 + self.delay_ns)
     }
 }
 
-/// Repeatable randomness: the same link gives the same losses. SplitMix64 (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number generators", 2014).
+/// Reproducible random numbers: the same link has the same losses. SplitMix64 (Steele, Lea and
+/// Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug)]
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Random(pub(super) u64);
 
-impl Dice {
-    /// Evenly between 0 and 1, without 1.
-    pub(super) fn roll(&mut self) -> f64 {
+impl Random {
+    /// Returns a uniform number in [0, 1).
+    pub(super) fn next_unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,7 +86,7 @@ mod tests {
     fn the_queue_drops_what_does_not_fit() {
         let mut line = Line::new(Some(1000.0), 0, 0.0, 1);
         let accepted = (0..1000).filter(|_| line.pass(0, 1500).is_some()).count();
-        // The packet that crosses the mark is still taken.
+        // The packet that crosses the limit is still accepted.
         assert_eq!(accepted, 175);
         assert!(line.pass(12 * MS, 1500).is_some(), "one has left meanwhile");
     }

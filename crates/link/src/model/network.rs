@@ -18,11 +18,11 @@ pub(crate) struct Network {
     outputs: VecDeque<Output>,
 }
 
-/// A SYN and its answer: IP and TCP headers with options.
+/// Size of a SYN or its acknowledgement: IP and TCP headers with options.
 pub(crate) const HANDSHAKE_WIRE_BYTES: u32 = 60;
-/// Linux sends a lost SYN again after a second, then after two, four …
+/// First retransmission timeout of a SYN on Linux; it doubles each time.
 const MESSAGE_TIMEOUT_NS: u64 = 1_000_000_000;
-/// Linux's least wait before a shut window is probed (TCP_RTO_MIN).
+/// Linux's minimum wait before a closed window is probed (TCP_RTO_MIN).
 const WINDOW_TIMEOUT_NS: u64 = 200_000_000;
 
 impl Network {
@@ -44,13 +44,12 @@ impl Network {
         }
     }
 
-    /// From now on there is no limit and no delay: for connections that are open, for those to
-    /// come, and for what is on its way.
+    /// Removes all limits and delays: for open and new connections, and for packets in transit.
     pub(crate) fn lift(&mut self) {
         self.setup = self.setup.without_limits();
         let line = || Line::new(None, 0, 0.0, 0);
         self.lines = [line(), line()];
-        self.schedule.hasten(self.now_ns);
+        self.schedule.deliver_in_transit(self.now_ns);
         let open: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for id in open {
             for way in [Way::Up, Way::Down] {
@@ -65,7 +64,7 @@ impl Network {
         }
     }
 
-    /// When something happens next if nobody interferes.
+    /// Returns the time of the next event without further input.
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
         self.schedule.next_ns()
     }
@@ -74,7 +73,7 @@ impl Network {
         self.outputs.pop_front()
     }
 
-    /// Lets everything happen that happens until `now_ns`.
+    /// Processes all events until `now_ns`.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         while let Some((at_ns, event)) = self.schedule.due(now_ns) {
             self.now_ns = self.now_ns.max(at_ns);
@@ -83,7 +82,7 @@ impl Network {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// Sends a packet that belongs to no connection; it is repeated until it arrives.
+    /// Sends a packet that belongs to no connection; it is retransmitted until it arrives.
     pub(crate) fn message(&mut self, way: Way, wire_bytes: u32, tag: u64) {
         self.send_message(way, wire_bytes, tag, MESSAGE_TIMEOUT_NS);
     }
@@ -103,7 +102,8 @@ impl Network {
         }
     }
 
-    /// A connection whose handshake has just been answered at the browser's end and took `rtt_ns`.
+    /// Opens a connection whose handshake has just completed at the browser's end and took
+    /// `rtt_ns`.
     pub(crate) fn establish(&mut self, rtt_ns: u64) -> ConnectionId {
         let id = ConnectionId(self.next_connection);
         self.next_connection += 1;
@@ -114,7 +114,7 @@ impl Network {
         id
     }
 
-    /// Bytes that the flow's sender would like to be offered now.
+    /// Returns the bytes that the flow's sender can accept now.
     pub(crate) fn room(&self, id: ConnectionId, way: Way) -> u64 {
         let flow = self.connections.get(&id).map(|c| &c.flows[way as usize]);
         flow.map_or(0, |f| if f.over { 0 } else { f.sender.room() })
@@ -128,11 +128,11 @@ impl Network {
         let flow = connection.flow(way);
         flow.bytes_offered += bytes;
         flow.sender.offer(bytes);
-        connection.flow(way.back()).receiver.answered(now_ns);
+        connection.flow(way.back()).receiver.record_response(now_ns);
         self.send(id, way);
     }
 
-    /// The application at the flow's beginning has nothing more to say.
+    /// Closes the flow at its sender: no more data will be offered.
     pub(crate) fn close(&mut self, id: ConnectionId, way: Way) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -145,7 +145,7 @@ impl Network {
         }
     }
 
-    /// The host at the flow's beginning gives the connection up.
+    /// Resets the connection at the flow's sender.
     pub(crate) fn reset(&mut self, id: ConnectionId, way: Way) {
         if !self.connections.contains_key(&id) {
             return;
@@ -154,7 +154,8 @@ impl Network {
             Some(at_ns) => self
                 .schedule
                 .add(at_ns, Event::Arrival(id, way, Packet::Reset)),
-            // A lost reset is answered when the other host speaks next; a round trip is close.
+            // A lost reset is repeated in response to the other host's next packet; a round trip is
+            // a close estimate.
             None => {
                 let at_ns = self.now_ns + self.setup.rtt_ns;
                 self.schedule
@@ -163,7 +164,7 @@ impl Network {
         }
     }
 
-    /// The application at the flow's end has taken bytes that were delivered.
+    /// Reports that the application at the flow's receiver has read delivered bytes.
     pub(crate) fn consumed(&mut self, id: ConnectionId, way: Way, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -173,8 +174,8 @@ impl Network {
         }
     }
 
-    /// Tells a sender that may be waiting for room; repeated where it is lost, as nothing else
-    /// would wake that sender.
+    /// Sends a window update to a sender that may wait for it; repeated if it is lost, as nothing
+    /// else would wake that sender.
     fn open_window(&mut self, id: ConnectionId, way: Way) {
         if !self.acknowledge(id, way) && self.connections.contains_key(&id) {
             let at_ns = self.now_ns + WINDOW_TIMEOUT_NS;
@@ -182,8 +183,7 @@ impl Network {
         }
     }
 
-    /// Nobody is interested in this connection any more. What is under way keeps its place on the
-    /// line.
+    /// Removes a connection. Its packets in transit still use the line.
     pub(crate) fn forget(&mut self, id: ConnectionId) {
         self.connections.remove(&id);
     }
@@ -204,7 +204,7 @@ impl Network {
         }
     }
 
-    /// `way` is the direction in which the packet travelled.
+    /// Handles a packet that arrived; `way` is the direction in which it travelled.
     fn arrive(&mut self, id: ConnectionId, way: Way, packet: Packet) {
         match packet {
             Packet::Reset => {
@@ -269,7 +269,8 @@ impl Network {
         }
     }
 
-    /// Sends an acknowledgement for the flow `way`, over the other line; false if it is lost.
+    /// Sends an acknowledgement for the flow `way` over the other line; returns false if it is
+    /// lost.
     fn acknowledge(&mut self, id: ConnectionId, way: Way) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else {
             return false;
@@ -283,7 +284,7 @@ impl Network {
         passed.is_some()
     }
 
-    /// Lets the flow's sender send what it may.
+    /// Sends all packets that the flow's sender may send now.
     fn send(&mut self, id: ConnectionId, way: Way) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;

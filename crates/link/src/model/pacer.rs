@@ -1,7 +1,7 @@
-/// Spaces packets at the rate of congestion control.
+/// Spaces packets at the pacing rate of congestion control.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// The next moment a packet may leave.
+    /// Time at which the next packet may be sent.
     pub(super) next_ns: u64,
     burst_at_ns: u64,
     burst_left: u64,
@@ -33,7 +33,7 @@ impl Pacer {
             return;
         }
         let cost_ns = (f64::from(payload_bytes) / rate * 1e9) as u64;
-        // A packet that left late gets up to half of its time back.
+        // A packet that was sent late gets up to half of its delay back.
         let late_ns = now_ns.saturating_sub(self.next_ns).min(cost_ns / 2);
         self.next_ns = self.next_ns.max(now_ns) + cost_ns - late_ns;
     }
@@ -43,17 +43,18 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// When packets of 1,000 bytes leave at a megabyte per second, asked every 100 µs.
+    /// Returns the send times of packets of 1,000 bytes at a megabyte per second, polled every 100
+    /// µs.
     fn departures_us(burst: u64) -> Vec<u64> {
         let mut pacer = Pacer::default();
-        let mut left = Vec::new();
+        let mut departures_us = Vec::new();
         for at_us in (0..6000).step_by(100) {
-            while left.len() < 16 && pacer.allows(at_us * 1000, burst) {
+            while departures_us.len() < 16 && pacer.allows(at_us * 1000, burst) {
                 pacer.charge(at_us * 1000, 1000, 1e6);
-                left.push(at_us);
+                departures_us.push(at_us);
             }
         }
-        left
+        departures_us
     }
 
     #[test]

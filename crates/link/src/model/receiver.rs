@@ -1,33 +1,33 @@
 use std::collections::BTreeMap;
 
-/// What an acknowledgement says, taken at the moment it is sent.
+/// Contents of an acknowledgement at the time it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Ack {
-    /// Everything before this position has arrived.
+    /// Position before which everything has arrived.
     pub(super) upto: u64,
-    /// What has arrived beyond, as selective acknowledgements: start to end, ascending.
+    /// Ranges that have arrived beyond it (selective acknowledgements): start and end, ascending.
     pub(super) beyond: Vec<(u64, u64)>,
-    /// The sender may go up to this position.
+    /// Position up to which the sender may send.
     pub(super) window_edge: u64,
-    /// When the packet was sent that this answers (the timestamp option, RFC 7323).
+    /// Send time of the acknowledged packet (the timestamp option, RFC 7323).
     pub(super) echo_ns: u64,
 }
 
-/// What the arrival of a packet meant.
+/// Result of a packet's arrival.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Positions that came into order: bytes for the application, plus one for the end.
+    /// Positions that are now in order: bytes for the application, plus one for the end.
     pub(super) advanced: u64,
     pub(super) ack_now: bool,
 }
 
-/// The receiving end of one flow, as Linux does it: puts packets in order, acknowledges the first
-/// ones one by one, then every second or after a short wait, and anything out of order at once.
+/// The receiver of one flow, as in Linux: reorders packets, acknowledges the first ones
+/// individually, then every second one or after a short delay, and anything out of order at once.
 #[derive(Debug)]
 pub(super) struct Receiver {
     next: u64,
     beyond: BTreeMap<u64, u64>,
-    /// How far the application has read.
+    /// Position up to which the application has read.
     read: u64,
     window_bytes: u64,
     quick_acks: u32,
@@ -38,10 +38,10 @@ pub(super) struct Receiver {
     echo_ns: u64,
 }
 
-/// Linux acknowledges the first packets of a connection at once (TCP_MAX_QUICKACKS), so that slow
-/// start is not held up.
+/// Number of packets at the start of a connection that Linux acknowledges at once
+/// (TCP_MAX_QUICKACKS), so that slow start is not delayed.
 const QUICK_ACKS: u32 = 16;
-/// The shortest wait of a delayed acknowledgement (TCP_DELACK_MIN).
+/// Minimum delay of a delayed acknowledgement (TCP_DELACK_MIN).
 pub(super) const DELAYED_ACK_NS: u64 = 40_000_000;
 
 impl Receiver {
@@ -96,7 +96,7 @@ impl Receiver {
         }
     }
 
-    /// The acknowledgement to send now, alone or on a data packet.
+    /// Returns the acknowledgement to send now, alone or on a data packet.
     pub(super) fn acknowledge(&mut self) -> Ack {
         self.unacked_packets = 0;
         self.acked = self.next;
@@ -114,15 +114,16 @@ impl Receiver {
         self.unacked_packets > 0
     }
 
-    /// A host that answers at once lets the answer carry the acknowledgement from then on
-    /// (Linux's "pingpong" mode).
-    pub(super) fn answered(&mut self, now_ns: u64) {
+    /// Records that the host responded: if it does so at once, later acknowledgements are delayed
+    /// to be carried by data (Linux's "pingpong" mode).
+    pub(super) fn record_response(&mut self, now_ns: u64) {
         if self.last_arrival_ns > 0 && now_ns < self.last_arrival_ns + DELAYED_ACK_NS {
             self.quick_acks = 0;
         }
     }
 
-    /// The application has read; true if the sender should hear of the room at once.
+    /// Records that the application has read; returns true if the sender should get a window update
+    /// at once.
     pub(super) fn consumed(&mut self, bytes: u64) -> bool {
         let was_shut = self.next + u64::from(super::PAYLOAD_BYTES) > self.read + self.window_bytes;
         self.read += bytes;

@@ -1,4 +1,4 @@
-/// Round trips as a sender sees them, and the timeout that follows (RFC 6298 with Linux's bounds).
+/// A sender's round-trip estimate, and the timeout derived from it (RFC 6298 with Linux's bounds).
 #[derive(Debug)]
 pub(super) struct RoundTrips {
     pub(super) smoothed_ns: u64,
@@ -6,9 +6,9 @@ pub(super) struct RoundTrips {
     variation_ns: u64,
 }
 
-/// Linux's least margin over the smoothed round trip (TCP_RTO_MIN).
+/// Linux's minimum margin over the smoothed round trip (TCP_RTO_MIN).
 const MIN_MARGIN_NS: u64 = 200_000_000;
-/// TCP_RTO_MAX.
+/// Maximum timeout (TCP_RTO_MAX).
 pub(super) const MAX_TIMEOUT_NS: u64 = 120_000_000_000;
 
 impl RoundTrips {

@@ -1,5 +1,4 @@
-//! What a sender knows about its packets on the way: which are acknowledged, which are lost, and
-//! how fast the network delivered them.
+//! A sender's packets in flight: which are acknowledged, which are lost, and the delivery rate.
 
 use std::collections::VecDeque;
 
@@ -8,13 +7,13 @@ use super::receiver::Ack;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Flying,
-    /// Arrived, but something before it has not.
+    /// Arrived while an earlier packet is missing.
     Sacked,
-    /// To be sent again.
+    /// Lost, to be retransmitted.
     Lost,
 }
 
-/// A packet between its first sending and its cumulative acknowledgement.
+/// A packet between its first transmission and its cumulative acknowledgement.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) start: u64,
@@ -23,23 +22,23 @@ pub(super) struct Segment {
     sent_ns: u64,
     resent: bool,
     state: State,
-    // The delivery rate when this packet left (draft-cheng-iccrg-delivery-rate-estimation).
+    // Delivery rate state at the time of sending (draft-cheng-iccrg-delivery-rate-estimation).
     window_sent_ns: u64,
     delivered: u64,
     delivered_ns: u64,
     app_limited: bool,
 }
 
-/// What one acknowledgement taught.
+/// Information gained from one acknowledgement.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Lesson {
+pub(super) struct AckInfo {
     pub(super) newly_delivered: u64,
     pub(super) newly_lost: u64,
     pub(super) cumulative: bool,
-    /// From the oldest newly acknowledged packet, for the timeout; where packets were sent again,
+    /// Round trip of the oldest newly acknowledged packet, for the timeout; after a retransmission,
     /// from the timestamp that the acknowledgement echoes.
     pub(super) rtt_ns: Option<u64>,
-    /// From the youngest, for congestion control.
+    /// Round trip of the newest acknowledged packet, for congestion control.
     pub(super) fresh_rtt_ns: Option<u64>,
     pub(super) rate: Option<RateSample>,
 }
@@ -55,20 +54,20 @@ pub(super) struct RateSample {
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     segments: VecDeque<Segment>,
-    flying: u64,
+    in_flight: u64,
     sacked: u64,
     lost: u64,
-    /// Packets delivered since the connection began.
+    /// Packets delivered since the start of the connection.
     pub(super) delivered: u64,
     delivered_ns: u64,
     window_sent_ns: u64,
-    /// Samples are limited by the application until this many packets are delivered.
+    /// Number of delivered packets until which rate samples are limited by the application.
     app_limited_until: u64,
     newest: Newest,
 }
 
-/// The most recently sent packet known to have arrived: whatever was sent before it and did not
-/// arrive is lost, as the line never reorders (RACK, RFC 8985).
+/// The most recently sent packet that has arrived: earlier ones that have not are lost, as the line
+/// never reorders (RACK, RFC 8985).
 #[derive(Debug, Default, Clone, Copy)]
 struct Newest {
     sent_ns: u64,
@@ -78,7 +77,7 @@ struct Newest {
 
 impl Scoreboard {
     pub(super) fn in_flight(&self) -> u64 {
-        self.flying
+        self.in_flight
     }
 
     pub(super) fn has_lost(&self) -> bool {
@@ -102,7 +101,7 @@ impl Scoreboard {
     }
 
     pub(super) fn mark_app_limited(&mut self) {
-        self.app_limited_until = (self.delivered + self.flying).max(1);
+        self.app_limited_until = (self.delivered + self.in_flight).max(1);
     }
 
     pub(super) fn add(&mut self, now_ns: u64, start: u64, end: u64, payload_bytes: u32) {
@@ -110,7 +109,7 @@ impl Scoreboard {
             self.window_sent_ns = now_ns;
             self.delivered_ns = now_ns;
         }
-        self.flying += 1;
+        self.in_flight += 1;
         self.segments.push_back(Segment {
             start,
             end,
@@ -125,15 +124,15 @@ impl Scoreboard {
         });
     }
 
-    /// The first lost packet, marked as sent again now.
+    /// Returns the first lost packet, marked as retransmitted now.
     pub(super) fn resend_lost(&mut self, now_ns: u64) -> Option<Segment> {
         let index = self.segments.iter().position(|s| s.state == State::Lost)?;
         self.lost -= 1;
-        self.flying += 1;
+        self.in_flight += 1;
         Some(self.resend(now_ns, index))
     }
 
-    /// The last packet, as a probe after silence.
+    /// Returns the last packet, to be sent as a probe.
     pub(super) fn resend_last(&mut self, now_ns: u64) -> Option<Segment> {
         let index = self
             .segments
@@ -156,16 +155,16 @@ impl Scoreboard {
         segment.clone()
     }
 
-    pub(super) fn acknowledge(&mut self, now_ns: u64, ack: &Ack) -> Lesson {
+    pub(super) fn acknowledge(&mut self, now_ns: u64, ack: &Ack) -> AckInfo {
         let mut tally = Tally::default();
         while self.segments.front().is_some_and(|s| s.end <= ack.upto) {
             let Some(segment) = self.segments.pop_front() else {
                 break;
             };
-            tally.lesson.cumulative = true;
+            tally.ack_info.cumulative = true;
             match segment.state {
                 State::Sacked => self.sacked -= 1,
-                State::Flying => self.flying -= 1,
+                State::Flying => self.in_flight -= 1,
                 State::Lost => self.lost -= 1,
             }
             if segment.state != State::Sacked {
@@ -180,7 +179,7 @@ impl Scoreboard {
                 }
                 match segment.state {
                     State::Sacked => continue,
-                    State::Flying => self.flying -= 1,
+                    State::Flying => self.in_flight -= 1,
                     State::Lost => self.lost -= 1,
                 }
                 segment.state = State::Sacked;
@@ -188,31 +187,31 @@ impl Scoreboard {
                 tally.take(now_ns, segment, false);
             }
         }
-        tally.lesson.rtt_ns = tally.lesson.rtt_ns.or(tally.sacked_rtt_ns);
-        if tally.lesson.rtt_ns.is_none() && tally.lesson.cumulative {
+        tally.ack_info.rtt_ns = tally.ack_info.rtt_ns.or(tally.sacked_rtt_ns);
+        if tally.ack_info.rtt_ns.is_none() && tally.ack_info.cumulative {
             let echoed_ns = now_ns - ack.echo_ns;
-            tally.lesson.rtt_ns = Some(echoed_ns);
-            tally.lesson.fresh_rtt_ns = Some(echoed_ns);
+            tally.ack_info.rtt_ns = Some(echoed_ns);
+            tally.ack_info.fresh_rtt_ns = Some(echoed_ns);
         }
         self.settle(now_ns, tally)
     }
 
-    fn settle(&mut self, now_ns: u64, tally: Tally) -> Lesson {
-        let mut lesson = tally.lesson;
-        self.delivered += lesson.newly_delivered;
+    fn settle(&mut self, now_ns: u64, tally: Tally) -> AckInfo {
+        let mut ack_info = tally.ack_info;
+        self.delivered += ack_info.newly_delivered;
         if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
-        if lesson.newly_delivered > 0 {
+        if ack_info.newly_delivered > 0 {
             self.delivered_ns = now_ns;
         }
         let Some(youngest) = tally.youngest else {
-            return lesson;
+            return ack_info;
         };
         self.window_sent_ns = youngest.sent_ns;
         let send_ns = youngest.sent_ns - youngest.window_sent_ns;
         let ack_ns = now_ns - youngest.delivered_ns;
-        lesson.rate = Some(RateSample {
+        ack_info.rate = Some(RateSample {
             prior_delivered: youngest.delivered,
             delivered: self.delivered - youngest.delivered,
             interval_ns: send_ns.max(ack_ns),
@@ -226,73 +225,73 @@ impl Scoreboard {
                 rtt_ns: now_ns - youngest.sent_ns,
             };
         }
-        lesson
+        ack_info
     }
 
-    /// Marks as lost what was sent before something that has arrived, once `patience_ns` beyond a
-    /// round trip have passed. Returns how many, and when to look again.
-    pub(super) fn find_lost(&mut self, now_ns: u64, patience_ns: u64) -> (u64, Option<u64>) {
+    /// Marks packets as lost that were sent before an arrived one and more than a round trip plus
+    /// `tolerance_ns` ago. Returns their number, and the time of the next check.
+    pub(super) fn find_lost(&mut self, now_ns: u64, tolerance_ns: u64) -> (u64, Option<u64>) {
         let newest = self.newest;
-        let (mut found, mut again_ns) = (0, None);
+        let (mut lost_count, mut again_ns) = (0, None);
         for segment in &mut self.segments {
             let older = (segment.sent_ns, segment.end) < (newest.sent_ns, newest.end);
             if segment.state != State::Flying || !older {
                 continue;
             }
-            let due_ns = segment.sent_ns + newest.rtt_ns + patience_ns;
+            let due_ns = segment.sent_ns + newest.rtt_ns + tolerance_ns;
             if due_ns <= now_ns {
                 segment.state = State::Lost;
-                found += 1;
+                lost_count += 1;
             } else {
                 again_ns = again_ns.max(Some(due_ns));
             }
         }
-        self.flying -= found;
-        self.lost += found;
-        (found, again_ns)
+        self.in_flight -= lost_count;
+        self.lost += lost_count;
+        (lost_count, again_ns)
     }
 
-    /// The timeout was needless: what was not sent again is still on its way.
-    pub(super) fn unlose(&mut self) {
+    /// Reverts a spurious timeout: packets that were not retransmitted count as in flight again.
+    pub(super) fn revert_lost(&mut self) {
         for segment in &mut self.segments {
             if segment.state == State::Lost {
                 segment.state = State::Flying;
                 self.lost -= 1;
-                self.flying += 1;
+                self.in_flight += 1;
             }
         }
     }
 
-    /// After a timeout nothing is taken to be on its way.
+    /// Marks all packets as lost after a timeout, and returns their number.
     pub(super) fn lose_all(&mut self) -> u64 {
-        let mut found = 0;
+        let mut lost_count = 0;
         for segment in &mut self.segments {
             if segment.state == State::Flying {
                 segment.state = State::Lost;
-                found += 1;
+                lost_count += 1;
             }
         }
-        self.flying -= found;
-        self.lost += found;
-        found
+        self.in_flight -= lost_count;
+        self.lost += lost_count;
+        lost_count
     }
 }
 
 #[derive(Default)]
 struct Tally {
-    lesson: Lesson,
+    ack_info: AckInfo,
     youngest: Option<Segment>,
     sacked_rtt_ns: Option<u64>,
 }
 
 impl Tally {
     fn take(&mut self, now_ns: u64, segment: &Segment, cumulative: bool) {
-        self.lesson.newly_delivered += 1;
+        self.ack_info.newly_delivered += 1;
         if !segment.resent {
             let rtt_ns = now_ns - segment.sent_ns;
-            self.lesson.fresh_rtt_ns = Some(rtt_ns);
+            self.ack_info.fresh_rtt_ns = Some(rtt_ns);
             let oldest = if cumulative {
-                &mut self.lesson.rtt_ns
+                &mut self.ack_info.rtt_ns
             } else {
                 &mut self.sacked_rtt_ns
             };

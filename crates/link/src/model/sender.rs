@@ -3,10 +3,10 @@ use super::congestion::{Algorithm, Congestion, Phase, Progress};
 use super::pacer::Pacer;
 use super::receiver::Ack;
 use super::rtt::{MAX_TIMEOUT_NS, RoundTrips};
-use super::scoreboard::{Lesson, Scoreboard, Segment};
+use super::scoreboard::{AckInfo, Scoreboard, Segment};
 use super::window_usage::WindowUsage;
 
-/// A packet handed to the line.
+/// A packet passed to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outgoing {
     pub(super) start: u64,
@@ -27,7 +27,7 @@ impl From<Segment> for Outgoing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Open,
-    /// The application has closed; the end goes out after the last byte.
+    /// The application has closed; the end is sent after the last byte.
     Closing,
     Sent,
 }
@@ -39,8 +39,8 @@ enum Alarm {
     Timeout,
 }
 
-/// The sending end of one flow: cuts what the application offers into packets and decides when
-/// each may leave. Positions count payload bytes; the end of the stream counts as one.
+/// The sender of one flow: splits the application's data into packets and decides when each is
+/// sent. Positions count payload bytes; the end of the stream counts as one.
 #[derive(Debug)]
 pub(super) struct Sender {
     congestion: Congestion,
@@ -51,16 +51,16 @@ pub(super) struct Sender {
     next: u64,
     end: End,
     window_edge: u64,
-    /// Bytes to hold ready beyond what the window lets out.
+    /// Bytes to buffer beyond the window.
     ahead_bytes: u64,
     pacer: Pacer,
     alarm: Option<(u64, Alarm)>,
-    /// When to look again for losses that time will prove.
-    look_again_ns: Option<u64>,
+    /// Time of the next check for losses.
+    next_loss_check_ns: Option<u64>,
     timeouts_in_row: u32,
     first_resend_ns: u64,
     probe_now: bool,
-    /// How far the flow had come when a probe was sent whose answer is still out.
+    /// Position of the flow when a probe was sent that is not yet acknowledged.
     probed_at: Option<u64>,
     last_sent_ns: u64,
     usage: WindowUsage,
@@ -87,7 +87,7 @@ impl Sender {
             ahead_bytes,
             pacer: Pacer::default(),
             alarm: None,
-            look_again_ns: None,
+            next_loss_check_ns: None,
             timeouts_in_row: 0,
             first_resend_ns: 0,
             probe_now: false,
@@ -97,24 +97,25 @@ impl Sender {
         }
     }
 
-    /// The line has no limits any more: neither window nor pace holds this sender back.
+    /// Removes all limits of window and pacing.
     pub(super) fn lift(&mut self, ahead_bytes: u64) {
-        self.congestion = Congestion::Unrestrained;
+        self.congestion = Congestion::Unlimited;
         self.pacer = Pacer::default();
         self.ahead_bytes = ahead_bytes;
     }
 
-    /// Bytes the sender would like to be offered now.
+    /// Returns the bytes that the sender can accept now.
     pub(super) fn room(&self) -> u64 {
         if self.end != End::Open {
             return 0;
         }
         let acked = self.board.acked_upto().unwrap_or(self.next);
-        let held = self.next - acked + self.unsent_bytes;
-        // Linux lets a socket hold three windows while it repairs losses.
-        let most = 3 * self.congestion.window() * u64::from(PAYLOAD_BYTES) + self.ahead_bytes;
+        let buffered = self.next - acked + self.unsent_bytes;
+        // Linux lets a socket buffer three windows while it repairs losses.
+        let max_buffered =
+            3 * self.congestion.window() * u64::from(PAYLOAD_BYTES) + self.ahead_bytes;
         let ahead = self.ahead_bytes.saturating_sub(self.unsent_bytes);
-        ahead.min(most.saturating_sub(held))
+        ahead.min(max_buffered.saturating_sub(buffered))
     }
 
     pub(super) fn offer(&mut self, bytes: u64) {
@@ -133,7 +134,7 @@ impl Sender {
         }
     }
 
-    /// The next packet that may leave now; call until `None`.
+    /// Returns the next packet that may be sent now; to be called until `None`.
     pub(super) fn next_packet(&mut self, now_ns: u64) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe_now) {
             return self.probe(now_ns);
@@ -153,7 +154,7 @@ impl Sender {
             Some(segment) => segment.into(),
             None => self.cut(now_ns)?,
         };
-        self.left(now_ns, packet);
+        self.record_sent(now_ns, packet);
         Some(packet)
     }
 
@@ -165,7 +166,7 @@ impl Sender {
         let packet = self
             .cut(now_ns)
             .or_else(|| self.board.resend_last(now_ns).map(Outgoing::from))?;
-        self.left(now_ns, packet);
+        self.record_sent(now_ns, packet);
         self.probed_at = Some(self.next);
         self.alarm = Some((now_ns + self.rtts.timeout_ns(), Alarm::Timeout));
         Some(packet)
@@ -198,11 +199,10 @@ impl Sender {
     fn resume(&mut self, now_ns: u64) {
         let idle_ns = now_ns - self.last_sent_ns;
         let (timeout_ns, limited) = (self.rtts.timeout_ns(), self.board.app_limited());
-        self.congestion
-            .resuming(now_ns, idle_ns, timeout_ns, limited);
+        self.congestion.resume(now_ns, idle_ns, timeout_ns, limited);
     }
 
-    fn left(&mut self, now_ns: u64, packet: Outgoing) {
+    fn record_sent(&mut self, now_ns: u64, packet: Outgoing) {
         self.last_sent_ns = now_ns;
         self.congestion.sent(1);
         if let Some(rate) = self.congestion.pacing_rate() {
@@ -216,49 +216,49 @@ impl Sender {
     pub(super) fn acknowledged(&mut self, now_ns: u64, ack: &Ack) {
         self.window_edge = self.window_edge.max(ack.window_edge);
         let prior_in_flight = self.board.in_flight();
-        let mut lesson = self.board.acknowledge(now_ns, ack);
-        if let Some(rtt_ns) = lesson.rtt_ns {
+        let mut ack_info = self.board.acknowledge(now_ns, ack);
+        if let Some(rtt_ns) = ack_info.rtt_ns {
             self.rtts.add(rtt_ns);
         }
-        if let Some(rtt_ns) = lesson.fresh_rtt_ns {
+        if let Some(rtt_ns) = ack_info.fresh_rtt_ns {
             self.rtts.min_ns = self.rtts.min_ns.min(rtt_ns);
         }
-        if lesson.cumulative && self.timeout_was_needless(ack.echo_ns) {
-            self.board.unlose();
+        if ack_info.cumulative && self.is_spurious_timeout(ack.echo_ns) {
+            self.board.revert_lost();
             self.phase = Phase::Open;
             self.congestion.undo();
         }
         if self.board.sacked() > 0 || self.phase != Phase::Open {
-            lesson.newly_lost = self.find_lost(now_ns);
+            ack_info.newly_lost = self.find_lost(now_ns);
         }
         if self.probed_at.is_some_and(|at| ack.upto >= at) {
             self.probed_at = None;
         }
-        self.change_phase(ack.upto, lesson.newly_lost);
-        self.tell_congestion(now_ns, &lesson, prior_in_flight);
-        if lesson.newly_delivered > 0 {
+        self.change_phase(ack.upto, ack_info.newly_lost);
+        self.tell_congestion(now_ns, &ack_info, prior_in_flight);
+        if ack_info.newly_delivered > 0 {
             self.timeouts_in_row = 0;
             self.set_alarm(now_ns);
         }
     }
 
-    /// The acknowledgement answers a packet sent before the first one that was sent again: the
-    /// first sending had not been lost, only slow (Eifel, RFC 3522).
-    fn timeout_was_needless(&self, echo_ns: u64) -> bool {
+    /// Returns true if the acknowledgement is for a packet sent before the first retransmission:
+    /// the original was slow, not lost (Eifel, RFC 3522).
+    fn is_spurious_timeout(&self, echo_ns: u64) -> bool {
         matches!(self.phase, Phase::Timeout(_)) && echo_ns < self.first_resend_ns
     }
 
     fn find_lost(&mut self, now_ns: u64) -> u64 {
-        // RFC 8985: wait a little for reordered packets until three arrived out of order.
+        // RFC 8985: wait briefly for reordered packets until three arrived out of order.
         let sure = self.phase != Phase::Open || self.board.sacked() >= 3;
-        let patience_ns = if sure {
+        let tolerance_ns = if sure {
             0
         } else {
             (self.rtts.min_ns / 4).min(self.rtts.smoothed_ns / 8)
         };
-        let (found, again_ns) = self.board.find_lost(now_ns, patience_ns);
-        self.look_again_ns = again_ns;
-        found
+        let (lost_count, again_ns) = self.board.find_lost(now_ns, tolerance_ns);
+        self.next_loss_check_ns = again_ns;
+        lost_count
     }
 
     fn change_phase(&mut self, acked_upto: u64, newly_lost: u64) {
@@ -269,24 +269,24 @@ impl Sender {
         }
         if self.phase == Phase::Open && newly_lost > 0 {
             self.phase = Phase::Recovery(self.next);
-            self.congestion.losing();
+            self.congestion.start_recovery();
         }
     }
 
-    fn tell_congestion(&mut self, now_ns: u64, lesson: &Lesson, prior_in_flight: u64) {
+    fn tell_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
         let window = self.congestion.window();
         self.congestion.acknowledged(&Progress {
             now_ns,
-            lesson,
+            ack_info,
             delivered: self.board.delivered,
             prior_in_flight,
             in_flight: self.board.in_flight(),
             phase: self.phase,
             min_rtt_ns: self.rtts.min_ns,
-            window_limited: self.usage.limited || window < 2 * self.usage.most,
+            window_limited: self.usage.limited || window < 2 * self.usage.max_in_flight,
             next_send_ns: self.pacer.next_ns,
         });
-        if self.congestion.holds_back() {
+        if self.congestion.is_self_limited() {
             self.board.mark_app_limited();
         }
     }
@@ -299,14 +299,14 @@ impl Sender {
         let timeout_ns =
             (self.rtts.timeout_ns() << self.timeouts_in_row.min(8)).min(MAX_TIMEOUT_NS);
         let calm = self.phase == Phase::Open && self.board.sacked() == 0;
-        // A lone packet's acknowledgement may be delayed by up to 200 ms.
+        // A single packet's acknowledgement may be delayed by up to 200 ms.
         let slack_ns = if self.board.in_flight() == 1 {
             200_000_000
         } else {
             2_000_000
         };
         let probe_ns = 2 * self.rtts.smoothed_ns + slack_ns;
-        // A probe comes before any timeout, once.
+        // One probe is sent before any timeout.
         let may_probe = calm && self.probed_at.is_none();
         self.alarm = Some(if may_probe {
             (now_ns + probe_ns.min(timeout_ns), Alarm::Probe)
@@ -315,22 +315,26 @@ impl Sender {
         });
     }
 
-    /// When something is to be done without an acknowledgement.
+    /// Returns the time of the next action without an acknowledgement.
     pub(super) fn wake_ns(&self, now_ns: u64) -> Option<u64> {
         let may_pace = self.has_something_to_send()
             && self.board.in_flight() < self.congestion.window()
             && (self.board.has_lost() || self.next < self.window_edge);
         let pace_ns = (may_pace && self.pacer.next_ns > now_ns).then_some(self.pacer.next_ns);
-        [self.alarm.map(|(at, _)| at), self.look_again_ns, pace_ns]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.alarm.map(|(at, _)| at),
+            self.next_loss_check_ns,
+            pace_ns,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     pub(super) fn wake(&mut self, now_ns: u64) {
-        if self.look_again_ns.is_some_and(|at| at <= now_ns) {
-            let found = self.find_lost(now_ns);
-            self.change_phase(0, found);
+        if self.next_loss_check_ns.is_some_and(|at| at <= now_ns) {
+            let lost_count = self.find_lost(now_ns);
+            self.change_phase(0, lost_count);
         }
         let Some((at_ns, alarm)) = self.alarm else {
             return;
@@ -348,7 +352,7 @@ impl Sender {
                 self.timeouts_in_row += 1;
                 self.board.lose_all();
                 self.phase = Phase::Timeout(self.next);
-                self.congestion.timed_out();
+                self.congestion.handle_timeout();
                 self.set_alarm(now_ns);
             }
         }

@@ -1,12 +1,12 @@
-//! The words in which the model is spoken to.
+//! Types of the model's interface.
 
 use super::congestion::Algorithm;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// From the browser.
+    /// Direction from the browser to the server.
     Up,
-    /// To the browser.
+    /// Direction from the server to the browser.
     Down,
 }
 
@@ -22,14 +22,14 @@ impl Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(pub(super) u64);
 
-/// What the line is like.
+/// Parameters of the line.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
-    /// `None` is no limit.
+    /// Downlink rate; `None` is no limit.
     pub(crate) down_kbps: Option<f64>,
     pub(crate) up_kbps: Option<f64>,
     pub(crate) rtt_ns: u64,
-    /// Of packets, in each direction.
+    /// Fraction of packets lost in each direction.
     pub(crate) loss_share: f64,
     pub(crate) algorithm: Algorithm,
     pub(crate) seed: u64,
@@ -54,17 +54,17 @@ impl Setup {
     }
 }
 
-/// Something that has happened by now.
+/// An event for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     /// The next bytes of the flow have arrived.
     Delivered(ConnectionId, Way, u64),
     /// The flow's end has arrived.
     Ended(ConnectionId, Way),
-    /// The other host has given the connection up; only what was delivered counts.
+    /// The other host has reset the connection; only delivered data counts.
     Reset(ConnectionId, Way),
-    /// The flow's sender may want more bytes: ask [`super::Network::room`].
+    /// The flow's sender may accept more bytes, see [`super::Network::room`].
     Room(ConnectionId, Way),
-    /// A message has arrived, by the tag it was sent with.
+    /// The message with this tag has arrived.
     Message(u64),
 }

@@ -1,12 +1,13 @@
 use super::scoreboard::Scoreboard;
 
-/// How much of the window the application made use of in the last round trip: a window that was
-/// not used is not known to be good and does not grow (RFC 7661).
+/// Tracks how much of the window the application used in the last round trip: a window that was not
+/// used is unproven and does not grow (RFC 7661).
 #[derive(Debug, Default)]
 pub(super) struct WindowUsage {
     pub(super) limited: bool,
-    /// Slow start may go on while at least half of the window was used.
-    pub(super) most: u64,
+    /// Maximum number of packets in flight. Slow start continues while at least half of the window
+    /// was used.
+    pub(super) max_in_flight: u64,
     until: u64,
 }
 
@@ -14,9 +15,9 @@ impl WindowUsage {
     pub(super) fn stopped(&mut self, board: &Scoreboard, next: u64, limited: bool) {
         let out = board.in_flight();
         let round_over = board.acked_upto().unwrap_or(next) >= self.until;
-        if round_over || limited || (!self.limited && out > self.most) {
+        if round_over || limited || (!self.limited && out > self.max_in_flight) {
             self.limited = limited;
-            self.most = out;
+            self.max_in_flight = out;
             self.until = next;
         }
     }

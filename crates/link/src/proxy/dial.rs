@@ -1,4 +1,4 @@
-//! From a host to a connected socket: look it up, ask the guard, connect.
+//! Connects to a host: looks it up, checks it with the guard, and dials.
 
 use std::future::{Future, ready};
 use std::io;
@@ -14,26 +14,28 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 use super::Shared;
-use super::record::{Entry, Outcome};
-use super::socks::{Reply, Request};
-use super::spare::{self, Turn};
-use crate::guard::{Reason, Refusal, literal};
+use super::backup::{BackupState, backup_time};
+use super::record::{ConnectionOutcome, LogEntry};
+use super::socks::{ConnectRequest, Reply};
+use crate::guard::{Refusal, RefusalReason, literal};
 use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
 
-/// RFC 8305: how long an address may stay silent before the next is tried beside it.
-const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+/// Time without a response from an address after which the next one is tried in parallel (RFC
+/// 8305).
+const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
 
-/// A name that does not exist and one whose address is refused fail at the same time, or a page
-/// could tell by its clock which names our network knows: no sooner than this, which is longer than
-/// most lookups take.
+/// Minimum duration of a failed lookup, which is longer than most lookups take. A name that does
+/// not exist and one whose address is refused fail after the same time; otherwise a page could
+/// measure which names exist in our network.
 const MIN_FAILED_LOOKUP: Duration = Duration::from_millis(100);
 
-/// IP and UDP headers, DNS header, question, EDNS option and two address records, without the name. The question is as long as
-/// the first packet of a handshake, give or take some bytes, and counts as one.
-const ANSWER_WIRE_BYTES: u32 = 28 + 12 + 6 + 11 + 2 * 16;
+/// Size of a DNS response without the name: IP and UDP headers, DNS header, question, EDNS option
+/// and two address records. A query is about as long as the first packet of a handshake and counts
+/// as one.
+const DNS_RESPONSE_WIRE_BYTES: u32 = 28 + 12 + 6 + 11 + 2 * 16;
 
-/// A connection to the host that was asked for, and what its handshake took on the emulated line.
+/// A connection to the requested host, with the duration of its handshake on the emulated line.
 pub(super) struct Dialed {
     pub(super) stream: TcpStream,
     pub(super) address: SocketAddr,
@@ -41,123 +43,131 @@ pub(super) struct Dialed {
 }
 
 impl Dialed {
-    /// Whether nothing was said on it and nobody hung up: servers close what is silent for long.
-    fn is_fresh(&self) -> bool {
+    /// Returns whether the connection is still open and has no unread bytes. Servers close
+    /// connections that are idle for long.
+    fn is_unused(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = SockRef::from(&self.stream).peek(&mut byte);
         peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
-/// A connection that the browser wants. Its first packet, which asks for the name or shakes hands, is on its way before we
-/// know where to: what SOCKS asks and answers until then can take a busy browser 20 ms that no real line has, and the packet
-/// would come behind what was sent after it.
-pub(super) struct Wish {
-    since: Instant,
-    first_packet: Trip,
+/// A connection that the browser has opened to the proxy. Its first packet, which is a DNS query or
+/// begins the handshake, is sent before its destination is known: the SOCKS exchange until then can
+/// take a busy browser 20 ms that no real line has, and the packet would queue behind what was sent
+/// after it.
+pub(super) struct PendingConnection {
+    opened_at: Instant,
+    first_packet: Transit,
 }
 
-/// The way of a packet along the line; gives how long it took.
-type Trip = Pin<Box<dyn Future<Output = Duration> + Send>>;
+/// A packet that is in transit on the line; the future returns how long it took.
+type Transit = Pin<Box<dyn Future<Output = Duration> + Send>>;
 
-impl Wish {
-    pub(super) fn now(shared: &Shared) -> Self {
+impl PendingConnection {
+    pub(super) fn start(shared: &Shared) -> Self {
         Self {
-            since: Instant::now(),
-            first_packet: trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES),
+            opened_at: Instant::now(),
+            first_packet: send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES),
         }
     }
 
     pub(super) async fn dial(
         self,
         shared: &Arc<Shared>,
-        request: &Request,
-        entry: &Entry,
-    ) -> Result<Dialed, Outcome> {
-        let (Request { host, port }, wanted) = (request, self.since);
+        request: &ConnectRequest,
+        entry: &LogEntry,
+    ) -> Result<Dialed, ConnectionOutcome> {
+        let (ConnectRequest { host, port }, opened_at) = (request, self.opened_at);
         shared
             .guard
             .check_host(host, *port)
-            .map_err(Outcome::Blocked)?;
-        let known = literal(host)
+            .map_err(ConnectionOutcome::Blocked)?;
+        let fixed = literal(host)
             .map(|ip| vec![ip])
             .or_else(|| shared.guard.loopback_of(host, *port));
-        let (addresses, there) = match known {
+        let (addresses, first_packet) = match fixed {
             Some(addresses) => {
                 let addresses = with_port(addresses, *port);
                 check_all(shared, host, &addresses, entry)?;
                 (addresses, self.first_packet)
             }
             None => {
-                let looked_up = self.look_up_checked(shared, request, entry).await;
-                if let Err(Outcome::NameNotFound | Outcome::Blocked(_)) = looked_up {
-                    sleep_until((wanted + MIN_FAILED_LOOKUP).into()).await;
+                let lookup = self.look_up_and_check(shared, request, entry).await;
+                if let Err(ConnectionOutcome::NameNotFound | ConnectionOutcome::Blocked(_)) = lookup
+                {
+                    sleep_until((opened_at + MIN_FAILED_LOOKUP).into()).await;
                 }
-                looked_up?
+                lookup?
             }
         };
-        let addresses = by_turns(addresses);
+        let addresses = interleave_families(addresses);
 
-        let second_try = spare::second_try(wanted, Instant::now());
-        let mut shaking = pin!(shake_hands(Arc::clone(shared), addresses.clone(), there));
-        let dialed = match shared.spares.turn(request) {
-            Turn::Later => shaking.await,
-            Turn::WithSpare(spare) => match spare.await {
-                Ok(Ok(dialed)) if dialed.is_fresh() => Ok(dialed),
-                _ => shaking.await,
+        let backup_at = backup_time(opened_at, Instant::now());
+        let mut handshake = pin!(shake_hands(
+            Arc::clone(shared),
+            addresses.clone(),
+            first_packet
+        ));
+        let dialed = match shared.backups.take(request) {
+            BackupState::Unavailable => handshake.await,
+            BackupState::Available(backup) => match backup.await {
+                Ok(Ok(dialed)) if dialed.is_unused() => Ok(dialed),
+                _ => handshake.await,
             },
-            Turn::First => match timeout_at(second_try.into(), &mut shaking).await {
+            BackupState::FirstRequest => match timeout_at(backup_at.into(), &mut handshake).await {
                 Ok(dialed) => dialed,
                 Err(_) => {
-                    let there = trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES);
-                    let spare = shake_hands(Arc::clone(shared), addresses, there);
-                    shared.spares.keep(request, tokio::spawn(spare));
-                    shaking.await
+                    let syn = send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES);
+                    let backup = shake_hands(Arc::clone(shared), addresses, syn);
+                    shared.backups.insert(request, tokio::spawn(backup));
+                    handshake.await
                 }
             },
         }?;
-        entry.trying(dialed.address);
+        entry.set_address(dialed.address);
         Ok(dialed)
     }
 
-    /// The addresses of a name, all of which may be connected to, and the first packet of the
+    /// Returns the addresses of a name, all of which the guard permits, and the first packet of the
     /// handshake.
-    async fn look_up_checked(
+    async fn look_up_and_check(
         self,
         shared: &Shared,
-        request: &Request,
-        entry: &Entry,
-    ) -> Result<(Vec<SocketAddr>, Trip), Outcome> {
-        let Request { host, port } = request;
+        request: &ConnectRequest,
+        entry: &LogEntry,
+    ) -> Result<(Vec<SocketAddr>, Transit), ConnectionOutcome> {
+        let ConnectRequest { host, port } = request;
         let mut first_packet = Some(self.first_packet);
-        let ask = async {
-            let asked = Instant::now();
-            let answer = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
-            let addresses = match answer {
-                Err(_) => return Err(Outcome::LookupTimedOut),
+        let look_up = async {
+            let started_at = Instant::now();
+            let result = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
+            let addresses = match result {
+                Err(_) => return Err(ConnectionOutcome::LookupTimedOut),
                 Ok(Ok(addresses)) if !addresses.is_empty() => addresses,
-                // Known at once, as where no resolver stands behind the line.
-                Ok(_) => return Err(Outcome::NameNotFound),
+                // Fails without a round trip, as where there is no resolver behind the line.
+                Ok(_) => return Err(ConnectionOutcome::NameNotFound),
             };
             if check_all(shared, host, &with_port(addresses.clone(), *port), entry).is_err() {
-                // Its answer takes no time on the line either: it must look like one that is missing.
+                // No round trip for this response either: it must look like a missing name.
                 return Ok(addresses);
             }
-            let took = asked.elapsed();
-            if let Some(question) = first_packet.take() {
-                // The answer is looked for when the question is there.
-                sleep(question.await.min(took)).await;
+            let elapsed = started_at.elapsed();
+            if let Some(query) = first_packet.take() {
+                // On a real line the lookup would begin when the query has arrived.
+                sleep(query.await.min(elapsed)).await;
             }
-            trip(shared, Way::Down, ANSWER_WIRE_BYTES + host.len() as u32).await;
+            let response_bytes = DNS_RESPONSE_WIRE_BYTES + host.len() as u32;
+            send_packet(shared, Way::Down, response_bytes).await;
             Ok(addresses)
         };
-        let known = shared.names.addresses(host, ask).await?;
-        let addresses = with_port(known.addresses, *port);
+        let lookup = shared.lookups.addresses(host, look_up).await?;
+        let addresses = with_port(lookup.addresses, *port);
         check_all(shared, host, &addresses, entry)?;
-        let there = first_packet
-            .filter(|_| known.since <= self.since)
-            .unwrap_or_else(|| trip(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
-        Ok((addresses, there))
+        let syn = first_packet
+            .filter(|_| lookup.completed_at <= self.opened_at)
+            .unwrap_or_else(|| send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
+        Ok((addresses, syn))
     }
 }
 
@@ -166,63 +176,64 @@ fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     addresses.into_iter().map(with_port).collect()
 }
 
-/// From the first packet of a handshake, which is on its way, to the last.
+/// Performs a handshake whose first packet is already in transit.
 async fn shake_hands(
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
-    there: Trip,
-) -> Result<Dialed, Outcome> {
-    let there = there.await;
-    let connected = timeout(
+    syn: Transit,
+) -> Result<Dialed, ConnectionOutcome> {
+    let up = syn.await;
+    let result = timeout(
         shared.connect_timeout,
         connect_any(shared.upstream_buffer_bytes(), &addresses),
     )
     .await;
-    let wire_bytes = match connected {
+    let wire_bytes = match result {
         Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
         _ => HEADER_BYTES,
     };
-    let back = trip(&shared, Way::Down, wire_bytes).await;
-    match connected {
-        Err(_) => Err(Outcome::ConnectTimedOut),
-        Ok(Err(e)) => Err(failure(&e)),
+    let down = send_packet(&shared, Way::Down, wire_bytes).await;
+    match result {
+        Err(_) => Err(ConnectionOutcome::ConnectTimedOut),
+        Ok(Err(e)) => Err(outcome_of_error(&e)),
         Ok(Ok((stream, address))) => Ok(Dialed {
             stream,
             address,
-            rtt: there + back,
+            rtt: up + down,
         }),
     }
 }
 
-/// Checks all addresses of a host, also those that would not be tried.
+/// Checks all addresses of a host, including those that would not be tried.
 fn check_all(
     shared: &Shared,
     host: &str,
     addresses: &[SocketAddr],
-    entry: &Entry,
-) -> Result<(), Outcome> {
+    entry: &LogEntry,
+) -> Result<(), ConnectionOutcome> {
     for address in addresses {
-        entry.trying(*address);
-        let checked = shared.guard.check_address(host, *address);
-        checked.map_err(Outcome::Blocked)?;
+        entry.set_address(*address);
+        let result = shared.guard.check_address(host, *address);
+        result.map_err(ConnectionOutcome::Blocked)?;
         if *address == shared.address {
-            let kind = "where the link itself listens";
-            let refusal = Refusal::address(Reason::OwnAddress, host, address.ip(), kind);
-            return Err(Outcome::Blocked(refusal));
+            let kind = "the address of the link itself";
+            let refusal = Refusal::address(RefusalReason::OwnAddress, host, address.ip(), kind);
+            return Err(ConnectionOutcome::Blocked(refusal));
         }
     }
     Ok(())
 }
 
-fn trip(shared: &Shared, way: Way, wire_bytes: u32) -> Trip {
-    match shared.wire() {
-        Some(wire) => Box::pin(wire.message(way, wire_bytes)),
+fn send_packet(shared: &Shared, way: Way, wire_bytes: u32) -> Transit {
+    match shared.emulator() {
+        Some(emulator) => Box::pin(emulator.send_message(way, wire_bytes)),
         None => Box::pin(ready(Duration::ZERO)),
     }
 }
 
-/// The two families by turns, each in the resolver's order (RFC 8305, section 4).
-pub(super) fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+/// Returns the addresses with the two families alternating, each in the resolver's order (RFC 8305,
+/// section 4), and limits their number.
+pub(super) fn interleave_families(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let Some(first) = addresses.first().copied() else {
         return addresses;
     };
@@ -230,43 +241,43 @@ pub(super) fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
         .into_iter()
         .partition(|a| a.is_ipv4() == first.is_ipv4());
     let (mut same, mut other) = (same.into_iter(), other.into_iter());
-    let mut turns = Vec::new();
-    while turns.len() < MAX_ADDRESSES {
+    let mut interleaved = Vec::new();
+    while interleaved.len() < MAX_ADDRESSES {
         let pair = [same.next(), other.next()];
         if pair == [None, None] {
             break;
         }
-        turns.extend(pair.into_iter().flatten());
+        interleaved.extend(pair.into_iter().flatten());
     }
-    turns
+    interleaved
 }
 
-/// Tries the addresses one after the other, each beside those that stay silent.
+/// Tries the addresses in order, each in parallel to those that have not responded yet.
 pub(super) async fn connect_any(
     buffer_bytes: Option<u32>,
     addresses: &[SocketAddr],
 ) -> io::Result<(TcpStream, SocketAddr)> {
-    let mut waiting = addresses.iter().copied();
-    let mut running = JoinSet::new();
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut untried = addresses.iter().copied();
+    let mut attempts = JoinSet::new();
+    let mut last_error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     loop {
-        if let Some(address) = waiting.next() {
-            running.spawn(connect(address, buffer_bytes));
+        if let Some(address) = untried.next() {
+            attempts.spawn(connect(address, buffer_bytes));
         }
-        let silence = sleep(NEXT_ADDRESS_AFTER);
-        tokio::pin!(silence);
-        // Ends when the next address is to be tried.
+        let delay = sleep(CONNECTION_ATTEMPT_DELAY);
+        tokio::pin!(delay);
+        // This loop ends when the next address is to be tried.
         loop {
             tokio::select! {
-                () = &mut silence, if waiting.len() > 0 => break,
-                done = running.join_next() => match done {
-                    Some(Ok(Ok(connected))) => return Ok(connected),
-                    Some(Ok(Err(e))) => last = e,
-                    Some(Err(e)) => last = io::Error::other(e),
-                    None => return Err(last),
+                () = &mut delay, if untried.len() > 0 => break,
+                result = attempts.join_next() => match result {
+                    Some(Ok(Ok(connection))) => return Ok(connection),
+                    Some(Ok(Err(e))) => last_error = e,
+                    Some(Err(e)) => last_error = io::Error::other(e),
+                    None => return Err(last_error),
                 },
             }
-            if waiting.len() > 0 {
+            if untried.len() > 0 {
                 break;
             }
         }
@@ -282,8 +293,8 @@ async fn connect(
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
     if let Some(bytes) = buffer_bytes {
-        // Loopback's packets of 64 KB would hide the line's pace from a server on this machine:
-        // it keeps twenty packets in its send buffer, whatever their size.
+        // Loopback's packets of 64 KB would hide the line's speed from a server on this machine: it
+        // has twenty packets in its send buffer, whatever their size.
         socket.set_recv_buffer_size(bytes)?;
         SockRef::from(&socket).set_tcp_mss(PAYLOAD_BYTES)?;
     }
@@ -292,28 +303,35 @@ async fn connect(
     Ok((stream, address))
 }
 
-fn failure(error: &io::Error) -> Outcome {
+fn outcome_of_error(error: &io::Error) -> ConnectionOutcome {
     use io::ErrorKind::*;
     match error.kind() {
-        ConnectionRefused | ConnectionReset => Outcome::ConnectionRefused,
-        TimedOut => Outcome::ConnectTimedOut,
-        NetworkUnreachable | HostUnreachable | AddrNotAvailable => Outcome::Unreachable,
-        _ => Outcome::Failed(error.to_string()),
+        ConnectionRefused | ConnectionReset => ConnectionOutcome::ConnectionRefused,
+        TimedOut => ConnectionOutcome::ConnectTimedOut,
+        NetworkUnreachable | HostUnreachable | AddrNotAvailable => ConnectionOutcome::Unreachable,
+        _ => ConnectionOutcome::Failed(error.to_string()),
     }
 }
 
-impl Outcome {
+impl ConnectionOutcome {
+    /// Returns the SOCKS reply for the outcome.
     pub(super) fn reply(&self) -> Reply {
         match self {
-            Outcome::Connected => Reply::Succeeded,
-            // Told apart from a name that does not exist by nothing.
-            Outcome::Blocked(refusal) if refusal.follows_a_lookup() => Reply::HostUnreachable,
-            Outcome::Blocked(_) | Outcome::BrowserService | Outcome::OverLimit => Reply::NotAllowed,
-            Outcome::NameNotFound | Outcome::LookupTimedOut => Reply::HostUnreachable,
-            Outcome::ConnectionRefused => Reply::ConnectionRefused,
-            Outcome::ConnectTimedOut => Reply::TimedOut,
-            Outcome::Unreachable => Reply::NetworkUnreachable,
-            Outcome::Pending | Outcome::Failed(_) => Reply::GeneralFailure,
+            ConnectionOutcome::Connected => Reply::Succeeded,
+            // Must not be distinguishable from a name that does not exist.
+            ConnectionOutcome::Blocked(refusal) if refusal.follows_a_lookup() => {
+                Reply::HostUnreachable
+            }
+            ConnectionOutcome::Blocked(_)
+            | ConnectionOutcome::BrowserService
+            | ConnectionOutcome::OverLimit => Reply::NotAllowed,
+            ConnectionOutcome::NameNotFound | ConnectionOutcome::LookupTimedOut => {
+                Reply::HostUnreachable
+            }
+            ConnectionOutcome::ConnectionRefused => Reply::ConnectionRefused,
+            ConnectionOutcome::ConnectTimedOut => Reply::TimedOut,
+            ConnectionOutcome::Unreachable => Reply::NetworkUnreachable,
+            ConnectionOutcome::Pending | ConnectionOutcome::Failed(_) => Reply::GeneralFailure,
         }
     }
 }
@@ -323,19 +341,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns_and_the_first_stays_first() {
+    fn families_alternate_and_the_first_address_stays_first() {
         let ip = |s: &str| SocketAddr::new(s.parse().unwrap(), 80);
-        let given = ["2a00::1", "2a00::2", "2a00::3", "8.8.8.8", "8.8.4.4"];
-        let order = by_turns(given.map(ip).to_vec());
-        let want = ["2a00::1", "8.8.8.8", "2a00::2", "8.8.4.4", "2a00::3"];
-        assert_eq!(order, want.map(ip));
+        let addresses = ["2a00::1", "2a00::2", "2a00::3", "8.8.8.8", "8.8.4.4"];
+        let interleaved = interleave_families(addresses.map(ip).to_vec());
+        let expected = ["2a00::1", "8.8.8.8", "2a00::2", "8.8.4.4", "2a00::3"];
+        assert_eq!(interleaved, expected.map(ip));
     }
 
     #[test]
-    fn no_name_makes_us_try_more_than_a_few_addresses() {
+    fn only_a_few_addresses_of_a_name_are_tried() {
         let many = (0..100)
             .map(|i| SocketAddr::from(([8, 8, 8, i], 80)))
             .collect();
-        assert_eq!(by_turns(many).len(), MAX_ADDRESSES);
+        assert_eq!(interleave_families(many).len(), MAX_ADDRESSES);
     }
 }

@@ -1,4 +1,5 @@
-//! The guard without the line: for requests of the service itself to addresses that strangers name.
+//! Guarded connections without an emulated line, for requests that the service itself makes to
+//! hosts chosen by its users.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,15 +8,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Resolver;
-use super::dial::{by_turns, connect_any};
+use super::dial::{connect_any, interleave_families};
 use crate::guard::literal;
 use crate::{Guard, LinkError};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connects to an address of `host` that the guard lets be reached. Decided, as for a visit, on all
-/// addresses the name has, and connected to one that was decided on.
+/// Connects to `host` if the guard permits it. As for a visit, all addresses of the name are
+/// checked, and one of the checked addresses is connected to.
 pub async fn connect_guarded(
     guard: &Guard,
     resolver: &dyn Resolver,
@@ -23,10 +24,10 @@ pub async fn connect_guarded(
     port: u16,
 ) -> Result<TcpStream, LinkError> {
     guard.check_host(host, port).map_err(LinkError::Refused)?;
-    let known = literal(host)
+    let fixed = literal(host)
         .map(|ip| vec![ip])
         .or_else(|| guard.loopback_of(host, port));
-    let addresses = match known {
+    let addresses = match fixed {
         Some(addresses) => addresses,
         None => timeout(LOOKUP_TIMEOUT, resolver.resolve(host))
             .await
@@ -40,8 +41,9 @@ pub async fn connect_guarded(
     guard
         .check_addresses(host, &addresses)
         .map_err(LinkError::Refused)?;
-    let connected = timeout(CONNECT_TIMEOUT, connect_any(None, &by_turns(addresses))).await;
-    connected
+    let addresses = interleave_families(addresses);
+    timeout(CONNECT_TIMEOUT, connect_any(None, &addresses))
+        .await
         .map_err(|_| LinkError::Unreachable(std::io::ErrorKind::TimedOut.into()))?
         .map(|(stream, _)| stream)
         .map_err(LinkError::Unreachable)
@@ -56,22 +58,22 @@ mod tests {
     use super::*;
     use crate::{Resolution, SystemResolver, Target};
 
-    /// Says that every name has these addresses.
-    struct Says(Vec<IpAddr>);
+    /// A resolver that returns these addresses for every name.
+    struct FixedResolver(Vec<IpAddr>);
 
-    impl Resolver for Says {
+    impl Resolver for FixedResolver {
         fn resolve<'a>(&'a self, _: &'a str) -> Resolution<'a> {
             Box::pin(async { Ok(self.0.clone()) })
         }
     }
 
-    async fn refused(guard: &Guard, resolver: &dyn Resolver, host: &str) -> bool {
-        let connected = connect_guarded(guard, resolver, host, 80).await;
-        matches!(connected, Err(LinkError::Refused(_)))
+    async fn is_refused(guard: &Guard, resolver: &dyn Resolver, host: &str) -> bool {
+        let result = connect_guarded(guard, resolver, host, 80).await;
+        matches!(result, Err(LinkError::Refused(_)))
     }
 
     #[tokio::test]
-    async fn private_addresses_are_refused_however_they_are_named() {
+    async fn private_addresses_are_refused_in_every_spelling_and_under_every_name() {
         let guard = Guard::public_only();
         for host in [
             "127.0.0.1",
@@ -81,23 +83,23 @@ mod tests {
             "169.254.169.254",
             "0x7f.1",
         ] {
-            assert!(refused(&guard, &SystemResolver, host).await, "{host}");
+            assert!(is_refused(&guard, &SystemResolver, host).await, "{host}");
         }
-        let private = |ip: [u8; 4]| Says(vec![[93, 184, 215, 14].into(), ip.into()]);
+        let resolver = |ip: [u8; 4]| FixedResolver(vec![[93, 184, 215, 14].into(), ip.into()]);
         for ip in [[127, 0, 0, 1], [192, 168, 1, 1], [100, 64, 0, 1]] {
-            assert!(refused(&guard, &private(ip), "public.example.com").await);
+            assert!(is_refused(&guard, &resolver(ip), "public.example.com").await);
         }
     }
 
     #[tokio::test]
-    async fn what_the_operator_allowed_is_reached() {
+    async fn hosts_that_the_operator_allows_are_connected_to() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let allow: Target = "127.0.0.1".parse().unwrap();
         let guard = Guard::new(vec![allow]);
-        let there = Says(vec![address.ip()]);
+        let resolver = FixedResolver(vec![address.ip()]);
         for host in ["127.0.0.1", "localhost", "hooks.example.com"] {
-            let stream = connect_guarded(&guard, &there, host, address.port()).await;
+            let stream = connect_guarded(&guard, &resolver, host, address.port()).await;
             assert_eq!(stream.unwrap().peer_addr().unwrap(), address, "{host}");
         }
     }

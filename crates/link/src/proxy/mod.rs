@@ -1,23 +1,24 @@
-//! The link: a SOCKS5 proxy of one visit, with the network's model and the guard inside.
+//! The link: a SOCKS5 proxy for one visit that contains the network model and the guard.
 //!
-//! Everything runs on one thread of the link's own: a packet that is due is read, delayed and
-//! written without waiting for other threads, which on a busy machine is most of the error.
+//! Everything runs on one thread per link: a packet that is due is read, delayed and written
+//! without waiting for other threads, which on a busy machine is the largest part of the error.
 //!
-//! One task per connection: it reads the request (`socks`), finds and connects the host
-//! (`dial`, where the guard decides) and moves the bytes (`carry`) over the `wire`.
+//! There is one task per connection. It reads the request (`socks`), looks up and connects to the
+//! host (`dial`, where the guard decides), and relays the bytes (`relay`) through the emulated
+//! network (`emulator`).
 
-mod bytes_in_order;
-mod carry;
+mod backup;
+mod byte_queue;
 mod dial;
 mod direct;
+mod emulator;
 mod meter;
 mod record;
+mod relay;
 mod resolve;
 mod service_hosts;
 mod socks;
-mod spare;
 mod timer;
-mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -35,41 +36,43 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use direct::connect_guarded;
-pub use record::{Outcome, Record};
+pub use record::{ConnectionOutcome, ConnectionRecord};
 pub use resolve::{Resolution, Resolver, SystemResolver};
 
-use carry::Ending;
-use dial::Wish;
+use backup::Backups;
+use dial::PendingConnection;
+use emulator::NetworkEmulator;
 use meter::Meter;
-use record::Ledger;
-use resolve::Names;
-use socks::Request;
-use spare::Spares;
-use wire::Wire;
+use record::ConnectionLog;
+use relay::RelayEnd;
+use resolve::LookupCache;
+use socks::ConnectRequest;
 
 use crate::model::{Algorithm, Setup};
 use crate::{Guard, LineProfile, LinkError, Refusal};
 
-/// What a link is opened with.
+/// The configuration of a link.
 #[derive(Clone)]
 pub struct LinkConfig {
     pub profile: LineProfile,
     pub guard: Arc<Guard>,
     pub resolver: Arc<dyn Resolver>,
-    /// Payload in both directions; when it is crossed everything is cut.
+    /// Limit on the payload in both directions; when it is exceeded, all connections are reset.
     pub max_bytes: u64,
-    /// Hosts that only the browser's own services use; a leading dot stands for all hosts below.
+    /// Hosts that only the browser's own services use; a leading dot matches all subdomains.
     pub refused_hosts: Vec<String>,
     pub lookup_timeout: Duration,
     pub connect_timeout: Duration,
-    /// How the emulated hosts send.
+    /// Congestion control of the emulated hosts.
     pub algorithm: Algorithm,
-    /// For losses and the senders' own dice: the same seed, the same network.
+    /// Seed of random packet loss and of the senders' random choices; the same seed gives the same
+    /// network.
     pub seed: u64,
 }
 
 impl LinkConfig {
-    /// The defaults: the machine's resolver, 100 MB, Chromium's own services refused.
+    /// Creates a configuration with defaults: the system's resolver, a limit of 100 MB, and
+    /// Chromium's own services refused.
     pub fn new(profile: LineProfile, guard: Arc<Guard>) -> Self {
         let services = service_hosts::BROWSER_SERVICES;
         Self {
@@ -86,14 +89,7 @@ impl LinkConfig {
     }
 }
 
-/// Bytes of payload that a link has carried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Traffic {
-    pub up: u64,
-    pub down: u64,
-}
-
-/// An open link. Dropping it closes the listener and cuts every connection.
+/// An open link. Dropping it closes the listener and resets all connections.
 pub struct Link {
     shared: Arc<Shared>,
     closing: watch::Sender<bool>,
@@ -104,36 +100,40 @@ struct Shared {
     address: SocketAddr,
     guard: Arc<Guard>,
     resolver: Arc<dyn Resolver>,
-    names: Names,
-    spares: Spares,
-    ledger: Arc<Ledger>,
-    /// `None` on a line without limits.
-    wire: Option<Arc<Wire>>,
+    lookups: LookupCache,
+    backups: Backups,
+    log: Arc<ConnectionLog>,
+    /// The emulated network; `None` on a line without limits.
+    emulator: Option<Arc<NetworkEmulator>>,
     max_bytes: u64,
     over_limit: watch::Sender<bool>,
     refused_hosts: Vec<String>,
     lookup_timeout: Duration,
     connect_timeout: Duration,
     upstream_buffer_bytes: Option<u32>,
-    lifted: AtomicBool,
-    /// What the link was opened in, so that the lines it logs carry the audit's fields.
+    limits_removed: AtomicBool,
+    /// Span in which the link was opened, so that its log lines have the audit's fields.
     span: tracing::Span,
     logged_refusals: AtomicUsize,
 }
 
 impl Shared {
-    /// For connections from now on: none on a line without limits.
+    /// Returns the receive buffer size for new connections to servers; `None` on a line without
+    /// limits.
     fn upstream_buffer_bytes(&self) -> Option<u32> {
         self.upstream_buffer_bytes
-            .filter(|_| !self.lifted.load(Relaxed))
+            .filter(|_| !self.limits_removed.load(Relaxed))
     }
 
-    fn wire(&self) -> Option<&Arc<Wire>> {
-        self.wire.as_ref().filter(|_| !self.lifted.load(Relaxed))
+    fn emulator(&self) -> Option<&Arc<NetworkEmulator>> {
+        self.emulator
+            .as_ref()
+            .filter(|_| !self.limits_removed.load(Relaxed))
     }
 
-    /// Tells the operator, and nobody else, which address was refused. A page must not fill the log.
-    fn log_refusal(&self, request: &Request, refusal: &Refusal) {
+    /// Logs which address was refused, for the operator only. The number of lines is limited, so
+    /// that a page cannot flood the log.
+    fn log_refusal(&self, request: &ConnectRequest, refusal: &Refusal) {
         let (host, port, reason) = (&request.host, request.port, refusal.reason.code());
         self.span.in_scope(|| {
             if self.logged_refusals.fetch_add(1, Relaxed) < MAX_LOGGED_REFUSALS {
@@ -145,39 +145,40 @@ impl Shared {
     }
 }
 
-/// A client that does not say what it wants is gone or none of ours.
+/// Maximum time for a client to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many refusals of one link are logged for every operator to see; the rest are for debugging.
+/// Number of refusals per link that are logged at level info; further ones have level debug.
 const MAX_LOGGED_REFUSALS: usize = 20;
 
 impl Link {
-    /// Listens on a free port of 127.0.0.1.
+    /// Opens a link that listens on a free port of 127.0.0.1.
     pub async fn open(config: LinkConfig) -> Result<Self, LinkError> {
-        let profile = config.profile.checked()?;
+        let profile = config.profile.validated()?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(LinkError::Thread)?;
         let listener = listen(&runtime).map_err(LinkError::Listen)?;
         let address = listener.local_addr().map_err(LinkError::Listen)?;
-        let wire = if profile.is_unlimited() {
+        let emulator = if profile.is_unlimited() {
             None
         } else {
-            let _within = runtime.enter();
-            let wire = Wire::new(setup(&config, profile)).map_err(LinkError::Thread)?;
-            Some(Arc::new(wire))
+            let _runtime = runtime.enter();
+            let setup = model_setup(&config, profile);
+            let emulator = NetworkEmulator::new(setup).map_err(LinkError::Thread)?;
+            Some(Arc::new(emulator))
         };
         let shared = Arc::new(Shared {
             address,
             guard: config.guard,
             resolver: config.resolver,
-            names: Names::default(),
-            spares: Spares::default(),
-            ledger: Arc::new(Ledger::new()),
-            upstream_buffer_bytes: wire.as_ref().map(|_| upstream_buffer_bytes(profile)),
-            wire,
-            lifted: AtomicBool::new(false),
+            lookups: LookupCache::default(),
+            backups: Backups::default(),
+            log: Arc::new(ConnectionLog::new()),
+            upstream_buffer_bytes: emulator.as_ref().map(|_| upstream_buffer_bytes(profile)),
+            emulator,
+            limits_removed: AtomicBool::new(false),
             span: tracing::Span::current(),
             logged_refusals: AtomicUsize::new(0),
             max_bytes: config.max_bytes,
@@ -187,16 +188,16 @@ impl Link {
             connect_timeout: config.connect_timeout,
         });
         let closing = watch::Sender::new(false);
-        let (ended, closed) = oneshot::channel();
-        let accepting = accept(listener, Arc::clone(&shared), closing.subscribe());
+        let (closed_sender, closed) = oneshot::channel();
+        let accept_loop = accept_connections(listener, Arc::clone(&shared), closing.subscribe());
         std::thread::Builder::new()
             .name("link".into())
             .spawn(move || {
-                come_first();
-                runtime.block_on(accepting);
-                // A name that is still being looked up must not hold anybody.
+                raise_priority();
+                runtime.block_on(accept_loop);
+                // Closing must not wait for a lookup that is still running.
                 runtime.shutdown_background();
-                let _ = ended.send(());
+                let _ = closed_sender.send(());
             })
             .map_err(LinkError::Thread)?;
         Ok(Self {
@@ -206,48 +207,35 @@ impl Link {
         })
     }
 
-    /// Where the browser is to find the proxy.
+    /// Returns the address of the SOCKS5 proxy.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Ends the emulation: from now on everything passes as fast as the machine and its own line
-    /// let it, connections that are open included.
-    pub fn lift(&self) {
-        if let Some(wire) = &self.shared.wire {
-            self.shared.lifted.store(true, Relaxed);
-            wire.lift();
+    /// Ends the emulation: from now on all traffic, including that of open connections, is as fast
+    /// as the machine and its own line.
+    pub fn remove_limits(&self) {
+        if let Some(emulator) = &self.shared.emulator {
+            self.shared.limits_removed.store(true, Relaxed);
+            emulator.remove_limits();
         }
     }
 
-    /// How the last attempt to reach this host and port ended; `None` if nobody tried.
-    pub fn outcome_for(&self, host: &str, port: u16) -> Option<Outcome> {
-        self.shared.ledger.outcome_for(host, port)
+    /// Returns the records of all requested connections, in order.
+    pub fn records(&self) -> Vec<ConnectionRecord> {
+        self.shared.log.records()
     }
 
-    /// Every connection that was asked for, in order.
-    pub fn records(&self) -> Vec<Record> {
-        self.shared.ledger.records()
-    }
-
-    pub fn bytes(&self) -> Traffic {
-        let ledger = &self.shared.ledger;
-        Traffic {
-            up: ledger.bytes_up.load(Relaxed),
-            down: ledger.bytes_down.load(Relaxed),
-        }
-    }
-
-    /// Whether the cap on bytes was crossed and everything cut.
+    /// Returns whether the limit on bytes was exceeded and all connections were reset.
     pub fn over_limit(&self) -> bool {
         *self.shared.over_limit.borrow()
     }
 
-    /// Closes the listener, cuts every connection and waits until they are gone.
+    /// Closes the listener, resets all connections and waits until they have ended.
     pub async fn close(mut self) {
         self.closing.send_replace(true);
         if timeout(CLOSE_TIMEOUT, &mut self.closed).await.is_err() {
-            tracing::warn!("the link did not close in {CLOSE_TIMEOUT:?}");
+            tracing::warn!("link not closed after {CLOSE_TIMEOUT:?}");
         }
     }
 }
@@ -259,22 +247,22 @@ impl Drop for Link {
 }
 
 fn listen(runtime: &Runtime) -> io::Result<TcpListener> {
-    let _within = runtime.enter();
+    let _runtime = runtime.enter();
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
 }
 
-/// Asks for this thread to be preferred: it needs little time, but when it is due. Only a
-/// privileged process gets it; without, the link works all the same.
-fn come_first() {
+/// Requests a higher priority for this thread, which needs little time but needs it without delay.
+/// Only a privileged process gets it; the link also works without.
+fn raise_priority() {
     const NICENESS: i32 = -10;
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the link runs at ordinary priority");
+        tracing::debug!(%error, "link runs at normal priority");
     }
 }
 
-fn setup(config: &LinkConfig, profile: LineProfile) -> Setup {
+fn model_setup(config: &LinkConfig, profile: LineProfile) -> Setup {
     Setup {
         down_kbps: profile.down_kbps,
         up_kbps: profile.up_kbps,
@@ -285,41 +273,45 @@ fn setup(config: &LinkConfig, profile: LineProfile) -> Setup {
     }
 }
 
-/// Small enough that servers feel the line's pace, large enough to fill the line from a server
-/// that is really 150 ms away.
+/// Returns the receive buffer size for connections to servers: small enough that servers experience
+/// the line's speed, large enough to fill the line from a server that is really 150 ms away.
 fn upstream_buffer_bytes(profile: LineProfile) -> u32 {
     let kbps = profile.down_kbps.unwrap_or(100_000.0);
-    let in_150_ms = kbps / 8.0 * 150.0;
-    (in_150_ms as u32)
+    let bytes_in_150_ms = kbps / 8.0 * 150.0;
+    (bytes_in_150_ms as u32)
         .saturating_add(32 * 1024)
         .clamp(64 * 1024, 4 << 20)
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closing: watch::Receiver<bool>) {
-    let mut serving = JoinSet::new();
-    if let Some(wire) = shared.wire.clone() {
-        serving.spawn(async move {
-            if let Err(error) = wire.drive().await {
-                tracing::error!(%error, "the link's timer failed");
+async fn accept_connections(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    mut closing: watch::Receiver<bool>,
+) {
+    let mut tasks = JoinSet::new();
+    if let Some(emulator) = shared.emulator.clone() {
+        tasks.spawn(async move {
+            if let Err(error) = emulator.run().await {
+                tracing::error!(%error, "timer of the link failed");
             }
         });
     }
     loop {
         tokio::select! {
             _ = closing.changed() => {
-                // First nobody comes in any more, then everybody leaves.
+                // No new connections while the open ones are closed.
                 drop(listener);
-                return serving.shutdown().await;
+                return tasks.shutdown().await;
             }
-            Some(_) = serving.join_next() => {}
-            accepted = listener.accept() => match accepted {
+            Some(_) = tasks.join_next() => {}
+            result = listener.accept() => match result {
                 Ok((client, _)) => {
-                    let wish = Wish::now(&shared);
-                    serving.spawn(serve(Arc::clone(&shared), client, wish));
+                    let pending = PendingConnection::start(&shared);
+                    tasks.spawn(serve(Arc::clone(&shared), client, pending));
                 }
                 Err(error) => {
-                    // Most likely out of file descriptors: some will be free again soon.
-                    tracing::warn!(%error, "the link could not accept a connection");
+                    // Probably out of file descriptors, some of which will soon be free again.
+                    tracing::warn!(%error, "link failed to accept a connection");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             },
@@ -327,75 +319,76 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closing: watch::
     }
 }
 
-async fn serve(shared: Arc<Shared>, mut client: TcpStream, wish: Wish) {
-    let asked = async {
+async fn serve(shared: Arc<Shared>, mut client: TcpStream, pending: PendingConnection) {
+    let read_request = async {
         client.set_nodelay(true)?;
         socks::accept(&mut client).await
     };
-    let Ok(Ok(Some(request))) = timeout(REQUEST_TIMEOUT, asked).await else {
+    let Ok(Ok(Some(request))) = timeout(REQUEST_TIMEOUT, read_request).await else {
         return;
     };
-    let entry = shared.ledger.ask(&request.host, request.port);
+    let entry = shared.log.add(&request.host, request.port);
     let mut over_limit = shared.over_limit.subscribe();
-    let refused = if *over_limit.borrow_and_update() {
-        Some(Outcome::OverLimit)
+    let refusal = if *over_limit.borrow_and_update() {
+        Some(ConnectionOutcome::OverLimit)
     } else if service_hosts::matches(&shared.refused_hosts, &request.host) {
-        Some(Outcome::BrowserService)
+        Some(ConnectionOutcome::BrowserService)
     } else {
         None
     };
-    let dialed = match refused {
+    let result = match refusal {
         Some(outcome) => Err(outcome),
-        None => wish.dial(&shared, &request, &entry).await,
+        None => pending.dial(&shared, &request, &entry).await,
     };
-    let dialed = match dialed {
+    let dialed = match result {
         Ok(dialed) => dialed,
         Err(outcome) => {
-            if let Outcome::Blocked(refusal) = &outcome {
+            if let ConnectionOutcome::Blocked(refusal) = &outcome {
                 shared.log_refusal(&request, refusal);
             } else {
                 tracing::debug!(host = %request.host, port = request.port, ?outcome, "not connected");
             }
             let reply = outcome.reply();
-            entry.decide(outcome);
-            // The client may have lost patience; its record is complete without it.
-            let _ = socks::reply(&mut client, reply).await;
+            entry.set_outcome(outcome);
+            // The client may have closed the connection; its record is complete in any case.
+            let _ = socks::send_reply(&mut client, reply).await;
             return;
         }
     };
-    entry.decide(Outcome::Connected);
+    entry.set_outcome(ConnectionOutcome::Connected);
     let meter = Meter {
         entry: Arc::clone(&entry),
-        ledger: Arc::clone(&shared.ledger),
+        log: Arc::clone(&shared.log),
         max_bytes: shared.max_bytes,
         over_limit: shared.over_limit.clone(),
     };
     let mut server = dialed.stream;
-    let ending = tokio::select! {
-        ending = carry(&shared, &mut client, &mut server, dialed.rtt, &meter) => ending,
-        _ = over_limit.wait_for(|over| *over) => Ending::Broken,
+    let end = tokio::select! {
+        end = relay(&shared, &mut client, &mut server, dialed.rtt, &meter) => end,
+        _ = over_limit.wait_for(|over| *over) => RelayEnd::Reset,
     };
     entry.end();
-    if ending == Ending::Broken {
-        // Closing without lingering resets the connection.
+    if end == RelayEnd::Reset {
+        // With a linger time of zero, closing resets the connection.
         let _ = client.set_zero_linger();
         let _ = server.set_zero_linger();
     }
 }
 
-async fn carry(
+async fn relay(
     shared: &Shared,
     client: &mut TcpStream,
     server: &mut TcpStream,
     rtt: Duration,
     meter: &Meter,
-) -> Ending {
-    let carrier = shared.wire().map(|wire| wire.establish(rtt));
-    if socks::reply(client, socks::Reply::Succeeded).await.is_err() {
-        return Ending::Broken;
+) -> RelayEnd {
+    let emulated = shared.emulator().map(|emulator| emulator.establish(rtt));
+    let reply = socks::Reply::Succeeded;
+    if socks::send_reply(client, reply).await.is_err() {
+        return RelayEnd::Reset;
     }
-    match carrier {
-        Some(carrier) => carry::over_the_wire(&carrier, client, server, meter).await,
-        None => carry::straight_across(client, server, meter).await,
+    match emulated {
+        Some(connection) => relay::relay_emulated(&connection, client, server, meter).await,
+        None => relay::relay_directly(client, server, meter).await,
     }
 }

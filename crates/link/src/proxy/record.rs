@@ -1,6 +1,7 @@
-//! What became of every connection the browser asked for. The browser itself cannot tell: it
-//! reports every failure behind a SOCKS proxy as the same error.
+//! Records of all connections that the browser requested. The browser itself does not know how they
+//! ended: it reports every failure behind a SOCKS proxy as the same error.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,96 +11,96 @@ use crate::guard::Refusal;
 
 /// How an attempt to connect ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// Still on its way.
+pub enum ConnectionOutcome {
+    /// The attempt has not ended yet.
     Pending,
     Connected,
-    /// The guard said no.
+    /// The guard refused the host or one of its addresses.
     Blocked(Refusal),
-    /// A host that only the browser's own services use.
+    /// The host is used only by the browser's own services.
     BrowserService,
     NameNotFound,
     /// The name could not be looked up in time.
     LookupTimedOut,
     ConnectionRefused,
     ConnectTimedOut,
-    /// Nothing leads there.
+    /// There is no route to the host.
     Unreachable,
-    /// The link had already carried as much as it may.
+    /// The link had already reached its limit of bytes.
     OverLimit,
-    /// Anything else the operating system said.
+    /// Any other error of the operating system.
     Failed(String),
 }
 
-/// One connection that was asked for. Times count from the opening of the link.
+/// One connection that the browser requested. Times are measured from the opening of the link.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct ConnectionRecord {
     pub host: String,
     pub port: u16,
-    /// The address connected to, or last tried.
+    /// The address that was connected to, or tried last.
     pub address: Option<SocketAddr>,
-    pub outcome: Outcome,
+    pub outcome: ConnectionOutcome,
     pub bytes_up: u64,
     pub bytes_down: u64,
-    pub asked: Duration,
-    /// When the outcome was known to the browser.
-    pub decided: Option<Duration>,
-    pub ended: Option<Duration>,
+    pub requested_at: Duration,
+    /// Time at which the outcome was reported to the browser.
+    pub decided_at: Option<Duration>,
+    pub ended_at: Option<Duration>,
 }
 
-/// Beyond this many attempts only the newest are kept: a page must not fill our memory.
+/// Maximum number of records; older ones are dropped, so that a page cannot exhaust the memory.
 const MAX_RECORDS: usize = 10_000;
 
+/// The connections of a link, and the number of bytes that they have transferred.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    opened: Instant,
-    entries: Mutex<std::collections::VecDeque<Arc<Entry>>>,
-    pub(super) bytes_up: AtomicU64,
-    pub(super) bytes_down: AtomicU64,
+pub(super) struct ConnectionLog {
+    opened_at: Instant,
+    entries: Mutex<VecDeque<Arc<LogEntry>>>,
+    /// Payload of all connections in both directions.
+    pub(super) bytes: AtomicU64,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
-    opened: Instant,
+pub(super) struct LogEntry {
+    link_opened_at: Instant,
     host: String,
     port: u16,
-    asked: Duration,
+    requested_at: Duration,
     pub(super) bytes_up: AtomicU64,
     pub(super) bytes_down: AtomicU64,
-    fate: Mutex<Fate>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Debug)]
-struct Fate {
+struct ConnectionState {
     address: Option<SocketAddr>,
-    outcome: Outcome,
-    decided: Option<Duration>,
-    ended: Option<Duration>,
+    outcome: ConnectionOutcome,
+    decided_at: Option<Duration>,
+    ended_at: Option<Duration>,
 }
 
-impl Ledger {
+impl ConnectionLog {
     pub(super) fn new() -> Self {
         Self {
-            opened: Instant::now(),
+            opened_at: Instant::now(),
             entries: Mutex::default(),
-            bytes_up: AtomicU64::new(0),
-            bytes_down: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn ask(&self, host: &str, port: u16) -> Arc<Entry> {
-        let entry = Arc::new(Entry {
-            opened: self.opened,
+    pub(super) fn add(&self, host: &str, port: u16) -> Arc<LogEntry> {
+        let entry = Arc::new(LogEntry {
+            link_opened_at: self.opened_at,
             host: host.to_owned(),
             port,
-            asked: self.opened.elapsed(),
+            requested_at: self.opened_at.elapsed(),
             bytes_up: AtomicU64::new(0),
             bytes_down: AtomicU64::new(0),
-            fate: Mutex::new(Fate {
+            state: Mutex::new(ConnectionState {
                 address: None,
-                outcome: Outcome::Pending,
-                decided: None,
-                ended: None,
+                outcome: ConnectionOutcome::Pending,
+                decided_at: None,
+                ended_at: None,
             }),
         });
         let mut entries = lock(&self.entries);
@@ -110,75 +111,47 @@ impl Ledger {
         entry
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes_up.load(Relaxed) + self.bytes_down.load(Relaxed)
-    }
-
-    pub(super) fn records(&self) -> Vec<Record> {
+    pub(super) fn records(&self) -> Vec<ConnectionRecord> {
         lock(&self.entries).iter().map(|e| e.record()).collect()
-    }
-
-    /// The last attempt that was decided, else the last that is pending.
-    pub(super) fn outcome_for(&self, host: &str, port: u16) -> Option<Outcome> {
-        let entries = lock(&self.entries);
-        let mut asked = entries.iter().rev().filter(|e| e.is_for(host, port));
-        let last = asked.next().map(|e| e.outcome())?;
-        if last != Outcome::Pending {
-            return Some(last);
-        }
-        let decided = asked.map(|e| e.outcome()).find(|o| *o != Outcome::Pending);
-        Some(decided.unwrap_or(Outcome::Pending))
     }
 }
 
-impl Entry {
-    pub(super) fn trying(&self, address: SocketAddr) {
-        lock(&self.fate).address = Some(address);
+impl LogEntry {
+    pub(super) fn set_address(&self, address: SocketAddr) {
+        lock(&self.state).address = Some(address);
     }
 
-    pub(super) fn decide(&self, outcome: Outcome) {
-        let now = self.opened.elapsed();
-        let mut fate = lock(&self.fate);
-        if outcome != Outcome::Connected {
-            fate.ended = Some(now);
+    pub(super) fn set_outcome(&self, outcome: ConnectionOutcome) {
+        let now = self.link_opened_at.elapsed();
+        let mut state = lock(&self.state);
+        if outcome != ConnectionOutcome::Connected {
+            state.ended_at = Some(now);
         }
-        fate.outcome = outcome;
-        fate.decided = Some(now);
+        state.outcome = outcome;
+        state.decided_at = Some(now);
     }
 
     pub(super) fn end(&self) {
-        lock(&self.fate).ended = Some(self.opened.elapsed());
+        lock(&self.state).ended_at = Some(self.link_opened_at.elapsed());
     }
 
-    fn outcome(&self) -> Outcome {
-        lock(&self.fate).outcome.clone()
-    }
-
-    fn is_for(&self, host: &str, port: u16) -> bool {
-        let plain = |h: &str| {
-            let h = h.trim_start_matches('[').trim_end_matches(']');
-            h.trim_end_matches('.').to_ascii_lowercase()
-        };
-        self.port == port && plain(&self.host) == plain(host)
-    }
-
-    fn record(&self) -> Record {
-        let fate = lock(&self.fate);
-        Record {
+    fn record(&self) -> ConnectionRecord {
+        let state = lock(&self.state);
+        ConnectionRecord {
             host: self.host.clone(),
             port: self.port,
-            address: fate.address,
-            outcome: fate.outcome.clone(),
+            address: state.address,
+            outcome: state.outcome.clone(),
             bytes_up: self.bytes_up.load(Relaxed),
             bytes_down: self.bytes_down.load(Relaxed),
-            asked: self.asked,
-            decided: fate.decided,
-            ended: fate.ended,
+            requested_at: self.requested_at,
+            decided_at: state.decided_at,
+            ended_at: state.ended_at,
         }
     }
 }
 
-/// Nothing that holds these locks can leave what they guard half done.
+/// Locks a mutex, also after a panic: no holder leaves its data in an inconsistent state.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

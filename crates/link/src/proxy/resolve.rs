@@ -8,25 +8,25 @@ use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
-/// The addresses of a name, or why there are none.
+/// A future of the addresses of a name, or of the error of its lookup.
 pub type Resolution<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// Turns names into addresses.
+/// Resolves names to addresses.
 pub trait Resolver: Send + Sync + 'static {
-    /// An empty answer means that the name does not exist.
+    /// Looks up a name. An empty list means that the name does not exist.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolution<'a>;
 }
 
-/// The machine's own way of resolving names.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolution<'a> {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host, 0)).await?;
+            let resolved = tokio::net::lookup_host((host, 0)).await?;
             let mut addresses: Vec<IpAddr> = Vec::new();
-            for address in found.map(|a| a.ip()) {
+            for address in resolved.map(|a| a.ip()) {
                 if !addresses.contains(&address) {
                     addresses.push(address);
                 }
@@ -36,37 +36,41 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Names already looked up on this link. A name is asked for once, so that what was checked is
-/// what is connected to: a second, different answer is never heard.
+/// The names that were looked up on a link. Each name is looked up once, so that the addresses that
+/// are connected to are those that were checked: a second, different response is never used.
 #[derive(Default)]
-pub(super) struct Names {
-    known: Mutex<HashMap<String, Arc<OnceCell<Known>>>>,
+pub(super) struct LookupCache {
+    lookups: Mutex<HashMap<String, Arc<OnceCell<Lookup>>>>,
 }
 
+/// The result of a lookup.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct Lookup {
     pub(super) addresses: Vec<IpAddr>,
-    pub(super) since: Instant,
+    pub(super) completed_at: Instant,
 }
 
-impl Names {
-    /// The addresses of `host`; `ask` is awaited by the first who wants to know. A failure is not
-    /// kept, the next one asks again.
+impl LookupCache {
+    /// Returns the addresses of `host`. `look_up` is awaited by the first caller only; a failure is
+    /// not cached, so the next caller tries again.
     pub(super) async fn addresses<E>(
         &self,
         host: &str,
-        ask: impl Future<Output = Result<Vec<IpAddr>, E>>,
-    ) -> Result<Known, E> {
+        look_up: impl Future<Output = Result<Vec<IpAddr>, E>>,
+    ) -> Result<Lookup, E> {
         let key = host.trim_end_matches('.').to_ascii_lowercase();
         let cell = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(known.entry(key).or_default())
+            let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(lookups.entry(key).or_default())
         };
-        let ask = async {
-            let addresses = ask.await?;
-            let since = Instant::now();
-            Ok(Known { addresses, since })
+        let complete = async {
+            let addresses = look_up.await?;
+            let completed_at = Instant::now();
+            Ok(Lookup {
+                addresses,
+                completed_at,
+            })
         };
-        cell.get_or_try_init(|| ask).await.cloned()
+        cell.get_or_try_init(|| complete).await.cloned()
     }
 }

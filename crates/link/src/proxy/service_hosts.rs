@@ -1,10 +1,11 @@
-//! Hosts that Chromium calls on its own account: updates, field trials, safe browsing, hints,
-//! push. A visitor's line would not carry them either, as a browser does these things once a day.
+//! Hosts that Chromium connects to for itself: updates, field trials, safe browsing, hints, push. A
+//! visit by a user would hardly contain these requests either, because a browser makes them once a
+//! day.
 //!
 //! Only hosts that pages never load from are listed. `accounts.google.com` is not, although
-//! Chromium calls it: its sign-in script is part of many pages.
+//! Chromium connects to it: its sign-in script is part of many pages.
 
-/// A leading dot stands for all hosts below.
+/// Host names; a leading dot matches all subdomains.
 pub(super) const BROWSER_SERVICES: &[&str] = &[
     "android.clients.google.com",
     "chromefeedback-pa.googleapis.com",
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_refused_and_what_pages_use_is_not() {
+    fn hosts_of_services_match_and_hosts_of_pages_do_not() {
         let list: Vec<String> = BROWSER_SERVICES.iter().map(|h| (*h).to_owned()).collect();
         for service in [
             "update.googleapis.com",

@@ -1,12 +1,12 @@
-//! SOCKS version 5 (RFC 1928), the server's side, as far as a browser needs it: CONNECT without
-//! authentication. Everything else is refused in the way the protocol has for it.
+//! The server side of SOCKS version 5 (RFC 1928), as far as a browser needs it: CONNECT without
+//! authentication. Everything else is refused with the protocol's replies.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The answers of RFC 1928, section 6.
+/// The reply codes of RFC 1928, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reply {
     Succeeded = 0,
@@ -15,14 +15,15 @@ pub(super) enum Reply {
     NetworkUnreachable = 3,
     HostUnreachable = 4,
     ConnectionRefused = 5,
-    /// "TTL expired", the nearest there is to a timeout.
+    /// "TTL expired", the closest code to a timeout.
     TimedOut = 6,
     CommandNotSupported = 7,
     AddressTypeNotSupported = 8,
 }
 
+/// The host and port that a client requests a connection to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Request {
+pub(super) struct ConnectRequest {
     pub(super) host: String,
     pub(super) port: u16,
 }
@@ -32,8 +33,8 @@ const NO_AUTHENTICATION: u8 = 0;
 const NO_ACCEPTABLE_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Reads greeting and request. `None` means that the client was told no, or spoke something else.
-pub(super) async fn accept<S>(stream: &mut S) -> io::Result<Option<Request>>
+/// Reads greeting and request. `None` means that the client was refused, or used another protocol.
+pub(super) async fn accept<S>(stream: &mut S) -> io::Result<Option<ConnectRequest>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -63,28 +64,31 @@ where
         }
         4 => Some(Ipv6Addr::from(read::<16, _>(stream).await?).to_string()),
         _ => {
-            reply(stream, Reply::AddressTypeNotSupported).await?;
+            send_reply(stream, Reply::AddressTypeNotSupported).await?;
             return Ok(None);
         }
     };
     let port = u16::from_be_bytes(read(stream).await?);
     if command != CONNECT {
-        reply(stream, Reply::CommandNotSupported).await?;
+        send_reply(stream, Reply::CommandNotSupported).await?;
         return Ok(None);
     }
     match host {
-        Some(host) => Ok(Some(Request { host, port })),
+        Some(host) => Ok(Some(ConnectRequest { host, port })),
         None => {
-            reply(stream, Reply::GeneralFailure).await?;
+            send_reply(stream, Reply::GeneralFailure).await?;
             Ok(None)
         }
     }
 }
 
-/// The bound address is none of the client's business: zeros, as RFC 1928 allows for CONNECT.
-pub(super) async fn reply<S: AsyncWrite + Unpin>(stream: &mut S, reply: Reply) -> io::Result<()> {
-    let answer = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
-    stream.write_all(&answer).await
+/// Sends a reply. The bound address in it is zero, because clients do not need it for CONNECT.
+pub(super) async fn send_reply<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    reply: Reply,
+) -> io::Result<()> {
+    let message = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
+    stream.write_all(&message).await
 }
 
 async fn read<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; N]> {
@@ -97,49 +101,50 @@ async fn read<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Resul
 mod tests {
     use super::*;
 
-    /// What the server makes of `sent`, and what it answers.
+    /// Returns the request that the server reads from `sent`, and its reply.
     async fn check(sent: &[u8]) -> (Option<(String, u16)>, Vec<u8>) {
         let (mut client, mut server) = tokio::io::duplex(1024);
         client.write_all(sent).await.unwrap();
         client.shutdown().await.unwrap();
         let request = accept(&mut server).await.ok().flatten();
         drop(server);
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer).await.unwrap();
-        (request.map(|r| (r.host, r.port)), answer)
+        let mut reply = Vec::new();
+        client.read_to_end(&mut reply).await.unwrap();
+        (request.map(|r| (r.host, r.port)), reply)
     }
 
-    fn asks(head: [u8; 4], rest: &[u8]) -> Vec<u8> {
+    fn request_bytes(head: [u8; 4], rest: &[u8]) -> Vec<u8> {
         [&[5, 1, 0][..], &head, rest].concat()
     }
 
     #[tokio::test]
-    async fn names_and_addresses_are_understood() {
-        let name = asks([5, 1, 0, 3], b"\x0bexample.com\x01\xbb");
+    async fn names_and_addresses_are_accepted() {
+        let name = request_bytes([5, 1, 0, 3], b"\x0bexample.com\x01\xbb");
         assert_eq!(
             check(&name).await,
             (Some(("example.com".into(), 443)), vec![5, 0])
         );
-        let v4 = asks([5, 1, 0, 1], &[127, 0, 0, 1, 0, 80]);
+        let v4 = request_bytes([5, 1, 0, 1], &[127, 0, 0, 1, 0, 80]);
         assert_eq!(check(&v4).await.0, Some(("127.0.0.1".into(), 80)));
         let mut v6 = [0; 18];
         v6[15] = 1;
         v6[17] = 80;
-        let v6 = asks([5, 1, 0, 4], &v6);
+        let v6 = request_bytes([5, 1, 0, 4], &v6);
         assert_eq!(check(&v6).await.0, Some(("::1".into(), 80)));
     }
 
     #[tokio::test]
-    async fn everything_but_connect_is_refused_properly() {
+    async fn commands_other_than_connect_are_refused() {
         for command in [2, 3, 9] {
-            let (request, answer) = check(&asks([5, command, 0, 1], &[8, 8, 8, 8, 0, 80])).await;
+            let (request, reply) =
+                check(&request_bytes([5, command, 0, 1], &[8, 8, 8, 8, 0, 80])).await;
             assert_eq!(request, None);
-            assert_eq!(answer[2..4], [5, 7], "command {command}");
+            assert_eq!(reply[2..4], [5, 7], "command {command}");
         }
     }
 
     #[tokio::test]
-    async fn other_protocols_get_nothing() {
+    async fn other_protocols_get_no_reply() {
         let socks4 = b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00";
         assert_eq!(check(socks4).await, (None, vec![]));
         assert_eq!(check(b"GET / HTTP/1.1\r\n\r\n").await, (None, vec![]));
@@ -147,13 +152,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_requests_are_told_so() {
+    async fn malformed_requests_are_refused() {
         assert_eq!(check(&[5, 1, 2]).await, (None, vec![5, 0xff]));
-        let kind = asks([5, 1, 0, 9], &[0; 6]);
+        let kind = request_bytes([5, 1, 0, 9], &[0; 6]);
         assert_eq!(check(&kind).await.1[2..4], [5, 8]);
-        let not_text = asks([5, 1, 0, 3], b"\x02\xff\xfe\x00\x50");
+        let not_text = request_bytes([5, 1, 0, 3], b"\x02\xff\xfe\x00\x50");
         assert_eq!(check(&not_text).await.1[2..4], [5, 1]);
-        let cut_short = asks([5, 1, 0, 3], b"\x0bexamp");
+        let cut_short = request_bytes([5, 1, 0, 3], b"\x0bexamp");
         assert_eq!(check(&cut_short).await, (None, vec![5, 0]));
     }
 }

@@ -8,14 +8,14 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// An alarm that rings on time. Tokio's own timers tick in milliseconds and ring up to one late,
-/// which is half of the round trip of a fast line.
+/// A precise timer. Tokio's own timers have a resolution of one millisecond and expire up to one
+/// late, which is half of the round trip of a fast line.
 pub(super) struct Timer {
     fd: AsyncFd<OwnedFd>,
 }
 
 impl Timer {
-    /// Within a runtime.
+    /// Creates a timer; must be called within a runtime.
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -27,9 +27,9 @@ impl Timer {
         Ok(Self { fd })
     }
 
-    /// Rings once after `delay`, instead of what was set before.
+    /// Sets the timer to expire once after `delay`, replacing the previous setting.
     pub(super) fn set(&self, delay: Duration) -> io::Result<()> {
-        // Zero would mean never.
+        // Zero would disarm the timer.
         let delay = delay.max(Duration::from_nanos(1));
         let it_value = Timespec {
             tv_sec: i64::try_from(delay.as_secs()).unwrap_or(i64::MAX),
@@ -46,8 +46,8 @@ impl Timer {
         Ok(())
     }
 
-    /// Waits until it rings.
-    pub(super) async fn rings(&self) -> io::Result<()> {
+    /// Waits until the timer expires.
+    pub(super) async fn wait(&self) -> io::Result<()> {
         loop {
             let mut ready = self.fd.readable().await?;
             let read = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));

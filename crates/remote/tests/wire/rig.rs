@@ -14,7 +14,8 @@ use plumbline_server::{
 };
 use plumbline_store::{
     Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder,
-    AuditState, FileBlobs, HandBack, NewAudit, Seat, SqliteStore, Store, Timestamp,
+    AuditState, FileBlobs, LeaseScope, NewAudit, ReleaseReason, SqliteStore, Store, Submission,
+    Timestamp,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -107,16 +108,16 @@ impl Rig {
             options: AuditOptions::default(),
             accepted_at: NOW,
         };
-        self.store.accept(audit).await.unwrap();
+        self.store.submit(Submission::single(audit)).await.unwrap();
     }
 
     /// Gives what runs to another.
     pub async fn take_over(&self, name: &str) {
         let running = self.store.running(None).await.unwrap();
         let held = running.iter().find(|lease| lease.tracking_id == name);
-        let back = self.store.hand_back(held.unwrap(), HandBack::Fault);
+        let back = self.store.release(held.unwrap(), ReleaseReason::Fault);
         back.await.unwrap();
-        let seat = Seat::anywhere("another");
+        let seat = LeaseScope::any_location("another");
         let lease = self.store.lease(&seat, NOW, Duration::from_secs(30));
         assert_eq!(lease.await.unwrap().unwrap().tracking_id, name);
     }

@@ -1,9 +1,11 @@
+//! Assertions with the rules of Lighthouse CI.
+
 use serde_json::Value;
 
-/// One thing that must hold, by Lighthouse CI's rules.
+/// An assertion about an audit of a Lighthouse result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Assertion {
-    /// The audit, or `categories`, `resource-summary`, `user-timings` with properties.
+    /// The id of the audit, or `categories`, `resource-summary` or `user-timings` with properties.
     pub(super) audit: String,
     pub(super) properties: Vec<String>,
     pub(super) level: Level,
@@ -14,6 +16,7 @@ pub(super) struct Assertion {
     pub(super) from_preset: bool,
 }
 
+/// The severity of a failed assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Error,
@@ -21,18 +24,20 @@ pub enum Level {
     Off,
 }
 
-/// How several runs make one value.
+/// The way the values of several runs are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Aggregation {
     Median,
-    /// The best of them.
+    /// The best value.
     #[default]
     Optimistic,
+    /// The worst value.
     Pessimistic,
-    /// The value of the run that stands for all.
+    /// The value of the median run.
     MedianRun,
 }
 
+/// The comparison that an assertion makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     AuditRan,
@@ -41,29 +46,29 @@ pub enum Kind {
     MaxNumericValue,
 }
 
-/// What came of one assertion.
+/// The result of one assertion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// As it is asserted: `largest-contentful-paint`, `resource-summary:script:size`.
+pub struct AssertionResult {
+    /// The key, such as `largest-contentful-paint` or `resource-summary:script:size`.
     pub key: String,
     pub kind: Kind,
     pub level: Level,
     pub expected: f64,
-    /// None where there is no value to compare.
+    /// The combined value; `None` if there is no value to compare.
     pub actual: Option<f64>,
-    /// Of every run that has one.
+    /// The values of all runs that have one.
     pub values: Vec<f64>,
-    /// What the value counts, as the audit says: `millisecond`, `byte` …
+    /// The unit of the value as in the audit, such as `millisecond` or `byte`.
     pub unit: String,
     pub passed: bool,
     pub message: Option<String>,
 }
 
-/// Lighthouse CI's own where nothing is asked for.
+/// The minimum score of an assertion without options, as in Lighthouse CI.
 const DEFAULT_MIN_SCORE: f64 = 0.9;
 
 impl Level {
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "error" => Self::Error,
             "warn" => Self::Warn,
@@ -74,7 +79,7 @@ impl Level {
 }
 
 impl Aggregation {
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "median" => Self::Median,
             "optimistic" => Self::Optimistic,
@@ -84,15 +89,16 @@ impl Aggregation {
         })
     }
 
-    /// None of no values.
-    fn of(self, values: &[f64], kind: Kind) -> Option<f64> {
+    /// Combines values; `None` if there are none.
+    fn combine(self, values: &[f64], kind: Kind) -> Option<f64> {
         if self == Self::Median {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
             let middle = sorted.len().checked_sub(1)? / 2;
-            return Some(match sorted.len() % 2 {
-                1 => sorted[middle],
-                _ => (sorted[middle] + sorted[middle + 1]) / 2.0,
+            return Some(if sorted.len() % 2 == 1 {
+                sorted[middle]
+            } else {
+                (sorted[middle] + sorted[middle + 1]) / 2.0
             });
         }
         let is_max = matches!(kind, Kind::MaxLength | Kind::MaxNumericValue);
@@ -123,24 +129,24 @@ impl Kind {
         }
     }
 
-    fn value(self, measured: &Measured) -> Option<f64> {
+    fn value(self, audit: &AuditValues) -> Option<f64> {
         match self {
             Self::AuditRan => Some(1.0),
-            Self::MinScore => match (measured.score, measured.mode) {
+            Self::MinScore => match (audit.score, audit.mode) {
                 (Some(score), _) => Some(score),
                 (None, "notApplicable") => Some(1.0),
                 (None, "informative") => Some(0.0),
                 _ => None,
             },
-            Self::MaxLength => Some(measured.length),
-            Self::MaxNumericValue => measured.numeric_value,
+            Self::MaxLength => Some(audit.length),
+            Self::MaxNumericValue => audit.numeric_value,
         }
     }
 }
 
-/// What of an audit can be asserted.
+/// The values of an audit that assertions can compare.
 #[derive(Default)]
-struct Measured<'a> {
+struct AuditValues<'a> {
     score: Option<f64>,
     mode: &'a str,
     length: f64,
@@ -149,7 +155,8 @@ struct Measured<'a> {
 }
 
 impl Assertion {
-    /// `audit`, `audit:property` or `audit.property`; names in camel case are the same in kebab case.
+    /// Parses a key: `audit`, `audit:property` or `audit.property`. Camel case is converted to
+    /// kebab case.
     pub(super) fn of(key: &str, level: Level) -> Self {
         let key = kebab_case(key);
         let mut parts = key
@@ -175,12 +182,14 @@ impl Assertion {
         parts.join(":")
     }
 
-    pub(super) fn names_what_is_there(&self, runs: &[Value]) -> bool {
+    /// Whether any run has the audit.
+    pub(super) fn is_known(&self, runs: &[Value]) -> bool {
         runs.iter()
             .any(|run| run["audits"].get(&self.audit).is_some())
     }
 
-    pub(super) fn check(&self, runs: &[Value], median: Option<&Value>) -> Vec<Finding> {
+    /// Checks the assertion against all runs.
+    pub(super) fn check(&self, runs: &[Value], median: Option<&Value>) -> Vec<AssertionResult> {
         if self.level == Level::Off {
             return Vec::new();
         }
@@ -188,74 +197,77 @@ impl Assertion {
             (Aggregation::MedianRun, Some(median)) => vec![median],
             _ => runs.iter().collect(),
         };
-        let found: Vec<Option<Measured>> = runs.iter().map(|run| self.look_up(run)).collect();
-        let ran: Vec<f64> = found
+        let audits: Vec<Option<AuditValues>> = runs.iter().map(|run| self.look_up(run)).collect();
+        let ran: Vec<f64> = audits
             .iter()
-            .map(|found| f64::from(u8::from(found.is_some())))
+            .map(|audit| f64::from(u8::from(audit.is_some())))
             .collect();
-        let Some(measured) = found.into_iter().collect::<Option<Vec<Measured>>>() else {
+        let Some(audits) = audits.into_iter().collect::<Option<Vec<AuditValues>>>() else {
             let message = Some(format!("the report has no `{}`", self.key()));
-            return vec![Finding {
+            return vec![AssertionResult {
                 values: ran,
-                ..self.finding(Kind::AuditRan, 1.0, Some(0.0), message)
+                ..self.result(Kind::AuditRan, 1.0, Some(0.0), message)
             }];
         };
-        let asked = [
+        let limits = [
             (Kind::MaxLength, self.max_length),
             (Kind::MaxNumericValue, self.max_numeric_value),
             (Kind::MinScore, self.min_score),
         ];
-        let mut asked: Vec<(Kind, f64)> = asked
+        let mut limits: Vec<(Kind, f64)> = limits
             .into_iter()
             .filter_map(|(kind, value)| Some((kind, value?)))
             .collect();
-        if asked.is_empty() {
-            asked.push((Kind::MinScore, DEFAULT_MIN_SCORE));
+        if limits.is_empty() {
+            limits.push((Kind::MinScore, DEFAULT_MIN_SCORE));
         }
-        asked
+        limits
             .into_iter()
-            .map(|(kind, expected)| self.judge(kind, expected, &measured))
+            .map(|(kind, expected)| self.compare(kind, expected, &audits))
             .collect()
     }
 
-    fn judge(&self, kind: Kind, expected: f64, measured: &[Measured]) -> Finding {
-        let values: Vec<f64> = measured
+    fn compare(&self, kind: Kind, expected: f64, audits: &[AuditValues]) -> AssertionResult {
+        let values: Vec<f64> = audits
             .iter()
-            .filter_map(|measured| kind.value(measured))
+            .filter_map(|audit| kind.value(audit))
             .filter(|value| value.is_finite())
             .collect();
-        // A pessimist does not take the word of some for all.
+        // The worst value is only known if all runs have one.
         let is_enough = match self.aggregation {
-            Aggregation::Pessimistic => values.len() == measured.len(),
+            Aggregation::Pessimistic => values.len() == audits.len(),
             _ => !values.is_empty(),
         };
-        let actual = self.aggregation.of(&values, kind).filter(|_| is_enough);
+        let actual = self
+            .aggregation
+            .combine(&values, kind)
+            .filter(|_| is_enough);
         let message = actual.is_none().then(|| {
             format!(
-                "`{}` gives no value that `{}` could be held against",
+                "`{}` has no value to compare with `{}`",
                 self.key(),
                 kind.name()
             )
         });
         let unit = match kind {
-            Kind::MaxNumericValue => measured.first().map_or("", |measured| measured.unit),
+            Kind::MaxNumericValue => audits.first().map_or("", |audit| audit.unit),
             _ => "",
         };
-        Finding {
+        AssertionResult {
             values,
             unit: unit.to_owned(),
-            ..self.finding(kind, expected, actual, message)
+            ..self.result(kind, expected, actual, message)
         }
     }
 
-    fn finding(
+    fn result(
         &self,
         kind: Kind,
         expected: f64,
         actual: Option<f64>,
         message: Option<String>,
-    ) -> Finding {
-        Finding {
+    ) -> AssertionResult {
+        AssertionResult {
             key: self.key(),
             kind,
             level: self.level,
@@ -268,25 +280,25 @@ impl Assertion {
         }
     }
 
-    fn look_up<'a>(&self, run: &'a Value) -> Option<Measured<'a>> {
+    fn look_up<'a>(&self, run: &'a Value) -> Option<AuditValues<'a>> {
         let properties: Vec<&str> = self.properties.iter().map(String::as_str).collect();
         let audit = run["audits"].get(&self.audit);
         match (self.audit.as_str(), &properties[..]) {
             ("categories", [category]) => {
                 let category = run["categories"].get(category)?;
-                Some(Measured {
+                Some(AuditValues {
                     score: category["score"].as_f64(),
-                    ..Measured::default()
+                    ..AuditValues::default()
                 })
             }
-            ("resource-summary", [kind, what]) => {
+            ("resource-summary", [kind, property]) => {
                 let item = items(audit?).find(|item| item["resourceType"] == **kind)?;
-                let (member, unit) = match *what {
+                let (member, unit) = match *property {
                     "size" => ("transferSize", "byte"),
                     _ => ("requestCount", ""),
                 };
                 let numeric_value = item[member].as_f64();
-                Some(Measured {
+                Some(AuditValues {
                     numeric_value,
                     unit,
                     ..measured(audit?)
@@ -297,10 +309,10 @@ impl Assertion {
                 let item = items(audit?).find(|item| {
                     item["name"]
                         .as_str()
-                        .is_some_and(|given| words(given) == words(&name))
+                        .is_some_and(|other| dashed_words(other) == dashed_words(&name))
                 })?;
                 let numeric_value = item["duration"].as_f64().or(item["startTime"].as_f64());
-                Some(Measured {
+                Some(AuditValues {
                     numeric_value,
                     unit: "millisecond",
                     ..measured(audit?)
@@ -311,8 +323,8 @@ impl Assertion {
     }
 }
 
-fn measured(audit: &Value) -> Measured<'_> {
-    Measured {
+fn measured(audit: &Value) -> AuditValues<'_> {
+    AuditValues {
         score: audit["score"].as_f64(),
         mode: audit["scoreDisplayMode"].as_str().unwrap_or_default(),
         length: items(audit).count() as f64,
@@ -325,7 +337,8 @@ fn items(audit: &Value) -> impl Iterator<Item = &Value> {
     audit["details"]["items"].as_array().into_iter().flatten()
 }
 
-/// As Lighthouse CI writes keys: a dash between a lower-case letter and a capital, then all lower case.
+/// Converts camel case to kebab case like Lighthouse CI: a dash between a lower-case letter and a
+/// capital, then all lower case.
 pub(super) fn kebab_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     let mut after_lower = false;
@@ -339,8 +352,8 @@ pub(super) fn kebab_case(text: &str) -> String {
     out
 }
 
-/// A name as Lighthouse CI compares user timings: words of letters and digits, joined by dashes.
-fn words(text: &str) -> String {
+/// Converts a name to words joined by dashes, as Lighthouse CI does to compare user timings.
+fn dashed_words(text: &str) -> String {
     let text = kebab_case(text);
     let words = text
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -1,15 +1,15 @@
-//! Lighthouse CI's configuration in JSON: `{"ci": {"assert": …}}`, or what is under `assert` alone. What it says
-//! about collecting and uploading is not for us.
+//! The JSON configuration of Lighthouse CI: `{"ci": {"assert": …}}`, or the value of `assert`
+//! alone. The parts about collecting and uploading are ignored.
 
 use serde_json::{Map, Value};
 
 use super::assertion::{Aggregation, Assertion, Level, kebab_case};
-use super::{BudgetError, Set, budgets_json, presets};
+use super::{AssertionSet, BudgetError, budgets_json, presets};
 
-pub(super) fn read(text: &str) -> Result<Vec<Set>, BudgetError> {
+pub(super) fn read(text: &str) -> Result<Vec<AssertionSet>, BudgetError> {
     let value: Value = serde_json::from_str(text).map_err(|error| BudgetError {
         line: Some(error.line()),
-        what: format!("not JSON: {error}"),
+        message: format!("invalid JSON: {error}"),
     })?;
     let sets = if value.is_array() {
         budgets_json::sets(&value)
@@ -17,30 +17,30 @@ pub(super) fn read(text: &str) -> Result<Vec<Set>, BudgetError> {
         sets(&value)
     };
     sets.map_err(|mut error| {
-        error.line = error.line.or_else(|| line_naming(text, &error.what));
+        error.line = error.line.or_else(|| line_of_name(text, &error.message));
         error
     })
 }
 
-/// The line with the first name in quotes that the message has between backticks.
-fn line_naming(text: &str, what: &str) -> Option<usize> {
-    let name = what.split('`').nth(1)?;
+/// Returns the line that contains the first name between backticks of the message in quotes.
+fn line_of_name(text: &str, message: &str) -> Option<usize> {
+    let name = message.split('`').nth(1)?;
     let quoted = format!("\"{name}\"");
     text.lines()
         .position(|line| line.contains(&quoted))
-        .map(|at| at + 1)
+        .map(|index| index + 1)
 }
 
-fn sets(value: &Value) -> Result<Vec<Set>, BudgetError> {
+fn sets(value: &Value) -> Result<Vec<AssertionSet>, BudgetError> {
     let assert = match (value.pointer("/ci/assert"), value.get("assert")) {
         (Some(assert), _) | (None, Some(assert)) => assert,
         (None, None) if value.get("ci").is_some() => {
-            return Err(BudgetError::somewhere("`ci` has no `assert`"));
+            return Err(BudgetError::without_line("`ci` has no `assert`"));
         }
         (None, None) => value,
     };
     let Some(assert) = assert.as_object() else {
-        return Err(BudgetError::somewhere("`assert` must be an object"));
+        return Err(BudgetError::without_line("`assert` must be an object"));
     };
     let Some(matrix) = assert.get("assertMatrix") else {
         return Ok(vec![set(assert)?]);
@@ -49,40 +49,40 @@ fn sets(value: &Value) -> Result<Vec<Set>, BudgetError> {
         .iter()
         .any(|name| assert.contains_key(*name))
     {
-        return Err(BudgetError::somewhere(
-            "`assertMatrix` stands alone: what it is used with belongs inside it",
+        return Err(BudgetError::without_line(
+            "`assertMatrix` cannot be combined with other options; move them into it",
         ));
     }
     let sets = matrix.as_array().into_iter().flatten();
     sets.map(|entry| match entry.as_object() {
         Some(entry) => set(entry),
-        None => Err(BudgetError::somewhere(
+        None => Err(BudgetError::without_line(
             "`assertMatrix` must be an array of objects",
         )),
     })
     .collect()
 }
 
-/// One object with `assertions`, `preset`, `aggregationMethod`, `matchingUrlPattern`.
-pub(super) fn set(assert: &Map<String, Value>) -> Result<Set, BudgetError> {
+/// Parses an object with `assertions`, `preset`, `aggregationMethod` and `matchingUrlPattern`.
+pub(super) fn set(assert: &Map<String, Value>) -> Result<AssertionSet, BudgetError> {
     for (name, value) in assert {
-        let is_known = match name.as_str() {
+        let is_valid = match name.as_str() {
             "assertions" => value.is_object(),
             "preset" | "aggregationMethod" | "matchingUrlPattern" => value.is_string(),
             "includePassedAssertions" | "lhr" => true,
             "budgetsFile" => {
-                return Err(BudgetError::somewhere(
-                    "`budgetsFile` names another file: give that one to --budget",
+                return Err(BudgetError::without_line(
+                    "`budgetsFile` is another file: pass that file to --budget",
                 ));
             }
             _ => {
-                return Err(BudgetError::somewhere(format!(
-                    "`{name}` is no option of `assert`"
+                return Err(BudgetError::without_line(format!(
+                    "`{name}` is not an option of `assert`"
                 )));
             }
         };
-        if !is_known {
-            return Err(BudgetError::somewhere(format!(
+        if !is_valid {
+            return Err(BudgetError::without_line(format!(
                 "`{name}` has a value of the wrong type"
             )));
         }
@@ -94,9 +94,9 @@ pub(super) fn set(assert: &Map<String, Value>) -> Result<Set, BudgetError> {
         None => Aggregation::default(),
     };
     let mut assertions = match text("preset") {
-        Some(name) => presets::named(name).ok_or_else(|| {
-            BudgetError::somewhere(format!(
-                "no preset `{name}`; there are {}",
+        Some(name) => presets::from_name(name).ok_or_else(|| {
+            BudgetError::without_line(format!(
+                "unknown preset `{name}`; presets are {}",
                 presets::NAMES.join(", ")
             ))
         })?,
@@ -105,16 +105,16 @@ pub(super) fn set(assert: &Map<String, Value>) -> Result<Set, BudgetError> {
     for assertion in &mut assertions {
         assertion.aggregation = default;
     }
-    let given = assert.get("assertions").and_then(Value::as_object);
-    for (key, value) in given.into_iter().flatten() {
+    let entries = assert.get("assertions").and_then(Value::as_object);
+    for (key, value) in entries.into_iter().flatten() {
         let key = kebab_case(key);
         let preset = assertions
             .iter()
-            .position(|known| known.key() == key.replace('.', ":"));
-        let preset = preset.map(|at| assertions.remove(at));
+            .position(|assertion| assertion.key() == key.replace('.', ":"));
+        let preset = preset.map(|index| assertions.remove(index));
         assertions.push(assertion(&key, value, default, preset)?);
     }
-    Ok(Set {
+    Ok(AssertionSet {
         url_pattern,
         assertions,
     })
@@ -122,18 +122,20 @@ pub(super) fn set(assert: &Map<String, Value>) -> Result<Set, BudgetError> {
 
 pub(super) fn pattern(text: &str) -> Result<regex::Regex, BudgetError> {
     regex::Regex::new(text).map_err(|error| {
-        BudgetError::somewhere(format!("`{text}` is no pattern that can be used: {error}"))
+        BudgetError::without_line(format!("`{text}` is not a valid pattern: {error}"))
     })
 }
 
 pub(super) fn aggregation(name: &str) -> Result<Aggregation, BudgetError> {
-    Aggregation::named(name).ok_or_else(|| {
-        let ways = "median, optimistic, pessimistic, median-run";
-        BudgetError::somewhere(format!("`{name}` is no way to aggregate; there are {ways}"))
+    Aggregation::from_name(name).ok_or_else(|| {
+        let methods = "median, optimistic, pessimistic, median-run";
+        BudgetError::without_line(format!(
+            "unknown aggregation method `{name}`; methods are {methods}"
+        ))
     })
 }
 
-/// `"error"`, or `["error", {…}]`.
+/// Parses `"error"` or `["error", {…}]`.
 fn assertion(
     key: &str,
     value: &Value,
@@ -146,23 +148,23 @@ fn assertion(
             [level] => (level, &Value::Null),
             [level, options @ Value::Object(_)] => (level, options),
             _ => {
-                return Err(BudgetError::somewhere(format!(
+                return Err(BudgetError::without_line(format!(
                     "`{key}` must be a level, or a level and an object"
                 )));
             }
         },
         _ => {
-            return Err(BudgetError::somewhere(format!(
+            return Err(BudgetError::without_line(format!(
                 "`{key}` must be a level, or a level and an object"
             )));
         }
     };
-    let level = level.as_str().and_then(Level::named).ok_or_else(|| {
-        BudgetError::somewhere(format!(
-            "`{key}` has level {level}; there are error, warn, off"
+    let level = level.as_str().and_then(Level::from_name).ok_or_else(|| {
+        BudgetError::without_line(format!(
+            "`{key}` has level {level}; levels are error, warn, off"
         ))
     })?;
-    // A level alone replaces what a preset asks for; a level with options adds to it.
+    // A level alone replaces the assertion of a preset; a level with options extends it.
     let mut assertion = match preset.filter(|_| value.is_array()) {
         Some(preset) => Assertion {
             level,
@@ -178,7 +180,9 @@ fn assertion(
     for (name, value) in options.as_object().into_iter().flatten() {
         let number = || {
             value.as_f64().ok_or_else(|| {
-                BudgetError::somewhere(format!("`{name}` of {key} must be a number, not {value}"))
+                BudgetError::without_line(format!(
+                    "`{name}` of {key} must be a number, not {value}"
+                ))
             })
         };
         match name.as_str() {
@@ -189,8 +193,9 @@ fn assertion(
                 assertion.aggregation = aggregation(value.as_str().unwrap_or_default())?;
             }
             _ => {
-                return Err(BudgetError::somewhere(format!(
-                    "`{name}` of {key} is no option; there are minScore, maxLength, maxNumericValue, aggregationMethod"
+                return Err(BudgetError::without_line(format!(
+                    "`{name}` of {key} is not an option; options are minScore, maxLength, maxNumericValue, \
+                     aggregationMethod"
                 )));
             }
         }
@@ -199,14 +204,14 @@ fn assertion(
         .min_score
         .is_some_and(|score| !(0.0..=1.0).contains(&score))
     {
-        return Err(BudgetError::somewhere(format!(
+        return Err(BudgetError::without_line(format!(
             "`minScore` of {key} must be from 0 to 1"
         )));
     }
     Ok(assertion)
 }
 
-/// Properties make sense where Lighthouse CI knows them.
+/// Checks that the audit has the properties of the key.
 fn check_property(assertion: &Assertion, key: &str) -> Result<(), BudgetError> {
     let properties: Vec<&str> = assertion.properties.iter().map(String::as_str).collect();
     let fits = matches!(
@@ -216,11 +221,11 @@ fn check_property(assertion: &Assertion, key: &str) -> Result<(), BudgetError> {
             | ("user-timings", _)
             | (_, [])
     );
-    match fits {
-        true => Ok(()),
-        false => Err(BudgetError::somewhere(format!(
-            "`{key}` is no assertion; with properties there are categories:NAME, \
-             resource-summary:TYPE:size, resource-summary:TYPE:count, user-timings:NAME"
-        ))),
+    if fits {
+        return Ok(());
     }
+    Err(BudgetError::without_line(format!(
+        "`{key}` is not an assertion; assertions with properties are categories:NAME, \
+         resource-summary:TYPE:size, resource-summary:TYPE:count, user-timings:NAME"
+    )))
 }

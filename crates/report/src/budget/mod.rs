@@ -1,115 +1,119 @@
-//! What a page may cost, and what it does: a budget is read from a file and held against the runs of
-//! an audit, each in the form of a Lighthouse result.
+//! Budgets: limits for a page, read from a file and checked against the runs of an audit, which are
+//! given as Lighthouse results.
 //!
-//! Everything becomes an assertion of Lighthouse CI, whose rules are the only ones here (@lhci/utils
-//! 0.15.1, src/assertions.js): one file format of ours and three of its own are read into them.
+//! Every limit becomes an assertion with the rules of Lighthouse CI (@lhci/utils 0.15.1,
+//! src/assertions.js). Four file formats are supported: Plumbline's own and three of Lighthouse CI.
 
 mod assertion;
 mod budgets_json;
 mod lighthouserc;
 mod median;
-mod own;
 mod presets;
 mod table;
+mod toml_file;
 
 use serde_json::Value;
 
-pub use assertion::{Finding, Level};
+pub use assertion::{AssertionResult, Level};
 pub use median::median_run;
 
 use assertion::Assertion;
 
-/// What is asserted, in sets that may be for some addresses only.
+/// A budget: sets of assertions, each for some or all URLs.
 #[derive(Debug)]
 pub struct Budget {
-    sets: Vec<Set>,
+    sets: Vec<AssertionSet>,
 }
 
+/// Assertions for the same URLs.
 #[derive(Debug)]
-struct Set {
-    /// None is for every address.
+struct AssertionSet {
+    /// The URLs that the set is for; `None` for all URLs.
     url_pattern: Option<regex::Regex>,
     assertions: Vec<Assertion>,
 }
 
-/// Why a file is no budget: where, and what is wrong there.
+/// An error in a budget file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{what}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+#[error("{}{message}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct BudgetError {
+    /// The line of the error, if known.
     pub line: Option<usize>,
-    pub what: String,
+    /// The description of the error.
+    pub message: String,
 }
 
-/// What came of holding a budget against an audit.
+/// The result of checking an audit against a budget.
 #[derive(Debug)]
-pub struct Verdicts {
-    pub findings: Vec<Finding>,
-    /// Audits that a preset names and no run has: presets name many that newer versions dropped.
-    pub not_there: usize,
+pub struct BudgetResult {
+    pub results: Vec<AssertionResult>,
+    /// The number of audits of a preset that no run has: newer versions of Lighthouse removed many.
+    pub missing_audits: usize,
 }
 
 impl Budget {
-    /// By the file's name: JSON is Lighthouse CI's (a `lighthouserc`, its `assert` part alone, or a
-    /// `budgets.json`), anything else is TOML of ours.
+    /// Parses a budget file. Files named `*.json` or `*lighthouserc` are in a format of Lighthouse
+    /// CI (a `lighthouserc`, its `assert` object, or a `budgets.json`), all others in Plumbline's
+    /// TOML format.
     pub fn read(file_name: &str, text: &str) -> Result<Self, BudgetError> {
         let is_json = file_name.ends_with(".json") || file_name.ends_with("lighthouserc");
         let sets = if is_json {
             lighthouserc::read(text)?
         } else {
-            own::read(text)?
+            toml_file::read(text)?
         };
-        match sets.iter().all(|set| set.assertions.is_empty()) {
-            true => Err(BudgetError::somewhere("nothing is asserted")),
-            false => Ok(Self { sets }),
+        if sets.iter().all(|set| set.assertions.is_empty()) {
+            return Err(BudgetError::without_line("the budget has no limits"));
         }
+        Ok(Self { sets })
     }
 
-    /// The runs are of one address, in the form of Lighthouse results.
-    pub fn check(&self, runs: &[Value]) -> Verdicts {
+    /// Checks runs of one URL, given as Lighthouse results.
+    pub fn check(&self, runs: &[Value]) -> BudgetResult {
         let url = runs
             .first()
             .and_then(|run| run["finalUrl"].as_str())
             .unwrap_or_default();
-        let mut verdicts = Verdicts {
-            findings: Vec::new(),
-            not_there: 0,
+        let mut result = BudgetResult {
+            results: Vec::new(),
+            missing_audits: 0,
         };
-        let median = median_run(runs).and_then(|at| runs.get(at));
+        let median = median_run(runs).and_then(|index| runs.get(index));
         for set in &self.sets {
             let applies = set
                 .url_pattern
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(url));
             for assertion in set.assertions.iter().filter(|_| applies) {
-                if assertion.from_preset && !assertion.names_what_is_there(runs) {
-                    verdicts.not_there += 1;
+                if assertion.from_preset && !assertion.is_known(runs) {
+                    result.missing_audits += 1;
                 } else {
-                    verdicts.findings.extend(assertion.check(runs, median));
+                    result.results.extend(assertion.check(runs, median));
                 }
             }
         }
-        verdicts
+        result
     }
 }
 
-impl Verdicts {
-    /// Whether something failed that may not.
+impl BudgetResult {
+    /// Whether an assertion of level `error` failed.
     pub fn is_exceeded(&self) -> bool {
-        let fails = |finding: &Finding| !finding.passed && finding.level == Level::Error;
-        self.findings.iter().any(fails)
+        let fails = |finding: &AssertionResult| !finding.passed && finding.level == Level::Error;
+        self.results.iter().any(fails)
     }
 
-    /// What failed and by how much, as lines of text.
+    /// Returns a table of the failed assertions as lines of text.
     pub fn table(&self, runs: usize) -> String {
         table::render(self, runs)
     }
 }
 
 impl BudgetError {
-    fn somewhere(what: impl Into<String>) -> Self {
+    fn without_line(message: impl Into<String>) -> Self {
         Self {
             line: None,
-            what: what.into(),
+            message: message.into(),
         }
     }
 }

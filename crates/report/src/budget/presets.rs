@@ -1,13 +1,15 @@
-//! What Lighthouse CI's presets assert (@lhci/utils 0.15.1, src/presets): which audits, how strictly.
+//! The presets of Lighthouse CI (@lhci/utils 0.15.1, src/presets).
 
 use super::assertion::{Assertion, Level};
 
+/// The names of the presets.
 pub(super) const NAMES: [&str; 3] = [
     "lighthouse:all",
     "lighthouse:recommended",
     "lighthouse:no-pwa",
 ];
 
+/// The ids of all audits.
 const ALL: &str = "
     accesskeys aria-allowed-attr aria-allowed-role aria-command-name aria-conditional-attr aria-deprecated-role
     aria-dialog-name aria-hidden-body aria-hidden-focus aria-input-field-name aria-meter-name
@@ -37,29 +39,32 @@ const ALL: &str = "
     viewport viewport-insight
 ";
 
-/// Where `recommended` differs from `all`: warned of, warned of where anything is listed, an error where anything is
-/// listed, not asserted.
+/// The audits of `recommended` with level `warn`.
 const WARN: &str = "
     bootup-time cumulative-layout-shift dom-size dom-size-insight first-contentful-paint first-meaningful-paint
     interactive is-on-https largest-contentful-paint mainthread-work-breakdown max-potential-fid
     server-response-time speed-index
 ";
+/// The audits of `recommended` with level `warn` if they list any item.
 const WARN_LISTED: &str = "
     cache-insight duplicated-javascript legacy-javascript modern-image-formats render-blocking-insight
     render-blocking-resources uses-long-cache-ttl
 ";
+/// The audits of `recommended` with level `error` if they list any item.
 const ERROR_LISTED: &str = "
     efficient-animated-content offscreen-images unminified-css unminified-javascript unused-css-rules
     unused-javascript uses-optimized-images uses-rel-preconnect uses-responsive-images uses-text-compression
 ";
+/// The audits that `recommended` leaves out.
 const OFF: &str = "long-tasks uses-http2";
 
-/// What `no-pwa` leaves out of `recommended`.
+/// The audits that `no-pwa` leaves out in addition.
 const OFF_NO_PWA: &str = "is-on-https viewport";
 
-pub(super) fn named(name: &str) -> Option<Vec<Assertion>> {
-    let strictness = NAMES.iter().position(|known| *known == name)?;
-    let is_in = |list: &str, id: &str| list.split_whitespace().any(|known| known == id);
+/// Returns the assertions of a preset.
+pub(super) fn from_name(name: &str) -> Option<Vec<Assertion>> {
+    let strictness = NAMES.iter().position(|preset| *preset == name)?;
+    let is_in = |list: &str, id: &str| list.split_whitespace().any(|other| other == id);
     let assertions = ALL.split_whitespace().map(|id| {
         let (level, max_length) = match strictness {
             0 => (Level::Error, None),

@@ -1,31 +1,31 @@
-//! What failed and by how much, for a person at a terminal.
+//! Renders failed assertions as a table for a terminal.
 
-use super::Verdicts;
-use super::assertion::{Finding, Kind, Level};
+use super::BudgetResult;
+use super::assertion::{AssertionResult, Kind, Level};
 
-const HEAD: [&str; 5] = ["", "budget", "allowed", "found", "off by"];
+const HEAD: [&str; 5] = ["", "budget", "allowed", "actual", "difference"];
 
-pub(super) fn render(verdicts: &Verdicts, runs: usize) -> String {
-    let failed: Vec<&Finding> = verdicts
-        .findings
+pub(super) fn render(result: &BudgetResult, runs: usize) -> String {
+    let failed: Vec<&AssertionResult> = result
+        .results
         .iter()
-        .filter(|finding| !finding.passed)
+        .filter(|assertion| !assertion.passed)
         .collect();
-    let total = verdicts.findings.len();
+    let total = result.results.len();
     let of_runs = if runs > 1 {
         format!(", {runs} runs")
     } else {
         String::new()
     };
     let mut out = match failed.len() {
-        0 => format!("Budget kept: all {total} hold{of_runs}.\n"),
-        count => format!("Budget: {count} of {total} not kept{of_runs}.\n"),
+        0 => format!("Budget passed: {total} of {total}{of_runs}.\n"),
+        count => format!("Budget failed: {count} of {total}{of_runs}.\n"),
     };
     let mut rows: Vec<[String; 5]> = vec![HEAD.map(str::to_owned)];
-    let errors_first = |finding: &&Finding| finding.level != Level::Error;
+    let errors_first = |assertion: &&AssertionResult| assertion.level != Level::Error;
     let mut failed = failed;
     failed.sort_by_key(errors_first);
-    rows.extend(failed.iter().map(|finding| row(finding)));
+    rows.extend(failed.iter().map(|assertion| row(assertion)));
     if rows.len() > 1 {
         out += "\n";
         let width = |column: usize| {
@@ -44,46 +44,46 @@ pub(super) fn render(verdicts: &Verdicts, runs: usize) -> String {
             out += &format!("  {}\n", line.trim_end());
         }
     }
-    if verdicts.not_there > 0 {
+    if result.missing_audits > 0 {
         out += &format!(
-            "\n{} of the preset's audits are not part of the report.\n",
-            verdicts.not_there
+            "\n{} audits of the preset are not in the report.\n",
+            result.missing_audits
         );
     }
     out
 }
 
-fn row(finding: &Finding) -> [String; 5] {
-    let level = match finding.level {
+fn row(assertion: &AssertionResult) -> [String; 5] {
+    let level = match assertion.level {
         Level::Warn => "warning",
         _ => "failed",
     };
-    let (allowed, found, off_by) = match (finding.kind, finding.actual) {
+    let (allowed, actual, difference) = match (assertion.kind, assertion.actual) {
         (Kind::AuditRan, _) | (_, None) => {
-            let message = finding.message.clone().unwrap_or_default();
+            let message = assertion.message.clone().unwrap_or_default();
             ("a value".to_owned(), "none".to_owned(), message)
         }
-        (kind, Some(actual)) => {
+        (kind, Some(value)) => {
             let sign = if kind == Kind::MinScore { '≥' } else { '≤' };
-            let amount = |value: f64| amount(value, kind, &finding.unit);
-            let off = (actual - finding.expected).abs();
-            let share = match finding.expected {
+            let amount = |value: f64| amount(value, kind, &assertion.unit);
+            let difference = (value - assertion.expected).abs();
+            let share = match assertion.expected {
                 0.0 => String::new(),
-                expected => format!(" ({:+.0} %)", (actual - expected) / expected * 100.0),
+                expected => format!(" ({:+.0} %)", (value - expected) / expected * 100.0),
             };
             (
-                format!("{sign} {}", amount(finding.expected)),
-                amount(actual),
-                format!("{}{share}", amount(off)),
+                format!("{sign} {}", amount(assertion.expected)),
+                amount(value),
+                format!("{}{share}", amount(difference)),
             )
         }
     };
     [
         level.to_owned(),
-        finding.key.clone(),
+        assertion.key.clone(),
         allowed,
-        found,
-        off_by,
+        actual,
+        difference,
     ]
 }
 

@@ -3,8 +3,9 @@ use serde_json::json;
 use super::assertion::Kind;
 use super::*;
 
-/// A run with the given paint and interactive, a score of 0.8, a script of 200 KiB, a failed check with two
-/// items, one that does not apply, and one that could not be measured.
+/// Returns a run with this First Contentful Paint and Time to Interactive, a score of 0.8, a script
+/// of 200 KiB, a failed check with two items, one that does not apply, and one that could not be
+/// measured.
 fn run(fcp_ms: f64, tti_ms: f64) -> Value {
     json!({
         "finalUrl": "https://example.com/shop/",
@@ -26,17 +27,17 @@ fn runs() -> Vec<Value> {
     vec![run(900.0, 3000.0), run(1000.0, 3100.0), run(2000.0, 3200.0)]
 }
 
-/// What of each assertion came out: its key, what was found, whether it holds.
+/// Returns the key, the actual value and the result of each assertion.
 fn check(file_name: &str, text: &str) -> Vec<(String, Option<f64>, bool)> {
     let budget = Budget::read(file_name, text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let findings = budget.check(&runs()).findings.into_iter();
-    findings
-        .map(|finding| (finding.key, finding.actual, finding.passed))
+    let results = budget.check(&runs()).results.into_iter();
+    results
+        .map(|assertion| (assertion.key, assertion.actual, assertion.passed))
         .collect()
 }
 
 #[test]
-fn our_own_budget_is_held_against_the_median_run() {
+fn a_toml_budget_is_checked_against_the_median_run() {
     for (text, key, actual, passed) in [
         (
             "[scores]\nperformance = 80",
@@ -128,7 +129,7 @@ fn our_own_budget_is_held_against_the_median_run() {
 }
 
 #[test]
-fn lighthouse_cis_words_mean_what_they_mean_there() {
+fn assertions_have_the_same_meaning_as_in_lighthouse_ci() {
     for (assertions, key, actual, passed) in [
         // Without options: a score of 0.9. Without a method: the best run.
         (
@@ -185,7 +186,7 @@ fn lighthouse_cis_words_mean_what_they_mean_there() {
 }
 
 #[test]
-fn only_what_is_for_the_address_is_asserted() {
+fn only_assertions_for_the_url_are_checked() {
     let matrix = json!({ "assertMatrix": [
         { "matchingUrlPattern": "/shop/$", "assertions": { "interactive": "warn" } },
         { "matchingUrlPattern": "/blog/", "assertions": { "image-alt": "error" } },
@@ -200,9 +201,9 @@ fn only_what_is_for_the_address_is_asserted() {
         { "path": "/", "resourceSizes": [{ "resourceType": "script", "budget": 100 }],
           "resourceCounts": [{ "resourceType": "script", "budget": 3 }] },
     ]);
-    let found = check("budgets.json", &budgets.to_string());
+    let results = check("budgets.json", &budgets.to_string());
     assert_eq!(
-        found,
+        results,
         [
             ("interactive".to_owned(), Some(3000.0), true),
             ("resource-summary:script:count".to_owned(), Some(3.0), true),
@@ -216,7 +217,7 @@ fn only_what_is_for_the_address_is_asserted() {
 }
 
 #[test]
-fn a_preset_asserts_what_there_is_and_can_be_changed() {
+fn a_preset_skips_unknown_audits_and_can_be_overridden() {
     let preset = |assertions: Value| {
         let text = json!({ "preset": "lighthouse:recommended", "assertions": assertions });
         Budget::read("b.json", &text.to_string())
@@ -224,13 +225,13 @@ fn a_preset_asserts_what_there_is_and_can_be_changed() {
             .check(&runs())
     };
     let all = preset(json!({}));
-    let failed = |verdicts: &Verdicts| {
-        let failed = verdicts.findings.iter().filter(|finding| !finding.passed);
+    let failed = |result: &BudgetResult| {
+        let failed = result.results.iter().filter(|assertion| !assertion.passed);
         failed
-            .map(|finding| (finding.key.clone(), finding.level))
+            .map(|assertion| (assertion.key.clone(), assertion.level))
             .collect::<Vec<_>>()
     };
-    assert!(all.not_there > 100, "{}", all.not_there);
+    assert!(all.missing_audits > 100, "{}", all.missing_audits);
     let expected = [
         ("first-contentful-paint", Level::Warn),
         ("hreflang", Level::Error),
@@ -242,25 +243,25 @@ fn a_preset_asserts_what_there_is_and_can_be_changed() {
         expected.map(|(id, level)| (id.to_owned(), level))
     );
     let changed = preset(json!({ "hreflang": "off", "image-alt": "off", "interactive": "off" }));
-    assert!(!changed.is_exceeded(), "warnings exceed nothing");
-    // What was asked for by name must be there.
+    assert!(!changed.is_exceeded(), "warnings do not exceed the budget");
+    // An audit named in the file must exist.
     let named = preset(json!({ "uses-http2": "error" }));
     assert!(
         named
-            .findings
+            .results
             .iter()
             .any(|f| f.key == "uses-http2" && f.kind == Kind::AuditRan)
     );
 }
 
 #[test]
-fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
-    for (name, text, line, what) in [
+fn an_invalid_file_is_an_error_with_its_line() {
+    for (name, text, line, message) in [
         (
             "b.toml",
             "[scores]\nperformance = 80\nspeed = 3",
             Some(3),
-            "`speed` in [scores] is no category",
+            "`speed` in [scores] is not a category",
         ),
         (
             "b.toml",
@@ -272,7 +273,7 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.toml",
             "[metrics]\n\nlcp = 100",
             Some(3),
-            "`lcp` in [metrics] is no metric; there are fcp-ms",
+            "`lcp` in [metrics] is not a metric; metrics are fcp-ms",
         ),
         (
             "b.toml",
@@ -296,7 +297,7 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.toml",
             "[sizes]\nscripts-kib = 100",
             Some(2),
-            "no resource type `scripts`",
+            "unknown resource type `scripts`",
         ),
         (
             "b.toml",
@@ -308,35 +309,40 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.toml",
             "[budget]\nx = 1",
             Some(1),
-            "`budget` is no part of a budget",
+            "`budget` is not a section of a budget",
         ),
-        ("b.toml", "[scores]\nperformance = ", Some(2), "not TOML"),
+        (
+            "b.toml",
+            "[scores]\nperformance = ",
+            Some(2),
+            "invalid TOML",
+        ),
         (
             "b.toml",
             "aggregate = \"mean\"",
             Some(1),
-            "no way to aggregate",
+            "unknown aggregation method",
         ),
         (
             "b.toml",
             "preset = \"strict\"",
             Some(1),
-            "no preset `strict`",
+            "unknown preset `strict`",
         ),
         (
             "b.toml",
             "[assertions]\nimage-alt = \"fatal\"",
             Some(2),
-            "there are error, warn, off",
+            "levels are error, warn, off",
         ),
-        ("b.toml", "", None, "nothing is asserted"),
+        ("b.toml", "", None, "the budget has no limits"),
         (
             "b.json",
             "{\n\"assertions\": {\n}}",
             None,
-            "nothing is asserted",
+            "the budget has no limits",
         ),
-        ("b.json", "{\n\"assertions\": {,}}", Some(2), "not JSON"),
+        ("b.json", "{\n\"assertions\": {,}}", Some(2), "invalid JSON"),
         (
             "b.json",
             "{\"assertions\": {\n\"image-alt\": [\"error\", {\"minimum\": 1}]}}",
@@ -353,7 +359,7 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.json",
             "{\"assertions\": {\"categories:a:b\": \"error\"}}",
             Some(1),
-            "is no assertion",
+            "is not an assertion",
         ),
         (
             "b.json",
@@ -365,7 +371,7 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.json",
             "{\"assertMatrix\": [{\"matchingUrlPattern\": \"(\"}]}",
             Some(1),
-            "no pattern",
+            "not a valid pattern",
         ),
         (
             "b.json",
@@ -377,44 +383,44 @@ fn a_wrong_file_names_the_line_and_what_is_wrong_there() {
             "b.json",
             "[{\"pathh\": \"/\"}]",
             Some(1),
-            "`pathh` is no part",
+            "`pathh` is not a member",
         ),
         (
             "b.json",
             "{\"budgetsFile\": \"x.json\"}",
             Some(1),
-            "names another file",
+            "is another file",
         ),
     ] {
         let error = Budget::read(name, text).unwrap_err();
-        assert!(error.what.contains(what), "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
         assert_eq!(error.line, line, "{text}: {error}");
     }
 }
 
 #[test]
-fn the_table_says_what_failed_and_by_how_much() {
+fn the_table_lists_failed_assertions_with_the_difference() {
     let text = "[scores]\nperformance = 90\n[metrics]\nfcp-ms = { max = 800, level = \"warn\" }\n\
                 [sizes]\nscript-kib = 100\n[checks]\nno-such = \"error\"\ncanonical = \"error\"";
-    let verdicts = Budget::read("b.toml", text).unwrap().check(&runs());
-    assert!(verdicts.is_exceeded());
-    let table = verdicts.table(3);
+    let result = Budget::read("b.toml", text).unwrap().check(&runs());
+    assert!(result.is_exceeded());
+    let table = result.table(3);
     let lines: Vec<String> = table
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     for line in [
-        "Budget: 4 of 5 not kept, 3 runs.",
+        "Budget failed: 4 of 5, 3 runs.",
         "failed categories:performance ≥ 90 80 10 (-11 %)",
         "failed resource-summary:script:size ≤ 100.0 KiB 200.0 KiB 100.0 KiB (+100 %)",
         "failed no-such a value none the report has no `no-such`",
         "warning first-contentful-paint ≤ 800 ms 1000 ms 200 ms (+25 %)",
     ] {
-        assert!(lines.iter().any(|found| found == line), "{line}\n{table}");
+        assert!(lines.contains(&line.to_owned()), "{line}\n{table}");
     }
 }
 
-/// Kept figures are judged again: one read a last digit off would be another figure.
+/// Stored numbers are evaluated again, so they must be exact to the last digit.
 #[test]
 fn a_number_is_read_back_as_it_was_written() {
     for written in [

@@ -1,10 +1,13 @@
+//! The cookies of requests and responses.
+
 use jiff::fmt::rfc2822::DateTimeParser;
 use serde_json::{Value, json};
 
 use super::pair;
-use crate::network::{Answer, Headers};
+use crate::network::{Headers, Response};
 
-pub(super) fn asked_cookies(headers: &Headers) -> Vec<Value> {
+/// Returns the cookies that a request sent.
+pub(super) fn request_cookies(headers: &Headers) -> Vec<Value> {
     headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("cookie"))
@@ -14,11 +17,13 @@ pub(super) fn asked_cookies(headers: &Headers) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn set_cookies(answer: &Answer) -> Vec<Value> {
-    answer.header("set-cookie").map(set_cookie).collect()
+/// Returns the cookies that a response set.
+pub(super) fn set_cookies(response: &Response) -> Vec<Value> {
+    response.header("set-cookie").map(set_cookie).collect()
 }
 
-/// RFC 6265, 4.1.1: a name and a value, then attributes, each after a semicolon.
+/// Parses a `Set-Cookie` header (RFC 6265, section 4.1.1): name and value, then attributes,
+/// separated by semicolons.
 fn set_cookie(text: &str) -> Value {
     let mut parts = text.split(';').map(str::trim);
     let (name, value) = parts
@@ -37,7 +42,7 @@ fn set_cookie(text: &str) -> Value {
             "httponly" => cookie["httpOnly"] = json!(true),
             "secure" => cookie["secure"] = json!(true),
             "samesite" => cookie["_sameSite"] = json!(value),
-            // The format wants ISO 8601; a date that is none is left out.
+            // The format requires ISO 8601; an invalid date is left out.
             "expires" => {
                 if let Ok(at) = DateTimeParser::new().parse_timestamp(value.replace('-', " ")) {
                     cookie["expires"] = json!(format!("{at:.3}"));
@@ -71,8 +76,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_taken_apart() {
+    fn request_cookies_are_parsed() {
         let headers = vec![("Cookie".to_owned(), "a=1; b=2=3".to_owned())];
-        assert_eq!(asked_cookies(&headers), [pair("a", "1"), pair("b", "2=3")]);
+        assert_eq!(
+            request_cookies(&headers),
+            [pair("a", "1"), pair("b", "2=3")]
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/): every exchange of the visit,
-//! of all frames and workers. Bodies are not kept and so not in it. Members that begin with an underscore are
-//! ours or those of DevTools.
+//! of all frames and workers. It has no bodies, because they are not stored. Members that begin
+//! with an underscore are extensions of DevTools or Plumbline.
 
 mod cookies;
 mod times;
@@ -11,12 +11,13 @@ use plumbline_trace::{Milestone, Trace};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::network::{Answer, Exchange, Headers, Network};
-use cookies::{asked_cookies, set_cookies};
+use crate::network::{Exchange, Headers, Network, Response};
+use cookies::{request_cookies, set_cookies};
 use times::Times;
 
 const PAGE: &str = "page_1";
 
+/// Returns the archive of a visit.
 pub(crate) fn archive(bundle: &Bundle) -> Value {
     let network = Network::of(bundle);
     let start = Start::of(&network);
@@ -45,7 +46,7 @@ pub(crate) fn archive(bundle: &Bundle) -> Value {
     }})
 }
 
-/// When the first request was asked for, on both clocks: what the others are told by.
+/// The time of the first request on both clocks, which relates them to each other.
 struct Start {
     wall_time_s: f64,
     sent_s: f64,
@@ -53,19 +54,19 @@ struct Start {
 
 impl Start {
     fn of(network: &Network) -> Self {
-        let told = network.exchanges.iter().find_map(|exchange| {
+        let start = network.exchanges.iter().find_map(|exchange| {
             exchange.wall_time_s.map(|wall_time_s| Self {
                 wall_time_s,
                 sent_s: exchange.sent_s,
             })
         });
-        told.unwrap_or(Self {
+        start.unwrap_or(Self {
             wall_time_s: 0.0,
             sent_s: 0.0,
         })
     }
 
-    /// By the monotonic clock, which does not jump in the middle of a visit.
+    /// Converts a time of the monotonic clock, which cannot jump during a visit.
     fn iso8601(&self, at_s: f64) -> String {
         let us = (self.wall_time_s + at_s - self.sent_s) * 1e6;
         let time = Timestamp::from_microsecond(us as i64).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -73,7 +74,8 @@ impl Start {
     }
 }
 
-/// Milliseconds since the page's start; -1 where the page never got there, as the format has it.
+/// Returns milliseconds since the start of the page; -1 for milestones that the page never reached,
+/// as specified.
 fn page_timings(bundle: &Bundle, start: &Start) -> Value {
     let trace = Trace::read(&bundle.trace).ok();
     let reached = |milestone| {
@@ -88,7 +90,7 @@ fn page_timings(bundle: &Bundle, start: &Start) -> Value {
     })
 }
 
-/// To microseconds: more digits are noise.
+/// Rounds to microseconds.
 fn rounded(ms: f64) -> f64 {
     (ms * 1e3).round() / 1e3
 }
@@ -109,9 +111,9 @@ fn entry(exchange: &Exchange, start: &Start) -> Value {
         entry["_priority"] = json!(exchange.priority);
     }
     let connection = exchange
-        .answer
+        .response
         .as_ref()
-        .and_then(|answer| answer.connection_id);
+        .and_then(|response| response.connection_id);
     if let Some(connection) = connection {
         entry["connection"] = json!(connection.to_string());
     }
@@ -121,9 +123,9 @@ fn entry(exchange: &Exchange, start: &Start) -> Value {
         entry["_fromCache"] = json!("disk");
     }
     if exchange
-        .answer
+        .response
         .as_ref()
-        .is_some_and(|answer| answer.from_service_worker)
+        .is_some_and(|response| response.from_service_worker)
     {
         entry["_fetchedViaServiceWorker"] = json!(true);
     }
@@ -146,8 +148,8 @@ fn request(exchange: &Exchange) -> Value {
     let mut request = json!({
         "method": exchange.method,
         "url": url.map_or_else(|| exchange.url.clone(), String::from),
-        "httpVersion": version(exchange.answer.as_ref()),
-        "cookies": asked_cookies(&exchange.request_headers),
+        "httpVersion": version(exchange.response.as_ref()),
+        "cookies": request_cookies(&exchange.request_headers),
         "headers": headers(&exchange.request_headers),
         "queryString": query,
         "headersSize": -1,
@@ -165,7 +167,7 @@ fn request(exchange: &Exchange) -> Value {
 }
 
 fn response(exchange: &Exchange) -> Value {
-    let Some(answer) = &exchange.answer else {
+    let Some(response) = &exchange.response else {
         return json!({
             "status": 0,
             "statusText": "",
@@ -185,20 +187,21 @@ fn response(exchange: &Exchange) -> Value {
     } else {
         exchange.transfer_bytes
     };
-    let body_bytes = transfer_bytes.saturating_sub(answer.header_bytes);
+    let body_bytes = transfer_bytes.saturating_sub(response.header_bytes);
     let mut content = json!({
         "size": exchange.resource_bytes,
-        "mimeType": if answer.mime_type.is_empty() { "x-unknown" } else { &answer.mime_type },
+        "mimeType": if response.mime_type.is_empty() { "x-unknown" } else { &response.mime_type },
     });
-    if answer.header("content-encoding").next().is_some() && exchange.resource_bytes > body_bytes {
+    if response.header("content-encoding").next().is_some() && exchange.resource_bytes > body_bytes
+    {
         content["compression"] = json!(exchange.resource_bytes - body_bytes);
     }
     json!({
-        "status": answer.status,
-        "statusText": answer.status_text,
-        "httpVersion": version(Some(answer)),
-        "cookies": set_cookies(answer),
-        "headers": headers(&answer.headers),
+        "status": response.status,
+        "statusText": response.status_text,
+        "httpVersion": version(Some(response)),
+        "cookies": set_cookies(response),
+        "headers": headers(&response.headers),
         "content": content,
         "redirectURL": exchange.redirected_to.as_deref().unwrap_or_default(),
         "headersSize": -1,
@@ -208,8 +211,8 @@ fn response(exchange: &Exchange) -> Value {
     })
 }
 
-fn version(answer: Option<&Answer>) -> String {
-    match answer.map_or("", |answer| answer.protocol.as_str()) {
+fn version(response: Option<&Response>) -> String {
+    match response.map_or("", |response| response.protocol.as_str()) {
         "http/1.0" => "HTTP/1.0".to_owned(),
         "http/1.1" => "HTTP/1.1".to_owned(),
         other => other.to_owned(),

@@ -22,7 +22,7 @@ const ONE: &str = r#"[
 ]"#;
 
 #[test]
-fn the_phases_add_up_to_the_time() {
+fn the_phases_add_up_to_the_total_time() {
     let entry = &entries(ONE)[0];
     let timings = &entry["timings"];
     let of = |name: &str| timings[name].as_f64().unwrap();
@@ -41,7 +41,7 @@ fn the_phases_add_up_to_the_time() {
 }
 
 #[test]
-fn addresses_sizes_and_cookies_are_told_and_the_proxy_is_not() {
+fn an_entry_has_url_sizes_and_cookies_but_not_the_proxys_address() {
     let entry = &entries(ONE)[0];
     assert_eq!(entry["startedDateTime"], "2001-09-09T01:46:40.500Z");
     assert_eq!(entry["request"]["url"], "https://a.test/x.js?q=a%20b&r");
@@ -54,7 +54,7 @@ fn addresses_sizes_and_cookies_are_told_and_the_proxy_is_not() {
     assert_eq!(entry["response"]["bodySize"], 1000);
     assert_eq!(entry["response"]["cookies"][0]["name"], "a");
     assert_eq!(entry["connection"], "7");
-    // The address that Chromium connected to is our own proxy's.
+    // Chromium connected to the proxy of the emulated network.
     assert!(!entry.to_string().contains("41535"), "{entry}");
 }
 
@@ -75,7 +75,7 @@ fn a_request_that_failed_has_status_zero_and_its_reason() {
 }
 
 #[test]
-fn what_never_left_the_browser_is_no_entry() {
+fn a_data_url_is_not_an_entry() {
     let log = r#"[{"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 1,
         "request": {"url": "data:text/plain,hi"}}}]"#;
     assert!(entries(log).is_empty());

@@ -1,10 +1,12 @@
+//! The phases of an exchange.
+
 use serde_json::{Value, json};
 
 use super::rounded;
 use crate::network::Exchange;
 
-/// Where the time of an exchange went, in milliseconds; none where there was no such phase. `ssl` is
-/// part of `connect`, as the format has it.
+/// The duration of each phase in milliseconds; `None` if there was no such phase. `ssl` is part of
+/// `connect`, as specified.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Times {
     pub(super) blocked: Option<f64>,
@@ -18,8 +20,8 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn of(exchange: &Exchange) -> Self {
-        let Some(answer) = &exchange.answer else {
-            // It was waited for in vain.
+        let Some(response) = &exchange.response else {
+            // There was no response.
             let ms = exchange
                 .end_s
                 .map_or(0.0, |end_s| (end_s - exchange.sent_s) * 1e3);
@@ -28,14 +30,14 @@ impl Times {
                 ..Self::default()
             };
         };
-        let end_s = exchange.end_s.unwrap_or(answer.at_s).max(answer.at_s);
-        let timing = answer.timing.filter(|_| !exchange.from_memory);
+        let end_s = exchange.end_s.unwrap_or(response.at_s).max(response.at_s);
+        let timing = response.timing.filter(|_| !exchange.from_memory);
         let Some((timing, (send_start, send_end))) =
             timing.and_then(|timing| Some((timing, timing.send?)))
         else {
             return Self {
-                wait: ((answer.at_s - exchange.sent_s) * 1e3).max(0.0),
-                receive: (end_s - answer.at_s) * 1e3,
+                wait: ((response.at_s - exchange.sent_s) * 1e3).max(0.0),
+                receive: (end_s - response.at_s) * 1e3,
                 ..Self::default()
             };
         };
@@ -46,7 +48,7 @@ impl Times {
             .map(|(start, _)| start)
             .fold(f64::INFINITY, f64::min);
         let queued = ((timing.request_time_s - exchange.sent_s) * 1e3).max(0.0);
-        // What lies between the phases (a proxy, a queue for a connection) is time not sent yet.
+        // Time between the phases (a proxy, waiting for a connection) counts as blocked.
         let spent = length(timing.dns).unwrap_or(0.0) + length(timing.connect).unwrap_or(0.0);
         let between = (send_start - first - spent).max(0.0);
         let headers_end = timing.headers_end.unwrap_or(send_end).max(send_end);
@@ -62,12 +64,13 @@ impl Times {
         }
     }
 
-    /// The sum of what it lists: `ssl` is in `connect` already.
+    /// The sum of the phases. `ssl` is not added, because `connect` contains it.
     pub(super) fn total_ms(&self) -> f64 {
         let optional = [self.blocked, self.dns, self.connect];
         optional.into_iter().flatten().sum::<f64>() + self.send + self.wait + self.receive
     }
 
+    /// Returns the phases as members of the HAR format.
     pub(super) fn members(&self) -> Value {
         let or_absent = |ms: Option<f64>| ms.map_or(-1.0, rounded);
         json!({

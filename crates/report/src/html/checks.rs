@@ -1,4 +1,4 @@
-//! Every check of every category, failed first, grouped, with what it found.
+//! The checks of each category with their details, grouped by verdict, failed ones first.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{
@@ -6,10 +6,11 @@ use plumbline_engine::checks::{
 };
 
 use super::charts;
-use super::crops::Scenes;
+use super::code_text::CodeText;
+use super::crops::Screenshots;
 use super::figures::{bytes, ms};
-use super::words::Words;
 
+/// A category with its score and checks.
 pub(super) struct CategoryView {
     pub(super) id: &'static str,
     pub(super) title: String,
@@ -17,10 +18,10 @@ pub(super) struct CategoryView {
     pub(super) sections: Vec<Section>,
 }
 
-/// Checks of one verdict.
+/// The checks with one verdict.
 pub(super) struct Section {
     pub(super) title: String,
-    /// Closed until asked for.
+    /// Whether the section is closed at first.
     pub(super) folded: bool,
     pub(super) groups: Vec<GroupView>,
 }
@@ -34,45 +35,47 @@ pub(super) struct CheckView {
     pub(super) anchor: String,
     pub(super) title: String,
     pub(super) class: &'static str,
-    /// The verdict in a word, for those who do not see the sign.
+    /// The verdict as text, for screen readers.
     pub(super) word: &'static str,
-    pub(super) summary: Option<Words>,
-    pub(super) why: Words,
-    pub(super) fix: Option<Words>,
+    pub(super) summary: Option<CodeText>,
+    pub(super) why: CodeText,
+    pub(super) fix: Option<CodeText>,
     pub(super) weight: Option<String>,
     pub(super) warnings: Vec<String>,
-    pub(super) found: Vec<Found>,
+    pub(super) details: Vec<DetailsView>,
 }
 
-pub(super) enum Found {
+/// The details of a check, with the number of items that are not listed.
+pub(super) enum DetailsView {
     Elements(Vec<ElementView>, usize),
     Table(TableView, usize),
 }
 
-/// Columns that hold numbers stand right.
+/// A table of details.
 pub(super) struct TableView {
+    /// The label of each column, and whether it is right-aligned.
     pub(super) columns: Vec<(String, bool)>,
     pub(super) rows: Vec<RowView>,
 }
 
 pub(super) struct RowView {
-    /// Part of the row above it.
+    /// Whether the row is part of the row above it.
     pub(super) is_sub: bool,
     pub(super) cells: Vec<CellView>,
 }
 
 #[derive(Default)]
 pub(super) struct CellView {
-    pub(super) text: Words,
+    pub(super) text: CodeText,
     pub(super) is_number: bool,
-    /// As of an element.
+    /// Trusted markup: the part of a screenshot that shows the element.
     pub(super) crop: Option<String>,
 }
 
 impl CellView {
     fn text(text: impl Into<String>) -> Self {
         Self {
-            text: Words(text.into()),
+            text: CodeText(text.into()),
             ..Self::default()
         }
     }
@@ -90,14 +93,14 @@ pub(super) struct ElementView {
     pub(super) selector: String,
     pub(super) snippet: String,
     pub(super) note: Option<String>,
-    /// Markup of ours: the piece of a picture that shows it.
+    /// Trusted markup: the part of a screenshot that shows the element.
     pub(super) crop: Option<String>,
 }
 
-/// Per check; the JSON has them all.
-pub(super) const MOST_ITEMS: usize = 20;
+/// The most items listed per check; the JSON export has all of them.
+pub(super) const MAX_ITEMS: usize = 20;
 
-pub(super) fn category_view(category: &CategoryResult, scenes: &Scenes) -> CategoryView {
+pub(super) fn category_view(category: &CategoryResult, screenshots: &Screenshots) -> CategoryView {
     let section = |title: &str, verdict: Verdict, folded: bool| {
         let checks: Vec<&CheckResult> = category
             .checks
@@ -107,7 +110,7 @@ pub(super) fn category_view(category: &CategoryResult, scenes: &Scenes) -> Categ
         (!checks.is_empty()).then(|| Section {
             title: format!("{title} ({})", checks.len()),
             folded,
-            groups: groups(category, &checks, scenes),
+            groups: groups(category, &checks, screenshots),
         })
     };
     CategoryView {
@@ -117,7 +120,7 @@ pub(super) fn category_view(category: &CategoryResult, scenes: &Scenes) -> Categ
         sections: [
             section("Failed", Verdict::Fail, false),
             section("Could not be measured", Verdict::CouldNotMeasure, false),
-            section("Worth knowing", Verdict::Informative, false),
+            section("Informative", Verdict::Informative, false),
             section("Passed", Verdict::Pass, true),
             section("Not applicable", Verdict::NotApplicable, true),
         ]
@@ -127,13 +130,17 @@ pub(super) fn category_view(category: &CategoryResult, scenes: &Scenes) -> Categ
     }
 }
 
-fn groups(category: &CategoryResult, checks: &[&CheckResult], scenes: &Scenes) -> Vec<GroupView> {
+fn groups(
+    category: &CategoryResult,
+    checks: &[&CheckResult],
+    screenshots: &Screenshots,
+) -> Vec<GroupView> {
     let mut groups: Vec<GroupView> = Vec::new();
-    // The heaviest first, so that a group stands where its heaviest check stands.
+    // Sorted by weight, so that groups are ordered by their heaviest check.
     let mut checks = checks.to_vec();
     checks.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     for check in checks {
-        let view = check_view(category, check, scenes);
+        let view = check_view(category, check, screenshots);
         let title = check.group.title();
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.checks.push(view),
@@ -146,12 +153,16 @@ fn groups(category: &CategoryResult, checks: &[&CheckResult], scenes: &Scenes) -
     groups
 }
 
-fn check_view(category: &CategoryResult, check: &CheckResult, scenes: &Scenes) -> CheckView {
+fn check_view(
+    category: &CategoryResult,
+    check: &CheckResult,
+    screenshots: &Screenshots,
+) -> CheckView {
     let (class, word) = match check.verdict {
         Verdict::Fail => ("poor", "Failed"),
         Verdict::Pass => ("good", "Passed"),
         Verdict::CouldNotMeasure => ("middling", "Could not be measured"),
-        Verdict::Informative => ("unknown", "Worth knowing"),
+        Verdict::Informative => ("unknown", "Informative"),
         Verdict::NotApplicable => ("unknown", "Not applicable"),
     };
     CheckView {
@@ -159,71 +170,81 @@ fn check_view(category: &CategoryResult, check: &CheckResult, scenes: &Scenes) -
         title: check.title.clone(),
         class,
         word,
-        summary: check.summary.clone().map(Words),
-        why: Words(check.why.clone()),
-        fix: (check.verdict != Verdict::Pass).then(|| Words(check.fix.clone())),
+        summary: check.summary.clone().map(CodeText),
+        why: CodeText(check.why.clone()),
+        fix: (check.verdict != Verdict::Pass).then(|| CodeText(check.fix.clone())),
         weight: (check.weight > 0.0).then(|| format!("weight {}", check.weight)),
         warnings: check.warnings.clone(),
-        found: check
+        details: check
             .details
             .as_ref()
-            .map_or_else(Vec::new, |details| found(details, scenes)),
+            .map_or_else(Vec::new, |details| details_views(details, screenshots)),
     }
 }
 
-fn found(details: &Details, scenes: &Scenes) -> Vec<Found> {
+fn details_views(details: &Details, screenshots: &Screenshots) -> Vec<DetailsView> {
     if details.is_empty() {
         return Vec::new();
     }
-    let more = details.len().saturating_sub(MOST_ITEMS);
+    let more = details.len().saturating_sub(MAX_ITEMS);
     let table = |columns: &[&str], rows: Vec<Vec<String>>| {
-        vec![Found::Table(plain_table(columns, rows), more)]
+        vec![DetailsView::Table(plain_table(columns, rows), more)]
     };
     match details {
         Details::Elements { items } => {
-            vec![Found::Elements(element_views(items, scenes), more)]
+            vec![DetailsView::Elements(
+                element_views(items, screenshots),
+                more,
+            )]
         }
         Details::Urls { items } => {
-            let noted = items.iter().any(|item| item.note.is_some());
-            let rows = items.iter().take(MOST_ITEMS).map(|item| {
+            let has_notes = items.iter().any(|item| item.note.is_some());
+            let rows = items.iter().take(MAX_ITEMS).map(|item| {
                 let mut row = vec![item.url.clone()];
-                row.extend(noted.then(|| item.note.clone().unwrap_or_default()));
+                row.extend(has_notes.then(|| item.note.clone().unwrap_or_default()));
                 row
             });
-            let columns: &[&str] = if noted { &["URL", "Note"] } else { &["URL"] };
+            let columns: &[&str] = if has_notes {
+                &["URL", "Note"]
+            } else {
+                &["URL"]
+            };
             table(columns, rows.collect())
         }
         Details::Console { items } => {
-            let rows = items.iter().take(MOST_ITEMS).map(|item| {
+            let rows = items.iter().take(MAX_ITEMS).map(|item| {
                 let place = match item.line {
                     Some(line) => format!("{}:{}", item.url, line + 1),
                     None => item.url.clone(),
                 };
                 vec![item.source.clone(), item.text.clone(), place]
             });
-            table(&["From", "Message", "Where"], rows.collect())
+            table(&["Source", "Message", "Location"], rows.collect())
         }
         Details::Values { items } => {
-            let rows = items.iter().take(MOST_ITEMS);
+            let rows = items.iter().take(MAX_ITEMS);
             let rows = rows.map(|item| vec![item.name.clone(), item.value.clone()]);
             table(&["Name", "Value"], rows.collect())
         }
-        Details::Table(found) => {
-            let columns: Vec<&str> = found.columns.iter().map(String::as_str).collect();
-            let rows = found.rows.iter().take(MOST_ITEMS).cloned().collect();
+        Details::Table(text_table) => {
+            let columns: Vec<&str> = text_table.columns.iter().map(String::as_str).collect();
+            let rows = text_table.rows.iter().take(MAX_ITEMS).cloned().collect();
             table(&columns, rows)
         }
         Details::Findings(findings) => {
-            vec![Found::Table(typed_table(findings, scenes), more)]
+            vec![DetailsView::Table(typed_table(findings, screenshots), more)]
         }
         Details::Checklist { items } => {
-            let answer = |item: &Answer| {
+            let row = |item: &Answer| {
                 let is_met = if item.is_met { "yes" } else { "no" };
                 vec![item.label.clone(), is_met.to_owned()]
             };
-            table(&["Question", "Answer"], items.iter().map(answer).collect())
+            table(&["Condition", "Met"], items.iter().map(row).collect())
         }
-        Details::Parts { items } => items.iter().flat_map(|part| found(part, scenes)).collect(),
+        Details::Parts { items } => items
+            .iter()
+            .flat_map(|part| details_views(part, screenshots))
+            .collect(),
     }
 }
 
@@ -241,13 +262,13 @@ fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
     }
 }
 
-fn typed_table(findings: &Findings, scenes: &Scenes) -> TableView {
+fn typed_table(findings: &Findings, screenshots: &Screenshots) -> TableView {
     let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
     let mut rows = Vec::new();
-    for row in findings.rows.iter().take(MOST_ITEMS) {
-        rows.push(typed_row(row, false, scenes));
-        let subs = row.sub_rows.iter().take(MOST_ITEMS);
-        rows.extend(subs.map(|sub| typed_row(sub, true, scenes)));
+    for row in findings.rows.iter().take(MAX_ITEMS) {
+        rows.push(typed_row(row, false, screenshots));
+        let subs = row.sub_rows.iter().take(MAX_ITEMS);
+        rows.extend(subs.map(|sub| typed_row(sub, true, screenshots)));
     }
     let column = |column: &Column| (column.label.clone(), is_number(column.unit));
     TableView {
@@ -256,12 +277,12 @@ fn typed_table(findings: &Findings, scenes: &Scenes) -> TableView {
     }
 }
 
-fn typed_row(row: &Row, is_sub: bool, scenes: &Scenes) -> RowView {
+fn typed_row(row: &Row, is_sub: bool, screenshots: &Screenshots) -> RowView {
     let cell = |cell: &Cell| match cell {
         Cell::Text(text) => CellView::text(text),
         Cell::Url(url) => CellView::text(url),
         Cell::Element(node) => CellView {
-            crop: scenes.crop(node),
+            crop: screenshots.crop(node),
             ..CellView::text(&node.snippet)
         },
         Cell::Source(place) => CellView::text(format!(
@@ -281,16 +302,16 @@ fn typed_row(row: &Row, is_sub: bool, scenes: &Scenes) -> RowView {
     }
 }
 
-fn element_views(items: &[ElementFound], scenes: &Scenes) -> Vec<ElementView> {
+fn element_views(items: &[ElementFound], screenshots: &Screenshots) -> Vec<ElementView> {
     items
         .iter()
-        .take(MOST_ITEMS)
+        .take(MAX_ITEMS)
         .map(|item| ElementView {
             label: item.node.label.clone(),
             selector: item.node.selector.clone(),
             snippet: item.node.snippet.clone(),
             note: item.note.clone(),
-            crop: scenes.crop(&item.node),
+            crop: screenshots.crop(&item.node),
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Two audits side by side: what got better, what got worse.
+//! The page that compares two audits.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use plumbline_engine::report::Report;
 
 use super::HtmlError;
 use super::charts::Axis;
-use super::chrome::Chrome;
-use super::figures::{Grade, bytes, date, in_short};
+use super::figures::{Grade, bytes, date, short_name};
 use super::film::{FilmTimes, FilmView, film};
+use super::page_frame::PageFrame;
 use super::pairs::{PairsView, pairs};
-use super::pictures::Source;
+use super::pictures::PictureSource;
 use super::summary::{METRICS, metric, value_text};
 
-/// One of the two.
-pub struct Compared<'a> {
+/// One of the two audits to compare.
+pub struct ComparedAudit<'a> {
     pub audit_id: &'a str,
     pub created_at_ms: i64,
     pub report: &'a str,
@@ -28,16 +28,17 @@ pub struct Compared<'a> {
 #[derive(Template)]
 #[template(path = "compare.html")]
 struct CompareTemplate<'a> {
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     sides: [SideView; 2],
     same_conditions: bool,
     rows: Vec<Row>,
-    /// None where one of the two is no longer kept.
+    /// The requests of both audits; `None` if those of one are no longer stored.
     requests: Option<PairsView>,
     fixed: Vec<Change>,
     broken: Vec<Change>,
 }
 
+/// One of the two audits as the page shows it.
 struct SideView {
     name: &'static str,
     href: String,
@@ -50,31 +51,33 @@ struct SideView {
 struct Row {
     name: &'static str,
     values: [(&'static str, String); 2],
-    /// `better`, `worse` or nothing.
+    /// `better`, `worse` or empty.
     class: &'static str,
     change: String,
 }
 
+/// A check that fails in one of the two audits only.
 struct Change {
     title: String,
     category: String,
 }
 
+/// Renders the comparison of two audits.
 pub fn compare_page(
-    chrome: &Chrome,
-    before: &Compared<'_>,
-    after: &Compared<'_>,
+    page_frame: &PageFrame,
+    before: &ComparedAudit<'_>,
+    after: &ComparedAudit<'_>,
 ) -> Result<String, HtmlError> {
     let reports: [Report; 2] = [
         serde_json::from_str(before.report)?,
         serde_json::from_str(after.report)?,
     ];
-    let unpacked = |side: &Compared<'_>| side.exhibits.map(Exhibits::unpack).transpose();
+    let unpacked = |side: &ComparedAudit<'_>| side.exhibits.map(Exhibits::unpack).transpose();
     let exhibits = [unpacked(before)?, unpacked(after)?];
-    // Both on one time line: the longer decides.
+    // Both audits share a timeline, which is as long as the longer one.
     let longest = |of: fn(&Exhibits) -> f64| exhibits.iter().flatten().map(of).fold(0.0, f64::max);
     let film_times = FilmTimes::of(exhibits.iter().flatten());
-    // Requests only: what the main thread did later is not shown here.
+    // Only requests count: the page does not show main-thread activity, which may end later.
     let requests_end = |exhibits: &Exhibits| {
         let ends = exhibits.requests.iter();
         let ends = ends.map(|request| request.end_ms.unwrap_or(request.start_ms));
@@ -83,7 +86,7 @@ pub fn compare_page(
     let axis = Axis {
         end_ms: longest(requests_end) * 1.05,
     };
-    let side = |index: usize, compared: &Compared<'_>, name: &'static str| {
+    let side = |index: usize, compared: &ComparedAudit<'_>, name: &'static str| {
         let (report, exhibits) = (&reports[index], exhibits[index].as_ref());
         let path = format!("/reports/{}", compared.audit_id);
         let conditions = &report.conditions;
@@ -99,18 +102,18 @@ pub fn compare_page(
                 &conditions.network.name,
                 &conditions.location.name,
             ]
-            .map(|name| in_short(name))
+            .map(|name| short_name(name))
             .join(" · "),
-            film: exhibits
-                .zip(film_times)
-                .and_then(|(exhibits, times)| film(exhibits, &Source::Below(path.clone()), times)),
+            film: exhibits.zip(film_times).and_then(|(exhibits, times)| {
+                film(exhibits, &PictureSource::Linked(path.clone()), times)
+            }),
             href: path,
         }
     };
     let sides = [side(0, before, "Before"), side(1, after, "After")];
     let (fixed, broken) = changes(&reports[0], &reports[1]);
     let template = CompareTemplate {
-        chrome,
+        page_frame,
         same_conditions: sides[0].conditions == sides[1].conditions,
         sides,
         requests: exhibits[0]
@@ -168,7 +171,7 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
     });
     let shown = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
     let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
-    rows.push(row("Over the network", numbers, shown, false, |change| {
+    rows.push(row("Transferred", numbers, shown, false, |change| {
         format!(
             "{}{}",
             if change < 0.0 { '−' } else { '+' },
@@ -182,7 +185,7 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
     rows
 }
 
-/// With the sign that stands as high as the digits.
+/// Formats a change with a typographic minus sign, which is as wide as the plus sign.
 fn whole(change: f64) -> String {
     let sign = if change < 0.0 { '−' } else { '+' };
     format!("{sign}{:.0}", change.abs())
@@ -200,14 +203,14 @@ fn row(
         [Some(before), Some(after)] if !same => Some(after - before),
         _ => None,
     };
-    // Two visits of one page differ by some hundredths; that is no news.
+    // Two visits of the same page differ by a few per cent, which is not a change.
     let largest = numbers.into_iter().flatten().fold(0.0, f64::max);
-    let seen = if more_is_better { 1.0 } else { largest * 0.03 };
+    let threshold = if more_is_better { 1.0 } else { largest * 0.03 };
     Row {
         name,
         values,
         class: match change {
-            Some(change) if change.abs() < seen => "",
+            Some(change) if change.abs() < threshold => "",
             Some(change) if (change > 0.0) == more_is_better => "better",
             Some(_) => "worse",
             None => "",
@@ -216,10 +219,10 @@ fn row(
     }
 }
 
-/// Checks that fail on one side only.
+/// Returns the checks that no longer fail, and those that fail only now.
 fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
-    type Failed<'a> = BTreeMap<(&'static str, &'a str), (&'a str, &'a CheckResult)>;
-    fn all(report: &Report) -> Failed<'_> {
+    type ChecksById<'a> = BTreeMap<(&'static str, &'a str), (&'a str, &'a CheckResult)>;
+    fn all(report: &Report) -> ChecksById<'_> {
         let categories = report.categories.iter();
         categories
             .flat_map(|category| {
@@ -232,20 +235,20 @@ fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
     }
     let (before, after) = (all(before), all(after));
     let failed = |check: &CheckResult| check.verdict == Verdict::Fail;
-    let mut changes = (Vec::new(), Vec::new());
-    for (id, (category, now)) in &after {
-        let Some((_, then)) = before.get(id) else {
+    let (mut fixed, mut broken) = (Vec::new(), Vec::new());
+    for (id, (category, check)) in &after {
+        let Some((_, previous)) = before.get(id) else {
             continue;
         };
         let change = Change {
-            title: now.title.clone(),
+            title: check.title.clone(),
             category: (*category).to_owned(),
         };
-        match (failed(then), failed(now)) {
-            (true, false) => changes.0.push(change),
-            (false, true) => changes.1.push(change),
+        match (failed(previous), failed(check)) {
+            (true, false) => fixed.push(change),
+            (false, true) => broken.push(change),
             _ => {}
         }
     }
-    changes
+    (fixed, broken)
 }

@@ -1,76 +1,81 @@
-//! Elements as pieces of their page's pictures. Each picture is loaded once: on a page of the server when the first
-//! piece of it comes near, in a file of its own from the one place where it stands.
+//! Shows elements as crops of screenshots. Each screenshot is loaded only once: a served page loads
+//! it when the first crop scrolls into view, and a standalone file contains it once.
 
 use std::cell::Cell;
 
 use plumbline_engine::exhibits::{Exhibits, Picture};
 use plumbline_engine::facts::{Node, Rect};
 
+use super::code_text::escaped;
 use super::figures::coordinate;
-use super::pictures::{PictureId, Source};
-use super::words::escaped;
+use super::pictures::{PictureId, PictureSource};
 
-/// What pieces are cut from.
+/// The screenshots that crops are taken from.
 #[derive(Default)]
-pub(super) struct Scenes {
-    /// The first screen, in the device's own pixels.
-    screen: Option<Scene>,
-    /// The page from top to bottom, in CSS pixels: coarser, and heavier.
-    whole: Option<Scene>,
+pub(super) struct Screenshots {
+    /// The first screen, in device pixels.
+    screen: Option<Screenshot>,
+    /// The whole page, in CSS pixels: less sharp, and a larger file.
+    full_page: Option<Screenshot>,
 }
 
-struct Scene {
-    /// Of its definition, where the page holds the picture itself.
+struct Screenshot {
+    /// The id of its definition, if the page contains the image.
     id: &'static str,
-    /// Escaped.
+    /// The escaped URL of the image.
     src: String,
     is_inlined: bool,
-    /// In the pixels that elements are measured in.
+    /// The size in CSS pixels, in which elements are measured.
     width: f64,
     height: f64,
-    /// Elements are measured from the screen's corner, which this far into the picture is.
-    scrolled: (f64, f64),
+    /// The scroll position: elements are measured from the corner of the viewport.
+    scroll: (f64, f64),
     is_used: Cell<bool>,
 }
 
-/// Of what is taller a piece shows the top.
-const MOST_HEIGHT: f64 = 360.0;
+/// The maximum height of a crop. Of taller elements it shows the top.
+const MAX_HEIGHT: f64 = 360.0;
 
-impl Scenes {
-    pub(super) fn of(exhibits: &Exhibits, source: &Source) -> Self {
+impl Screenshots {
+    pub(super) fn of(exhibits: &Exhibits, source: &PictureSource) -> Self {
         let screen = exhibits.screenshot.as_ref().and_then(|picture| {
             let css_width = exhibits.screenshot_css_width;
-            Scene::of("shot", PictureId::Final, picture, source, css_width)
+            Screenshot::of("shot", PictureId::Final, picture, source, css_width)
         });
-        let whole = exhibits.whole_page.as_ref().and_then(|page| {
-            let scene = Scene::of("whole", PictureId::Whole, &page.picture, source, 0.0)?;
-            let scrolled = (page.scrolled_x, page.scrolled_y);
-            Some(Scene { scrolled, ..scene })
+        let full_page = exhibits.whole_page.as_ref().and_then(|page| {
+            let screenshot = Screenshot::of("whole", PictureId::Whole, &page.picture, source, 0.0)?;
+            let scroll = (page.scrolled_x, page.scrolled_y);
+            Some(Screenshot {
+                scroll,
+                ..screenshot
+            })
         });
-        Self { screen, whole }
+        Self { screen, full_page }
     }
 
-    /// Markup of ours: all of the first screen.
-    pub(super) fn still(&self) -> Option<String> {
-        self.screen.as_ref().map(Scene::still)
+    /// Returns trusted markup that shows the whole first screen.
+    pub(super) fn first_screen(&self) -> Option<String> {
+        self.screen.as_ref().map(Screenshot::uncropped)
     }
 
-    /// Markup of ours: the element with some of what is around it. None where no picture shows it.
+    /// Returns trusted markup that shows the element and its surroundings, or `None` if no
+    /// screenshot shows it.
     pub(super) fn crop(&self, node: &Node) -> Option<String> {
         let rect = node.in_picture()?;
-        let (screen, whole) = (self.screen.as_ref(), self.whole.as_ref());
-        let sharp = screen.filter(|scene| scene.shows_all(rect));
-        let scene = sharp
-            .or_else(|| whole.filter(|scene| scene.shows(rect)))
-            .or_else(|| screen.filter(|scene| scene.shows(rect)))?;
-        Some(scene.crop(rect))
+        let (screen, full_page) = (self.screen.as_ref(), self.full_page.as_ref());
+        let sharp = screen.filter(|screenshot| screenshot.shows_all(rect));
+        let screenshot = sharp
+            .or_else(|| full_page.filter(|screenshot| screenshot.shows(rect)))
+            .or_else(|| screen.filter(|screenshot| screenshot.shows(rect)))?;
+        Some(screenshot.crop(rect))
     }
 
-    /// Markup of ours: what pieces refer to, where the page holds the pictures itself. To be asked after all of them.
+    /// Returns trusted markup that defines the images that crops of a standalone page refer to. It
+    /// must be called after all crops were made.
     pub(super) fn definitions(&self) -> Option<String> {
-        let used = [&self.screen, &self.whole].into_iter().flatten();
-        let used = used.filter(|scene| scene.is_inlined && scene.is_used.get());
-        let images: String = used.map(Scene::definition).collect();
+        let used = [&self.screen, &self.full_page].into_iter().flatten();
+        let used = used.filter(|screenshot| screenshot.is_inlined && screenshot.is_used.get());
+        let images: String = used.map(Screenshot::definition).collect();
         (!images.is_empty()).then(|| {
             format!(
                 r#"<svg class="defs" width="0" height="0" aria-hidden="true"><defs>{images}</defs></svg>"#
@@ -79,13 +84,14 @@ impl Scenes {
     }
 }
 
-impl Scene {
-    /// None of a picture without a size. Its own width is the page's where that is not known.
+impl Screenshot {
+    /// Returns `None` for an image without a size. The width of the page defaults to that of the
+    /// image.
     fn of(
         id: &'static str,
         picture_id: PictureId,
         picture: &Picture,
-        source: &Source,
+        source: &PictureSource,
         css_width: f64,
     ) -> Option<Self> {
         let (width_px, height_px) = (f64::from(picture.width_px), f64::from(picture.height_px));
@@ -96,23 +102,24 @@ impl Scene {
         Some(Self {
             id,
             src: escaped(&source.of(picture_id, picture)),
-            is_inlined: matches!(source, Source::Inlined),
+            is_inlined: matches!(source, PictureSource::Inlined),
             width,
             height: width * height_px / width_px,
-            scrolled: (0.0, 0.0),
+            scroll: (0.0, 0.0),
             is_used: Cell::new(false),
         })
     }
 
+    /// Converts a rectangle to the coordinates of the image.
     fn place(&self, rect: Rect) -> Rect {
         Rect {
-            left: rect.left + self.scrolled.0,
-            top: rect.top + self.scrolled.1,
+            left: rect.left + self.scroll.0,
+            top: rect.top + self.scroll.1,
             ..rect
         }
     }
 
-    /// Some of it.
+    /// Whether the image shows any part of the rectangle.
     fn shows(&self, rect: Rect) -> bool {
         let rect = self.place(rect);
         rect.width > 0.0
@@ -123,31 +130,31 @@ impl Scene {
             && rect.bottom() > 0.0
     }
 
-    /// All that a piece shows of it.
+    /// Whether the image shows everything that a crop of the rectangle would show.
     fn shows_all(&self, rect: Rect) -> bool {
         let placed = self.place(rect);
         self.shows(rect)
             && placed.top >= 0.0
             && placed.left >= 0.0
-            && placed.bottom().min(placed.top + MOST_HEIGHT) <= self.height
+            && placed.bottom().min(placed.top + MAX_HEIGHT) <= self.height
     }
 
     fn crop(&self, rect: Rect) -> String {
-        const AROUND: f64 = 16.0;
-        // A piece is some 280 pixels wide where it is shown: of less it would be a blur.
-        const LEAST: (f64, f64) = (280.0, 104.0);
+        const MARGIN: f64 = 16.0;
+        // A crop is displayed about 280 pixels wide; anything smaller would be blurred.
+        const MIN_SIZE: (f64, f64) = (280.0, 104.0);
         self.is_used.set(true);
         let rect = self.place(rect);
-        let width = (rect.width + 2.0 * AROUND).max(LEAST.0).min(self.width);
-        let height = (rect.height + 2.0 * AROUND)
-            .clamp(LEAST.1, MOST_HEIGHT)
+        let width = (rect.width + 2.0 * MARGIN).max(MIN_SIZE.0).min(self.width);
+        let height = (rect.height + 2.0 * MARGIN)
+            .clamp(MIN_SIZE.1, MAX_HEIGHT)
             .min(self.height);
-        // Around the element's middle, or from its top where it is taller than the piece.
+        // Centred on the element, or starting at its top if it is taller than the crop.
         let left = rect.left + rect.width / 2.0 - width / 2.0;
         let top = if rect.height < height {
             rect.top + rect.height / 2.0 - height / 2.0
         } else {
-            rect.top - AROUND
+            rect.top - MARGIN
         };
         let left = left.clamp(0.0, (self.width - width).max(0.0));
         let top = top.clamp(0.0, (self.height - height).max(0.0));
@@ -157,7 +164,7 @@ impl Scene {
             coordinate(top),
             coordinate(width),
             coordinate(height),
-            self.shown(),
+            self.image(),
             coordinate(rect.left),
             coordinate(rect.top),
             coordinate(rect.width),
@@ -165,24 +172,25 @@ impl Scene {
         )
     }
 
-    fn still(&self) -> String {
-        const SAID: &str = "The page at the end of the visit";
+    fn uncropped(&self) -> String {
+        const ALT: &str = "The page at the end of the visit";
         self.is_used.set(true);
         let (width, height) = (coordinate(self.width), coordinate(self.height));
         if self.is_inlined {
             return format!(
-                r##"<svg class="still" viewBox="0 0 {width} {height}" preserveAspectRatio="xMidYMin slice" role="img" aria-label="{SAID}"><use href="#{}"/></svg>"##,
+                r##"<svg class="still" viewBox="0 0 {width} {height}" preserveAspectRatio="xMidYMin slice" role="img" aria-label="{ALT}"><use href="#{}"/></svg>"##,
                 self.id
             );
         }
         format!(
-            r#"<img class="still" src="{}" width="{width}" height="{height}" alt="{SAID}" loading="lazy" decoding="async">"#,
+            r#"<img class="still" src="{}" width="{width}" height="{height}" alt="{ALT}" loading="lazy" decoding="async">"#,
             self.src
         )
     }
 
-    /// SVG's own images are loaded at once, HTML's when they come near.
-    fn shown(&self) -> String {
+    /// Returns the image element. An HTML image in an SVG can be loaded lazily, an SVG image
+    /// cannot.
+    fn image(&self) -> String {
         if self.is_inlined {
             return format!(r##"<use href="#{}"/>"##, self.id);
         }
@@ -228,8 +236,11 @@ mod tests {
         }
     }
 
-    fn scenes(whole_page: Option<WholePage>) -> Scenes {
-        Scenes::of(&exhibits(whole_page), &Source::Below("/r/1".to_owned()))
+    fn screenshots(whole_page: Option<WholePage>) -> Screenshots {
+        Screenshots::of(
+            &exhibits(whole_page),
+            &PictureSource::Linked("/r/1".to_owned()),
+        )
     }
 
     fn scrolled_by(scrolled_y: f64) -> Option<WholePage> {
@@ -253,65 +264,76 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_shown_with_what_is_around_it() {
-        let crop = scenes(None).crop(&node(100.0, 300.0, 50.0, 20.0)).unwrap();
+    fn an_element_is_shown_with_its_surroundings() {
+        let crop = screenshots(None)
+            .crop(&node(100.0, 300.0, 50.0, 20.0))
+            .unwrap();
         assert!(crop.contains(r#"viewBox="0 258 280 104""#), "{crop}");
     }
 
     #[test]
-    fn a_crop_stays_within_the_picture() {
-        let corner = scenes(None).crop(&node(380.0, 790.0, 50.0, 40.0)).unwrap();
+    fn a_crop_stays_within_the_image() {
+        let corner = screenshots(None)
+            .crop(&node(380.0, 790.0, 50.0, 40.0))
+            .unwrap();
         assert!(corner.contains(r#"viewBox="120 696 280 104""#), "{corner}");
-        let huge = scenes(None).crop(&node(0.0, 100.0, 400.0, 5000.0)).unwrap();
+        let huge = screenshots(None)
+            .crop(&node(0.0, 100.0, 400.0, 5000.0))
+            .unwrap();
         assert!(huge.contains(r#"viewBox="0 84 400 360""#), "{huge}");
     }
 
     #[test]
-    fn what_is_in_no_picture_has_no_crop() {
-        for gone in [
+    fn an_element_that_no_screenshot_shows_has_no_crop() {
+        for hidden in [
             node(0.0, 3100.0, 10.0, 10.0),
             node(-50.0, 0.0, 40.0, 10.0),
             node(0.0, 0.0, 0.0, 10.0),
             Node::default(),
         ] {
-            assert_eq!(scenes(scrolled_by(0.0)).crop(&gone), None);
+            assert_eq!(screenshots(scrolled_by(0.0)).crop(&hidden), None);
         }
-        assert_eq!(scenes(None).crop(&node(0.0, 900.0, 10.0, 10.0)), None);
+        assert_eq!(screenshots(None).crop(&node(0.0, 900.0, 10.0, 10.0)), None);
     }
 
     #[test]
-    fn what_the_first_screen_does_not_show_is_cut_from_the_whole_page() {
-        let scenes = scenes(scrolled_by(0.0));
-        let below = scenes.crop(&node(100.0, 2000.0, 50.0, 20.0)).unwrap();
+    fn elements_below_the_first_screen_are_cropped_from_the_full_page() {
+        let screenshots = screenshots(scrolled_by(0.0));
+        let below = screenshots.crop(&node(100.0, 2000.0, 50.0, 20.0)).unwrap();
         assert!(below.contains(r#"viewBox="0 1958 280 104""#), "{below}");
         assert!(below.contains(r#"src="/r/1/whole""#), "{below}");
-        let above = scenes.crop(&node(100.0, 300.0, 50.0, 20.0)).unwrap();
+        let above = screenshots.crop(&node(100.0, 300.0, 50.0, 20.0)).unwrap();
         assert!(above.contains(r#"src="/r/1/final""#), "{above}");
-        let across = scenes.crop(&node(0.0, 780.0, 400.0, 60.0)).unwrap();
+        let across = screenshots.crop(&node(0.0, 780.0, 400.0, 60.0)).unwrap();
         assert!(across.contains(r#"src="/r/1/whole""#), "{across}");
     }
 
     #[test]
-    fn elements_of_a_scrolled_page_are_found_where_the_whole_page_has_them() {
-        let scenes = scenes(scrolled_by(1000.0));
-        let above = scenes.crop(&node(100.0, -500.0, 50.0, 20.0)).unwrap();
+    fn crops_of_the_full_page_take_the_scroll_position_into_account() {
+        let screenshots = screenshots(scrolled_by(1000.0));
+        let above = screenshots.crop(&node(100.0, -500.0, 50.0, 20.0)).unwrap();
         assert!(above.contains(r#"viewBox="0 458 280 104""#), "{above}");
         assert!(above.contains(r#"y="500""#), "{above}");
-        let beyond = scenes.crop(&node(100.0, 2100.0, 50.0, 20.0));
+        let beyond = screenshots.crop(&node(100.0, 2100.0, 50.0, 20.0));
         assert_eq!(beyond, None);
     }
 
     #[test]
-    fn a_page_of_its_own_holds_each_picture_once_and_only_where_it_is_shown() {
+    fn a_standalone_page_contains_each_image_once_and_only_if_it_is_used() {
         let exhibits = exhibits(scrolled_by(0.0));
-        let scenes = Scenes::of(&exhibits, &Source::Inlined);
-        assert_eq!(scenes.definitions(), None);
-        assert!(scenes.still().unwrap().contains(r##"<use href="#shot"/>"##));
+        let screenshots = Screenshots::of(&exhibits, &PictureSource::Inlined);
+        assert_eq!(screenshots.definitions(), None);
+        assert!(
+            screenshots
+                .first_screen()
+                .unwrap()
+                .contains(r##"<use href="#shot"/>"##)
+        );
         for top in [1000.0, 1500.0] {
-            let crop = scenes.crop(&node(0.0, top, 10.0, 10.0)).unwrap();
+            let crop = screenshots.crop(&node(0.0, top, 10.0, 10.0)).unwrap();
             assert!(crop.contains(r##"<use href="#whole"/>"##), "{crop}");
         }
-        let defined = scenes.definitions().unwrap();
+        let defined = screenshots.definitions().unwrap();
         assert_eq!(defined.matches("data:image/webp").count(), 2, "{defined}");
         for id in [r#"id="shot""#, r#"id="whole""#] {
             assert_eq!(defined.matches(id).count(), 1, "{defined}");

@@ -1,25 +1,26 @@
-//! What the page was loaded under, in rows of words.
+//! The conditions under which a page was loaded, as rows of a table.
 
 use plumbline_engine::report::{LocationMode, NetworkIsolation, Report};
 
-use super::figures::{in_short, ms};
+use super::figures::{ms, short_name};
 
+/// Returns the name and value of each condition.
 pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let conditions = &report.conditions;
     let (cpu, network, location) = (&conditions.cpu, &conditions.network, &conditions.location);
-    let mut rows = vec![("Address", report.requested_url.clone())];
-    if let Some(led_to) = report
+    let mut rows = vec![("Requested URL", report.requested_url.clone())];
+    if let Some(final_url) = report
         .final_url
         .as_ref()
         .filter(|url| **url != report.requested_url)
     {
-        rows.push(("Led to", led_to.clone()));
+        rows.push(("Final URL", final_url.clone()));
     }
     rows.extend([
         ("Device", conditions.device.name.clone()),
-        ("Network", in_short(&network.name).to_owned()),
+        ("Network", short_name(&network.name).to_owned()),
         (
-            "Line",
+            "Connection",
             format!(
                 "{} down, {} up, {:.0} ms round trip",
                 rate(network.down_kbps),
@@ -30,7 +31,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
         (
             "Location",
             match location.mode {
-                LocationMode::Agent => format!("{} (an agent stands there)", location.name),
+                LocationMode::Agent => format!("{} (measured there)", location.name),
                 LocationMode::Simulated => format!(
                     "{} (simulated: {:+.0} ms round trip)",
                     location.name, location.added_rtt_ms
@@ -38,35 +39,37 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
             },
         ),
         (
-            "Processor",
+            "CPU",
             match (cpu.limited_by_host, cpu.rate > 1.0) {
-                (true, _) => "as fast as this machine: the device is faster".to_owned(),
+                (true, _) => "not slowed down: the device is faster than this machine".to_owned(),
                 (false, true) => format!("slowed down {:.1} times", cpu.rate),
                 (false, false) => "not slowed down".to_owned(),
             },
         ),
     ]);
     if network.isolation == Some(NetworkIsolation::Shared) {
-        let shared = "shared with the machine: only Chromium's flags kept the page in";
+        let shared =
+            "none: the browser shared the machine's network, restricted only by Chromium's flags";
         rows.push(("Network isolation", shared.to_owned()));
     }
     if let Some(contention) = cpu.contention {
         rows.push((
-            "Waiting for a core",
+            "CPU contention",
             format!(
-                "{} ({:.0} % of the work), taken out of the figures",
+                "{} ({:.0} %), excluded from the metrics",
                 ms(contention.waited_ms),
                 contention.share * 100.0
             ),
         ));
     }
     if cpu.visits > 1 {
-        let stands_for_all = format!("{} (the one that stands for all is shown)", cpu.visits);
-        rows.push(("Visits", stands_for_all));
+        rows.push(("Visits", format!("{}, median shown", cpu.visits)));
     }
     if let Some(doubt) = cpu.score_doubt {
-        let known = format!("to about {doubt:.1} points by one visit");
-        rows.push(("Performance score known", known));
+        rows.push((
+            "Score uncertainty",
+            format!("±{doubt:.1} points (one visit)"),
+        ));
     }
     if let Some(document) = &report.document {
         rows.push((
@@ -84,7 +87,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
             .iter()
             .map(|timing| format!("{} {}", timing.phase.as_str(), ms(timing.ms)))
             .collect();
-        rows.push(("The visit took", phases.join(", ")));
+        rows.push(("Visit duration", phases.join(", ")));
     }
     rows
 }

@@ -1,4 +1,4 @@
-//! What visitors met, beside what was measured.
+//! Field data: how real visitors experienced a page, next to the lab metrics.
 
 use jiff::civil::Date;
 use plumbline_catalog::FormFactor;
@@ -10,21 +10,22 @@ use plumbline_engine::report::{Metric, Report};
 use super::charts::{self, Point, Scale};
 use super::figures::{Grade, ms, tick};
 
-/// Field data of an address over time, or why there is none.
-pub struct FieldPast {
+/// The field data of a URL over time for one form factor, or the reason why there is none.
+pub struct DeviceFieldHistory {
     pub form_factor: FormFactor,
     pub history: Result<FieldHistory, FieldReason>,
 }
 
 /// A report's field data as a page shows it.
 pub(super) enum FieldView {
-    Found(Box<FoundView>),
-    /// A sentence.
-    None(String),
+    Available(Box<FieldDataView>),
+    /// There is no field data; the sentence says why.
+    Missing(String),
 }
 
-pub(super) struct FoundView {
-    pub(super) of: String,
+pub(super) struct FieldDataView {
+    /// The record, form factor and period that the data is about.
+    pub(super) scope: String,
     pub(super) subject: String,
     pub(super) metrics: Vec<MetricView>,
 }
@@ -33,34 +34,37 @@ pub(super) struct MetricView {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) class: &'static str,
-    pub(super) word: &'static str,
-    /// The same metric in this audit, where there is one.
+    pub(super) grade: &'static str,
+    /// The value of the same metric in this audit, if it was measured.
     pub(super) lab: Option<String>,
     pub(super) bar: Option<String>,
-    /// Class and text of each part.
+    /// The class and text of each part of the distribution.
     pub(super) parts: Vec<(&'static str, String)>,
 }
 
 pub(super) fn field_view(report: &Report) -> FieldView {
     match (&report.field_data, report.field_data_reason) {
-        (Some(data), _) => FieldView::Found(Box::new(found(data, report))),
-        (None, Some(reason)) => FieldView::None(sentence(reason).to_owned()),
-        (None, None) => FieldView::None("It was not asked for when this report was made.".into()),
+        (Some(data), _) => FieldView::Available(Box::new(data_view(data, report))),
+        (None, Some(reason)) => FieldView::Missing(sentence(reason).to_owned()),
+        (None, None) => {
+            FieldView::Missing("It was not requested when this report was made.".into())
+        }
     }
 }
 
-fn found(data: &FieldData, report: &Report) -> FoundView {
-    let mut of = vec![match data.record {
+fn data_view(data: &FieldData, report: &Report) -> FieldDataView {
+    let mut scope = vec![match data.record {
         RecordOf::Url => "This page".to_owned(),
         RecordOf::Origin => {
-            "All pages of this origin: the page alone is not in the dataset".to_owned()
+            "All pages of this origin, because the dataset has too few visits to this page"
+                .to_owned()
         }
     }];
-    of.push(people(data.form_factor).to_owned());
-    of.extend(data.collection_period.as_ref().map(days));
+    scope.push(visitors(data.form_factor).to_owned());
+    scope.extend(data.collection_period.as_ref().map(days));
     let metrics = report.metrics.as_ref();
-    FoundView {
-        of: of.join(" · "),
+    FieldDataView {
+        scope: scope.join(" · "),
         subject: data.subject.clone(),
         metrics: ORDER
             .into_iter()
@@ -77,7 +81,7 @@ fn found(data: &FieldData, report: &Report) -> FoundView {
                     name,
                     value: value_text(kind, metric.p75),
                     class: grade.class(),
-                    word: grade.word(),
+                    grade: grade.label(),
                     lab: lab.map(|lab| value_text(kind, lab.value)),
                     bar: metric.shares.map(|shares| bar(name, shares)),
                     parts: metric.shares.map(parts).unwrap_or_default(),
@@ -87,7 +91,7 @@ fn found(data: &FieldData, report: &Report) -> FoundView {
     }
 }
 
-/// The three Core Web Vitals first.
+/// The metrics in the order shown, the three Core Web Vitals first.
 const ORDER: [(FieldKind, &str); 6] = [
     (FieldKind::Lcp, "Largest Contentful Paint"),
     (FieldKind::Inp, "Interaction to Next Paint"),
@@ -103,7 +107,7 @@ fn bar(name: &str, shares: Shares) -> String {
     charts::distribution(shares, &format!("{name}, visits: {}", parts.join(", ")))
 }
 
-/// Good, middling and poor, in whole percents that add up to 100.
+/// Returns the shares of good, middling and poor visits in whole per cents that add up to 100.
 fn parts(shares: Shares) -> Vec<(&'static str, String)> {
     let all = shares.good + shares.needs_improvement + shares.poor;
     let all = if all > 0.0 { all } else { 1.0 };
@@ -117,11 +121,8 @@ fn parts(shares: Shares) -> Vec<(&'static str, String)> {
     ]
     .into_iter()
     .map(|(grade, percent)| {
-        let word = match grade {
-            Grade::Middling => "middling",
-            other => other.word(),
-        };
-        (grade.class(), format!("{percent}\u{a0}% {word}"))
+        let text = format!("{percent}\u{a0}% {}", grade.label());
+        (grade.class(), text)
     })
     .collect()
 }
@@ -149,7 +150,7 @@ fn limit_text(kind: FieldKind) -> String {
     tick_text(kind, good)
 }
 
-/// A round value.
+/// Formats a round value, such as a limit or a tick.
 fn tick_text(kind: FieldKind, value: f64) -> String {
     match kind {
         // Steps of a twentieth come as 0.15000000000000002.
@@ -159,7 +160,7 @@ fn tick_text(kind: FieldKind, value: f64) -> String {
     }
 }
 
-fn people(form_factor: FormFactor) -> &'static str {
+fn visitors(form_factor: FormFactor) -> &'static str {
     match form_factor {
         FormFactor::Phone => "visitors on phones",
         FormFactor::Tablet => "visitors on tablets",
@@ -167,7 +168,7 @@ fn people(form_factor: FormFactor) -> &'static str {
     }
 }
 
-/// `15 Oct to 11 Nov 2026`.
+/// Formats a period, for instance as `15 Oct to 11 Nov 2026`.
 fn days(period: &Period) -> String {
     let (first, last) = (&period.first_date, &period.last_date);
     let same_year = first.get(..4) == last.get(..4);
@@ -182,44 +183,46 @@ fn last_day(period: &Period) -> String {
     date(&period.last_date, "%-d %b %Y")
 }
 
-/// Stands in a chart, too, where nothing is escaped: what is no date is not shown.
-fn date(text: &str, form: &str) -> String {
+/// Formats a date. Charts contain it unescaped, so anything that is not a date becomes `?`.
+fn date(text: &str, format: &str) -> String {
     let date: Result<Date, _> = text.parse();
-    date.map_or_else(|_| "?".to_owned(), |date| date.strftime(form).to_string())
+    date.map_or_else(|_| "?".to_owned(), |date| date.strftime(format).to_string())
 }
 
-/// Why there is none, for people.
+/// Explains to users why there is no field data.
 pub(super) fn sentence(reason: FieldReason) -> &'static str {
     match reason {
         FieldReason::NoKey => {
-            "This service has no key to the Chrome UX Report. Who runs it can give it one with --crux-key."
+            "Field data is not enabled on this service. To enable it, set a Chrome UX Report API key with --crux-key."
         }
-        FieldReason::NotPublic => "This address is not a public one, so nobody was asked about it.",
+        FieldReason::NotPublic => {
+            "This URL is not public, so the Chrome UX Report was not queried."
+        }
         FieldReason::NotInDataset => {
-            "The Chrome UX Report has too few visits to this page, and to its origin, from this kind of device."
+            "The Chrome UX Report has too few visits to this page and its origin from this type of device."
         }
         FieldReason::TimedOut => {
-            "The Chrome UX Report had not answered when the visit ended. The next audit will have what came later."
+            "The Chrome UX Report API had not responded when the visit ended. The next audit can use its response."
         }
         FieldReason::Quota => {
-            "More was asked of the Chrome UX Report than it answers in a minute. Try again later."
+            "The rate limit of the Chrome UX Report API was reached. Try again later."
         }
         FieldReason::KeyRefused => {
-            "The Chrome UX Report does not accept this service's key. Tell who runs it."
+            "The Chrome UX Report API refused this service's key. Tell the operator of this service."
         }
-        FieldReason::Rejected => "The Chrome UX Report does not take questions about this address.",
-        FieldReason::BadAnswer => {
-            "The Chrome UX Report answered with something that could not be read."
+        FieldReason::Rejected => "The Chrome UX Report API does not accept this URL.",
+        FieldReason::BadAnswer => "The response of the Chrome UX Report API could not be read.",
+        FieldReason::Unavailable => {
+            "The Chrome UX Report API could not be reached. Try again later."
         }
-        FieldReason::Unavailable => "The Chrome UX Report could not be reached. Try again later.",
     }
 }
 
-/// One kind of device over time.
+/// The trends of one form factor.
 pub(super) struct FieldSeries {
     pub(super) title: String,
-    /// Why there are no trends.
-    pub(super) none: Option<&'static str>,
+    /// The reason why there are no trends.
+    pub(super) missing: Option<&'static str>,
     pub(super) trends: Vec<FieldTrend>,
 }
 
@@ -231,34 +234,34 @@ pub(super) struct FieldTrend {
     pub(super) svg: String,
 }
 
-pub(super) fn field_series(past: &[FieldPast]) -> Vec<FieldSeries> {
+pub(super) fn field_series(past: &[DeviceFieldHistory]) -> Vec<FieldSeries> {
     let mut all: Vec<FieldSeries> = past.iter().map(series).collect();
-    // What holds for every kind of device is said once.
+    // If the reason is the same for all form factors, it is shown once.
     if let [first, others @ ..] = &mut all[..]
-        && first.none.is_some()
+        && first.missing.is_some()
         && !others.is_empty()
-        && others.iter().all(|other| other.none == first.none)
+        && others.iter().all(|other| other.missing == first.missing)
     {
-        first.title = "In the field".to_owned();
+        first.title = "Field data".to_owned();
         all.truncate(1);
     }
     all
 }
 
-fn series(past: &FieldPast) -> FieldSeries {
-    let people = people(past.form_factor);
+fn series(past: &DeviceFieldHistory) -> FieldSeries {
+    let visitors = visitors(past.form_factor);
     match &past.history {
         Err(reason) => FieldSeries {
-            title: format!("In the field · {people}"),
-            none: Some(sentence(*reason)),
+            title: format!("Field data · {visitors}"),
+            missing: Some(sentence(*reason)),
             trends: Vec::new(),
         },
         Ok(history) => FieldSeries {
             title: match history.record {
-                RecordOf::Url => format!("In the field · {people}"),
-                RecordOf::Origin => format!("In the field · {people} · all pages of the origin"),
+                RecordOf::Url => format!("Field data · {visitors}"),
+                RecordOf::Origin => format!("Field data · {visitors} · all pages of the origin"),
             },
-            none: None,
+            missing: None,
             trends: ORDER
                 .into_iter()
                 .filter_map(|(kind, name)| trend(history, kind, name))
@@ -288,8 +291,8 @@ fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<
     let highest = values.iter().flatten().copied();
     let scale = Scale::up_to(highest.fold(good_up_to, f64::max));
     let tick = |value: f64| tick_text(kind, value);
-    let said = format!(
-        "{name} of three quarters of visits over {} periods: newest {}, good up to {limit}",
+    let aria_label = format!(
+        "{name}, 75th percentile of {} periods: newest {}, good up to {limit}",
         points.iter().flatten().count(),
         value_text(kind, newest)
     );
@@ -297,7 +300,7 @@ fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<
         name,
         newest: value_text(kind, newest),
         class: grade(kind, newest).class(),
-        svg: charts::trend(&points, good_up_to, &scale, tick, &said),
+        svg: charts::trend(&points, good_up_to, &scale, tick, &aria_label),
         limit,
     })
 }
@@ -318,7 +321,11 @@ mod tests {
         };
         assert_eq!(
             text(0.335, 0.33, 0.335),
-            ["34\u{a0}% good", "32\u{a0}% middling", "34\u{a0}% poor"]
+            [
+                "34\u{a0}% good",
+                "32\u{a0}% needs improvement",
+                "34\u{a0}% poor"
+            ]
         );
         assert_eq!(text(1.0, 0.0, 0.0)[0], "100\u{a0}% good");
         assert_eq!(text(0.0, 0.0, 0.0)[0], "0\u{a0}% good");
@@ -332,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_short() {
+    fn a_period_names_the_year_once_if_it_can() {
         let period = |first: &str, last: &str| Period {
             first_date: first.to_owned(),
             last_date: last.to_owned(),

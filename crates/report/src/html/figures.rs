@@ -1,10 +1,11 @@
-//! Numbers as people read them.
+//! Formats numbers, dates and grades for people.
 
 use plumbline_engine::report::Metric;
 
-/// A space at which no line ends.
+/// A no-break space.
 const NBSP: char = '\u{a0}';
 
+/// Formats a duration in milliseconds or seconds.
 pub(super) fn ms(ms: f64) -> String {
     let ms = ms.max(0.0);
     if ms.round() < 1000.0 {
@@ -16,7 +17,7 @@ pub(super) fn ms(ms: f64) -> String {
     }
 }
 
-/// A point on an axis: no more digits than the step needs.
+/// Formats a time on an axis in seconds, without trailing zeros.
 pub(super) fn tick(ms: f64) -> String {
     if ms == 0.0 {
         return "0".to_owned();
@@ -27,7 +28,7 @@ pub(super) fn tick(ms: f64) -> String {
     format!("{text}{NBSP}s")
 }
 
-/// In steps of 1,024, as the checks' own sentences and Lighthouse have it: a figure must read the same wherever it stands.
+/// Formats a size in units of 1,024 bytes, as the checks' summaries and Lighthouse do.
 pub(super) fn bytes(bytes: u64) -> String {
     const KIB: f64 = 1024.0;
     let kib = bytes as f64 / KIB;
@@ -39,6 +40,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Formats a number with its noun.
 pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     match number {
         1 => format!("1{NBSP}{one}"),
@@ -46,13 +48,13 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// Coordinates of a chart: a tenth of a unit is below what a screen shows.
+/// Formats a coordinate of a chart. A tenth of a unit is less than a pixel.
 pub(super) fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Good, middling or poor, by Lighthouse's limits for scores: at least 90, at least 50.
+/// A grade by Lighthouse's limits for scores: good from 90, middling from 50.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grade {
     Good,
@@ -75,7 +77,7 @@ impl Grade {
         Self::of_score(metric.map(|metric| (metric.score * 100.0).round() as u8))
     }
 
-    /// The class in the stylesheet.
+    /// The class name in the stylesheet.
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -85,8 +87,8 @@ impl Grade {
         }
     }
 
-    /// Never by colour alone.
-    pub(super) fn word(self) -> &'static str {
+    /// The grade as text, because colour alone is not accessible.
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Middling => "needs improvement",
@@ -96,14 +98,14 @@ impl Grade {
     }
 }
 
-/// `15 Nov 2026, 05:18 UTC`.
+/// Formats a time, for instance as `15 Nov 2026, 05:18 UTC`.
 pub(super) fn date(ms_since_epoch: i64) -> String {
     let time =
         jiff::Timestamp::from_millisecond(ms_since_epoch).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     time.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
-/// `15 Nov 2026`.
+/// Formats a day, for instance as `15 Nov 2026`.
 pub(super) fn day(ms_since_epoch: i64) -> String {
     date(ms_since_epoch)
         .split(',')
@@ -112,8 +114,8 @@ pub(super) fn day(ms_since_epoch: i64) -> String {
         .to_owned()
 }
 
-/// A name of the catalog without its figures, for lists: `Slow 4G` of `Slow 4G (1.6 Mbps down …)`.
-pub(super) fn in_short(name: &str) -> &str {
+/// Returns a catalog name without its figures: `Slow 4G` for `Slow 4G (1.6 Mbps down …)`.
+pub(super) fn short_name(name: &str) -> &str {
     name.split_once(" (").map_or(name, |(short, _)| short)
 }
 
@@ -145,8 +147,8 @@ mod tests {
             assert_eq!(bytes(value), text);
         }
         assert_eq!(day(1_800_000_000_000), "15 Jan 2027");
-        assert_eq!(in_short("Slow 4G (1.6 Mbps down)"), "Slow 4G");
-        assert_eq!(in_short("Dallas, Texas, USA"), "Dallas, Texas, USA");
+        assert_eq!(short_name("Slow 4G (1.6 Mbps down)"), "Slow 4G");
+        assert_eq!(short_name("Dallas, Texas, USA"), "Dallas, Texas, USA");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The filmstrip: what a visitor saw, at even times, and what happened between them.
+//! The filmstrip: screenshots at regular intervals, with the milestones of the load.
 
 use plumbline_engine::checks::Details;
 use plumbline_engine::exhibits::{Exhibits, Frame};
@@ -7,40 +7,43 @@ use plumbline_engine::report::Report;
 
 use super::charts::Axis;
 use super::figures::{coordinate, ms, tick};
-use super::load::moments;
-use super::pictures::{PictureId, Source};
+use super::load::milestones;
+use super::pictures::{PictureId, PictureSource};
 
-pub(super) struct Still {
+/// An image of a filmstrip.
+pub(super) struct FilmImage {
     pub(super) src: String,
     pub(super) width: u32,
     pub(super) height: u32,
 }
 
+/// A filmstrip as a page shows it.
 pub(super) struct FilmView {
     pub(super) frames: Vec<FrameView>,
-    /// Of its pictures, in pixels: what is still blank is as large.
+    /// The width and height of its images in pixels; blank frames have the same size.
     pub(super) size: (u32, u32),
     pub(super) marks: String,
-    pub(super) said: String,
+    pub(super) aria_label: String,
 }
 
 pub(super) struct FrameView {
     pub(super) at: String,
-    pub(super) still: Option<Still>,
-    /// What happened since the frame before: `FCP`, `LCP`, `Load`.
+    pub(super) image: Option<FilmImage>,
+    /// The milestones since the previous frame: `FCP`, `LCP`, `Load`.
     pub(super) events: Vec<&'static str>,
-    /// Where the largest content is, in the first frame that shows it.
+    /// Trusted markup: the outline of the largest content, in the first frame that shows it.
     pub(super) outline: Option<String>,
 }
 
-/// As many frames as stand beside each other, at times that people can count in.
-const MOST_FRAMES: f64 = 12.0;
+/// The most frames that fit next to each other.
+const MAX_FRAMES: f64 = 12.0;
+/// The intervals between frames to choose from.
 const STEPS_MS: [f64; 14] = [
     100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
     5000.0, 10_000.0,
 ];
 
-/// Which times a strip shows. Two strips of one time line show the same.
+/// The times of the frames of a filmstrip. Two filmstrips on one timeline share them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FilmTimes {
     step_ms: f64,
@@ -48,8 +51,9 @@ pub(super) struct FilmTimes {
 }
 
 impl FilmTimes {
-    /// Up to the end of the longest, in the longest of their own steps where those fit: then every frame is a
-    /// picture of its own. None where there is nothing to show.
+    /// Returns times up to the end of the longest film. The interval is the longest recorded
+    /// interval if that gives few enough frames, because then every frame has its own image.
+    /// Returns `None` if there is no film.
     pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e Exhibits>) -> Option<Self> {
         let mut times: Option<(f64, f64)> = None;
         for exhibits in all {
@@ -60,51 +64,56 @@ impl FilmTimes {
             times = Some((step_ms.max(first.at_ms), end_ms.max(last.at_ms)));
         }
         let (own_ms, end_ms) = times?;
-        let least_ms = own_ms.max(end_ms / MOST_FRAMES).max(1.0);
-        let step_ms = if own_ms >= least_ms {
+        let min_ms = own_ms.max(end_ms / MAX_FRAMES).max(1.0);
+        let step_ms = if own_ms >= min_ms {
             own_ms
         } else {
-            let round = STEPS_MS.into_iter().find(|step| *step >= least_ms);
-            round.unwrap_or(least_ms)
+            let round = STEPS_MS.into_iter().find(|step| *step >= min_ms);
+            round.unwrap_or(min_ms)
         };
-        // A strip ends no earlier than the last picture.
+        // The last frame is no earlier than the last image.
         let frames = (end_ms / step_ms - 1e-6).ceil().max(1.0) as usize;
         Some(Self { step_ms, frames })
     }
 }
 
-pub(super) fn film(exhibits: &Exhibits, source: &Source, times: FilmTimes) -> Option<FilmView> {
+/// Returns the filmstrip of one audit.
+pub(super) fn film(
+    exhibits: &Exhibits,
+    source: &PictureSource,
+    times: FilmTimes,
+) -> Option<FilmView> {
     if exhibits.film.is_empty() {
         return None;
     }
     let FilmTimes { step_ms, frames } = times;
-    let moments = moments(&exhibits.marks);
+    let milestones = milestones(&exhibits.marks);
     let shown = (1..=frames).map(|index| {
         let at_ms = step_ms * index as f64;
-        let so_far = exhibits
+        let latest = exhibits
             .film
             .iter()
             .rfind(|frame| frame.at_ms <= at_ms + 0.5);
         Frame {
             at_ms,
-            picture: so_far.and_then(|frame| frame.picture),
+            picture: latest.and_then(|frame| frame.picture),
         }
     });
-    let mut before_ms = 0.0;
+    let mut previous_ms = 0.0;
     let shown = shown.map(|frame| {
-        let since = before_ms;
-        before_ms = frame.at_ms;
+        let since = previous_ms;
+        previous_ms = frame.at_ms;
         FrameView {
             at: tick(frame.at_ms),
-            still: frame.picture.and_then(|index| {
+            image: frame.picture.and_then(|index| {
                 let picture = exhibits.pictures.get(index)?;
-                Some(Still {
+                Some(FilmImage {
                     src: source.of(PictureId::Frame(index), picture),
                     width: picture.width_px,
                     height: picture.height_px,
                 })
             }),
-            events: moments
+            events: milestones
                 .iter()
                 .filter(|(_, _, at)| *at > since && *at <= frame.at_ms)
                 .map(|(name, _, _)| *name)
@@ -112,7 +121,7 @@ pub(super) fn film(exhibits: &Exhibits, source: &Source, times: FilmTimes) -> Op
             outline: None,
         }
     });
-    let said: Vec<String> = moments
+    let descriptions: Vec<String> = milestones
         .iter()
         .map(|(name, _, at)| format!("{name} at {}", ms(*at)))
         .collect();
@@ -124,35 +133,36 @@ pub(super) fn film(exhibits: &Exhibits, source: &Source, times: FilmTimes) -> Op
     Some(FilmView {
         frames: shown.collect(),
         size: size.map_or((1, 2), |picture| (picture.width_px, picture.height_px)),
-        marks: film_marks(&moments, axis),
-        said: said.join(", "),
+        marks: film_marks(&milestones, axis),
+        aria_label: descriptions.join(", "),
     })
 }
 
 impl FilmView {
-    /// Only for a page whose layout stood still: the outline is of where things were at the end.
+    /// Adds the outline of the largest content to the first frame that shows it. The outline is
+    /// that of the final layout, so this is only right for pages whose layout did not shift.
     pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {
-        let src = |frame: &FrameView| frame.still.as_ref().map(|still| still.src.clone());
+        let src = |frame: &FrameView| frame.image.as_ref().map(|image| image.src.clone());
         let painted = |frame: &FrameView| frame.events.contains(&"LCP");
         let Some(at) = self.frames.iter().position(painted) else {
             return self;
         };
-        // Pictures come a little after what they show: the first that is another than the one before it was painted.
-        let before = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
+        // Images are a little late: take the first that differs from the one before the paint.
+        let previous = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
         let mut later = self.frames[at..].iter();
-        let shown = later.position(|frame| src(frame).is_some() && src(frame) != before);
+        let shown = later.position(|frame| src(frame).is_some() && src(frame) != previous);
         let shown = at + shown.unwrap_or_default();
         self.frames[shown].outline = outline.map(str::to_owned);
         self
     }
 }
 
-/// A line per moment under the strip, each on its own level, the latest on the highest: what is said to the
-/// right of a line is never crossed by another.
-fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
+/// Draws a line per milestone below the filmstrip, with its label to the right. Each has its own
+/// level, the latest at the top, so that no line crosses a label.
+fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
     use std::fmt::Write;
-    let (mut svg, mut words) = (String::new(), String::new());
-    let mut latest_first = moments.to_vec();
+    let (mut svg, mut labels) = (String::new(), String::new());
+    let mut latest_first = milestones.to_vec();
     latest_first.sort_by(|a, b| b.2.total_cmp(&a.2));
     for (level, (name, class, at_ms)) in latest_first.iter().enumerate() {
         let y = 18 + level * 20;
@@ -162,16 +172,16 @@ fn film_marks(moments: &[(&str, &str, f64)], axis: Axis) -> String {
             r#"<line class="{class}" x1="{at}%" x2="{at}%" y1="0" y2="{y}"/><circle class="{class}" cx="{at}%" cy="{y}" r="3.5"/>"#,
         );
         let _ = write!(
-            words,
+            labels,
             r#"<text x="{at}%" y="{y}" dx="7" dy=".35em">{name} {}</text>"#,
             ms(*at_ms),
         );
     }
-    // Words last: they stand over the lines of other moments.
-    svg + &words
+    // Labels come last, so that they are drawn over the lines.
+    svg + &labels
 }
 
-/// Where the largest content stands at the end, text or image, in a picture of the page.
+/// Returns the position of the largest content, text or image, in the final layout.
 pub(super) fn largest_content(report: &Report) -> Option<Rect> {
     fn first_element(details: &Details) -> Option<Rect> {
         match details {
@@ -185,12 +195,12 @@ pub(super) fn largest_content(report: &Report) -> Option<Rect> {
     first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
 }
 
-/// Markup of ours, to be laid over a picture that is as wide as the page and shown from its top.
+/// Returns trusted markup that outlines `rect` on top of an image of the page. Returns `None` if
+/// the image does not show it.
 pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
     let picture = exhibits.screenshot.as_ref()?;
     let width = exhibits.screenshot_css_width;
     let height = width * f64::from(picture.height_px) / f64::from(picture.width_px.max(1));
-    // What is not in the picture cannot be outlined.
     (width > 0.0 && rect.top < height && rect.left < width && rect.bottom() > 0.0).then(|| {
         format!(
             r#"<svg class="outline" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMin slice" aria-hidden="true"><rect x="{}" y="{}" width="{}" height="{}"/></svg>"#,
@@ -232,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn of_two_moments_the_later_is_told_above_so_that_no_line_crosses_words() {
+    fn the_later_of_two_milestones_is_labelled_above_the_earlier() {
         let axis = Axis { end_ms: 1000.0 };
         let marks = film_marks(&[("FCP", "fcp", 500.0), ("LCP", "lcp", 520.0)], axis);
         let level = |name: &str| {
-            let words = marks.split("<text").find(|text| text.contains(name));
-            let y = words.unwrap().split("y=\"").nth(1).unwrap();
+            let label = marks.split("<text").find(|text| text.contains(name));
+            let y = label.unwrap().split("y=\"").nth(1).unwrap();
             y.split('"').next().unwrap().parse::<u32>().unwrap()
         };
         assert!(level("LCP") < level("FCP"));
@@ -255,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn two_strips_show_the_same_round_times() {
+    fn two_filmstrips_share_the_same_round_times() {
         let (short, long) = (film_of(100.0, 6), film_of(200.0, 7));
         let times = FilmTimes::of([&short, &long]).unwrap();
         assert_eq!((times.step_ms, times.frames), (200.0, 7));
         for exhibits in [&short, &long] {
-            let film = film(exhibits, &Source::Inlined, times).unwrap();
+            let film = film(exhibits, &PictureSource::Inlined, times).unwrap();
             let at: Vec<_> = film.frames.iter().map(|frame| frame.at.as_str()).collect();
             assert_eq!(at[0], "0.2\u{a0}s");
             assert_eq!(at[6], "1.4\u{a0}s");

@@ -1,81 +1,85 @@
-//! What to fix first: failed checks by what their passing would gain.
+//! The list "What to fix first": failed checks, ordered by how many points fixing them would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{Cell, Details, ElementFound, Findings, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
-use super::crops::Scenes;
+use super::code_text::CodeText;
+use super::crops::Screenshots;
 use super::figures::{bytes, ms};
 use super::summary::{metric, value_text};
-use super::words::Words;
 
+/// A failed check that is worth fixing.
 pub(super) struct Fix {
-    /// The check's place further down the page.
+    /// The link to the check further down the page.
     pub(super) anchor: String,
     pub(super) title: String,
-    /// What it would gain, and where: some checks count in two categories.
+    /// The gain and the title of each category: some checks count in two.
     pub(super) gains: Vec<(String, String)>,
-    pub(super) summary: Option<Words>,
-    pub(super) fix: Words,
-    /// The first few of what was found.
+    pub(super) summary: Option<CodeText>,
+    pub(super) fix: CodeText,
+    /// The first few items of the check's details.
     pub(super) items: Vec<Item>,
     pub(super) more: usize,
 }
 
+/// An item of a check's details.
 pub(super) struct Item {
-    /// An element, an address, or words: a message, a kind of work, a thing that is missing.
-    pub(super) what: String,
+    /// An element, a URL, or a text such as a message.
+    pub(super) text: String,
     pub(super) is_code: bool,
-    /// Figures or remarks.
-    pub(super) told: String,
-    /// Markup of ours: the piece of a picture that shows it.
+    /// Figures or remarks about the item.
+    pub(super) note: String,
+    /// Trusted markup: the part of a screenshot that shows the element.
     pub(super) crop: Option<String>,
 }
 
 impl Item {
-    fn code(what: impl Into<String>, told: impl Into<String>) -> Self {
+    fn code(text: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
-            what: what.into(),
+            text: text.into(),
             is_code: true,
-            told: told.into(),
+            note: note.into(),
             crop: None,
         }
     }
 
-    fn words(what: impl Into<String>, told: impl Into<String>) -> Self {
+    fn plain(text: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
             is_code: false,
-            ..Self::code(what, told)
+            ..Self::code(text, note)
         }
     }
 }
 
 impl Fix {
-    /// Pictures stand side by side.
+    /// Whether any item has a picture. Items with pictures are laid out side by side.
     pub(super) fn is_pictured(&self) -> bool {
         self.items.iter().any(|item| item.crop.is_some())
     }
 }
 
-/// As many as one can begin with.
-const MOST: usize = 8;
-const MOST_ITEMS: usize = 3;
-/// Side by side on a screen, below each other on a phone.
-const MOST_PICTURED: usize = 2;
-/// For pictures: as many as its check lists.
-const LOOKED_AT: usize = super::checks::MOST_ITEMS;
+/// The most fixes listed.
+const MAX_FIXES: usize = 8;
+/// The most items listed per fix.
+const MAX_ITEMS: usize = 3;
+/// The most items listed per fix if they have pictures.
+const MAX_PICTURED_ITEMS: usize = 2;
+/// The most items searched for pictures: as many as the check itself lists.
+const MAX_EXAMINED_ITEMS: usize = super::checks::MAX_ITEMS;
 
+/// A failed check with its possible gain.
 struct Candidate<'r> {
     check: &'r CheckResult,
     anchor: String,
-    /// Being installable as an app gains nothing for a page that does not want to be one: those come last.
+    /// PWA checks come last: most pages are not meant to be installed as an app.
     is_pwa: bool,
     points: f64,
     gains: Vec<(String, String)>,
 }
 
-pub(super) fn fixes(report: &Report, scenes: &Scenes) -> Vec<Fix> {
+pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for category in &report.categories {
         let counted = category.checks.iter().filter(|c| c.score.is_some());
@@ -103,8 +107,8 @@ pub(super) fn fixes(report: &Report, scenes: &Scenes) -> Vec<Fix> {
         }
     }
     candidates.sort_by(|a, b| a.is_pwa.cmp(&b.is_pwa).then(b.points.total_cmp(&a.points)));
-    candidates.truncate(MOST);
-    let fix = |candidate: Candidate| fix(candidate, scenes);
+    candidates.truncate(MAX_FIXES);
+    let fix = |candidate: Candidate| fix(candidate, screenshots);
     candidates.into_iter().map(fix).collect()
 }
 
@@ -118,11 +122,11 @@ fn add<'r>(
     let gain = (gain, category.title.clone());
     match candidates
         .iter_mut()
-        .find(|known| known.check.id == check.id)
+        .find(|candidate| candidate.check.id == check.id)
     {
-        Some(known) => {
-            known.points += points;
-            known.gains.push(gain);
+        Some(candidate) => {
+            candidate.points += points;
+            candidate.gains.push(gain);
         }
         None => candidates.push(Candidate {
             check,
@@ -142,45 +146,45 @@ fn points_text(points: f64) -> String {
     }
 }
 
-/// What the performance score would gain if each metric improved by what is saved: the same points as
-/// elsewhere, so that one order holds for all. And what is saved, in words.
+/// Returns the points that the performance score would gain if each metric improved by its savings,
+/// and a description of the savings. Points are comparable with those of other categories.
 fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
     let Some(metrics) = &report.metrics else {
         return (0.0, String::new());
     };
     let mode = report.conditions.device.mode;
-    let (mut points, mut words) = (0.0, Vec::new());
+    let (mut points, mut texts) = (0.0, Vec::new());
     for (kind, name, saved) in [
         (Kind::Fcp, "FCP", savings.fcp_ms),
         (Kind::Lcp, "LCP", savings.lcp_ms),
         (Kind::Tbt, "TBT", savings.tbt_ms),
         (Kind::Cls, "CLS", savings.cls),
     ] {
-        let (Some(now), Some(saved)) = (metric(metrics, kind), saved) else {
+        let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
             continue;
         };
-        let better = kind.score(mode, (now.value - saved).max(0.0));
+        let better = kind.score(mode, (current.value - saved).max(0.0));
         let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
-        points += (better - now.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
-        let seen = if kind == Kind::Cls { 0.005 } else { 10.0 };
-        if saved >= seen {
-            words.push(format!("{name} −{}", value_text(kind, saved)));
+        points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
+        let min_shown = if kind == Kind::Cls { 0.005 } else { 10.0 };
+        if saved >= min_shown {
+            texts.push(format!("{name} −{}", value_text(kind, saved)));
         }
     }
     if let Some(wasted) = savings.wasted_bytes.filter(|wasted| *wasted >= 1000.0) {
-        words.push(format!("−{}", bytes(wasted as u64)));
+        texts.push(format!("−{}", bytes(wasted as u64)));
     }
     if points >= 0.5 {
-        words.insert(0, points_text(points));
+        texts.insert(0, points_text(points));
     }
-    (points, words.join(", "))
+    (points, texts.join(", "))
 }
 
-fn fix(candidate: Candidate<'_>, scenes: &Scenes) -> Fix {
+fn fix(candidate: Candidate<'_>, screenshots: &Screenshots) -> Fix {
     let check = candidate.check;
     let details = check.details.as_ref().map(first_part);
-    let items = details.map_or_else(Vec::new, |details| items(details, scenes));
-    let found = match details {
+    let items = details.map_or_else(Vec::new, |details| items(details, screenshots));
+    let total = match details {
         Some(Details::Checklist { .. }) | None => items.len(),
         Some(details) => details.len(),
     };
@@ -189,34 +193,34 @@ fn fix(candidate: Candidate<'_>, scenes: &Scenes) -> Fix {
         anchor: candidate.anchor,
         title: check.title.clone(),
         gains: candidate.gains,
-        summary: check.summary.clone().map(Words),
-        fix: Words(check.fix.clone()),
+        summary: check.summary.clone().map(CodeText),
+        fix: CodeText(check.fix.clone()),
         more: match items.len() {
             0 => 0,
-            shown => found.saturating_sub(shown),
+            shown => total.saturating_sub(shown),
         },
         items,
     }
 }
 
-/// Those that can be seen, where there are some.
+/// Returns the first items, preferring those with pictures.
 fn first_few(items: Vec<Item>) -> Vec<Item> {
     let is_pictured = items.iter().any(|item| item.crop.is_some());
     if !is_pictured {
-        return items.into_iter().take(MOST_ITEMS).collect();
+        return items.into_iter().take(MAX_ITEMS).collect();
     }
     let pictured = items.into_iter().filter(|item| item.crop.is_some());
-    pictured.take(MOST_PICTURED).collect()
+    pictured.take(MAX_PICTURED_ITEMS).collect()
 }
 
-fn items(details: &Details, scenes: &Scenes) -> Vec<Item> {
+fn items(details: &Details, screenshots: &Screenshots) -> Vec<Item> {
     match details {
         Details::Elements { items } => {
-            let element = |found: &ElementFound| Item {
-                crop: scenes.crop(&found.node),
-                ..Item::code(&found.node.snippet, "")
+            let element = |element: &ElementFound| Item {
+                crop: screenshots.crop(&element.node),
+                ..Item::code(&element.node.snippet, "")
             };
-            items.iter().take(LOOKED_AT).map(element).collect()
+            items.iter().take(MAX_EXAMINED_ITEMS).map(element).collect()
         }
         Details::Urls { items } => items
             .iter()
@@ -224,16 +228,17 @@ fn items(details: &Details, scenes: &Scenes) -> Vec<Item> {
             .collect(),
         Details::Findings(findings) => {
             let rows = findings.rows.iter();
-            let rows = rows.take(LOOKED_AT);
-            rows.filter_map(|row| cost(findings, row, scenes)).collect()
+            let rows = rows.take(MAX_EXAMINED_ITEMS);
+            rows.filter_map(|row| row_item(findings, row, screenshots))
+                .collect()
         }
         Details::Console { items } => items
             .iter()
-            .map(|line| Item::words(&line.text, &line.url))
+            .map(|line| Item::plain(&line.text, &line.url))
             .collect(),
         Details::Values { items } => items
             .iter()
-            .map(|value| Item::words(&value.name, &value.value))
+            .map(|value| Item::plain(&value.name, &value.value))
             .collect(),
         Details::Table(table) => table
             .rows
@@ -242,19 +247,19 @@ fn items(details: &Details, scenes: &Scenes) -> Vec<Item> {
                 let (first, others) = row.split_first()?;
                 let others = others.iter().filter(|cell| !cell.is_empty());
                 let others: Vec<&str> = others.map(String::as_str).collect();
-                Some(Item::words(first, others.join(", ")))
+                Some(Item::plain(first, others.join(", ")))
             })
             .collect(),
         Details::Checklist { items } => items
             .iter()
             .filter(|item| !item.is_met)
-            .map(|item| Item::words(&item.label, ""))
+            .map(|item| Item::plain(&item.label, ""))
             .collect(),
         Details::Parts { .. } => Vec::new(),
     }
 }
 
-/// The first of several that says anything.
+/// Returns the first part that is not empty.
 fn first_part(details: &Details) -> &Details {
     match details {
         Details::Parts { items } => items
@@ -266,8 +271,8 @@ fn first_part(details: &Details) -> &Details {
     }
 }
 
-/// What a row is about and its figures by name. None where it names nothing.
-fn cost(findings: &Findings, row: &Row, scenes: &Scenes) -> Option<Item> {
+/// Converts a row: its first URL, element or text becomes the item, its figures the note.
+fn row_item(findings: &Findings, row: &Row, screenshots: &Screenshots) -> Option<Item> {
     let cells = || row.cells.iter();
     let node = cells().find_map(|cell| match cell {
         Cell::Element(node) => Some(node),
@@ -281,7 +286,7 @@ fn cost(findings: &Findings, row: &Row, scenes: &Scenes) -> Option<Item> {
     let element = || Some(Item::code(&node?.snippet, ""));
     let text = || {
         cells().find_map(|cell| match cell {
-            Cell::Text(text) if !text.is_empty() => Some(Item::words(text, "")),
+            Cell::Text(text) if !text.is_empty() => Some(Item::plain(text, "")),
             _ => None,
         })
     };
@@ -295,8 +300,8 @@ fn cost(findings: &Findings, row: &Row, scenes: &Scenes) -> Option<Item> {
         Some(format!("{} {figure}", column.label.to_lowercase()))
     });
     Some(Item {
-        told: figures.collect::<Vec<_>>().join(", "),
-        crop: node.and_then(|node| scenes.crop(node)),
+        note: figures.collect::<Vec<_>>().join(", "),
+        crop: node.and_then(|node| screenshots.crop(node)),
         ..item
     })
 }

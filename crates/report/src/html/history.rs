@@ -1,4 +1,4 @@
-//! What became of one address over time.
+//! The history page of a URL, and the rows of audit lists.
 
 use askama::Template;
 use plumbline_engine::report::{Conditions, Metrics, Scores};
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use super::HtmlError;
 use super::charts::{self, Point, Scale};
-use super::chrome::Chrome;
-use super::field::{FieldPast, FieldSeries, field_series};
-use super::figures::{Grade, date, day, in_short};
+use super::field::{DeviceFieldHistory, FieldSeries, field_series};
+use super::figures::{Grade, date, day, short_name};
+use super::page_frame::PageFrame;
 use super::summary::{METRICS, limit_text, metric, value_text};
 
-/// An audit as lists show it.
+/// An audit in a list.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct PastAudit {
     pub tracking_id: String,
-    /// Set once it is completed.
+    /// The id of the report; `None` until the audit is completed.
     pub audit_id: Option<String>,
     pub url: String,
     pub at_ms: i64,
-    /// The report in JSON, where there is one.
+    /// The report as JSON, if there is one.
     pub report: Option<String>,
 }
 
-/// The part of a report that lists need.
+/// The part of a report that lists show.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Glance {
+struct ReportSummary {
     #[serde(default)]
     final_url: Option<String>,
     scores: Scores,
@@ -35,25 +35,27 @@ struct Glance {
     conditions: Conditions,
 }
 
-pub(super) struct PastView {
+/// A row in a list of audits.
+pub(super) struct AuditRow {
     pub(super) href: String,
     pub(super) audit_id: Option<String>,
     pub(super) url: String,
     pub(super) when: String,
     pub(super) conditions: String,
-    /// Five scores in the order of the rings; none where nothing was measured.
+    /// Class and text of the five scores, in the order of the rings; `None` if nothing was
+    /// measured.
     pub(super) scores: Option<Vec<(&'static str, String)>>,
     pub(super) state: &'static str,
 }
 
-pub(super) fn past_views(past: &[Past]) -> Vec<PastView> {
-    past.iter().map(past_view).collect()
+pub(super) fn audit_rows(past: &[PastAudit]) -> Vec<AuditRow> {
+    past.iter().map(audit_row).collect()
 }
 
-fn past_view(past: &Past) -> PastView {
-    let glance = glance(past);
-    let measured = glance.as_ref().filter(|glance| glance.metrics.is_some());
-    PastView {
+fn audit_row(past: &PastAudit) -> AuditRow {
+    let summary = report_summary(past);
+    let measured = summary.as_ref().filter(|summary| summary.metrics.is_some());
+    AuditRow {
         href: match &past.audit_id {
             Some(id) => format!("/reports/{id}"),
             None => format!("/audits/{}", past.tracking_id),
@@ -61,13 +63,13 @@ fn past_view(past: &Past) -> PastView {
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
-        conditions: glance.as_ref().map_or_else(String::new, |glance| {
-            let conditions = &glance.conditions;
+        conditions: summary.as_ref().map_or_else(String::new, |summary| {
+            let conditions = &summary.conditions;
             let names = [&conditions.device.name, &conditions.network.name];
-            names.map(|name| in_short(name)).join(" · ")
+            names.map(|name| short_name(name)).join(" · ")
         }),
-        scores: measured.map(|glance| {
-            let scores = &glance.scores;
+        scores: measured.map(|summary| {
+            let scores = &summary.scores;
             [
                 scores.performance,
                 scores.accessibility,
@@ -90,30 +92,31 @@ fn past_view(past: &Past) -> PastView {
     }
 }
 
-fn glance(past: &Past) -> Option<Glance> {
+fn report_summary(past: &PastAudit) -> Option<ReportSummary> {
     serde_json::from_str(past.report.as_deref()?).ok()
 }
 
 #[derive(Template)]
 #[template(path = "history.html")]
 struct HistoryTemplate<'a> {
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     url: &'a str,
-    past: Vec<PastView>,
-    /// What can be compared, the newest first.
-    comparable: Vec<Choice>,
-    /// Which of them stands for before: the next older under the newest's conditions.
+    past: Vec<AuditRow>,
+    /// The measured audits, newest first.
+    comparable: Vec<ComparisonOption>,
+    /// The index of the audit preselected as "before": the newest but one with the same conditions.
     before: usize,
     series: Vec<Series>,
     field: Vec<FieldSeries>,
 }
 
-struct Choice {
+/// An audit that can be selected for comparison.
+struct ComparisonOption {
     audit_id: String,
-    words: String,
+    label: String,
 }
 
-/// One set of conditions: only what was measured alike can be compared.
+/// The trends of all audits with the same conditions.
 struct Series {
     conditions: String,
     trends: Vec<Trend>,
@@ -121,7 +124,7 @@ struct Series {
 
 struct Run {
     at_ms: i64,
-    glance: Glance,
+    summary: ReportSummary,
 }
 
 struct Trend {
@@ -132,21 +135,21 @@ struct Trend {
     svg: String,
 }
 
-/// A trend of one point is none.
-const LEAST_POINTS: usize = 2;
+/// The fewest points that make a trend.
+const MIN_POINTS: usize = 2;
 
-/// Where the newest of these audits that was measured led to.
-pub fn led_to(past: &[Past]) -> Option<String> {
+/// Returns the final URL of the newest measured audit.
+pub fn newest_final_url(past: &[PastAudit]) -> Option<String> {
     past.iter()
-        .filter_map(glance)
-        .find_map(|glance| glance.final_url)
+        .filter_map(report_summary)
+        .find_map(|summary| summary.final_url)
 }
 
-/// The devices of these audits, each once, in their order.
-pub fn devices_of(past: &[Past]) -> Vec<String> {
+/// Returns the ids of the devices of these audits, without duplicates.
+pub fn device_ids(past: &[PastAudit]) -> Vec<String> {
     let mut devices = Vec::new();
-    for glance in past.iter().filter_map(glance) {
-        let device = glance.conditions.device.id;
+    for summary in past.iter().filter_map(report_summary) {
+        let device = summary.conditions.device.id;
         if !devices.contains(&device) {
             devices.push(device);
         }
@@ -154,19 +157,21 @@ pub fn devices_of(past: &[Past]) -> Vec<String> {
     devices
 }
 
-/// `past` is of one address, the newest first; `field` is what its visitors met, by kind of device.
+/// Renders the history page of a URL. `past` is sorted newest first; `field` has one entry per form
+/// factor.
 pub fn history_page(
-    chrome: &Chrome,
+    page_frame: &PageFrame,
     url: &str,
-    past: &[Past],
-    field: &[FieldPast],
+    past: &[PastAudit],
+    field: &[DeviceFieldHistory],
 ) -> Result<String, HtmlError> {
     let mut by_conditions: Vec<([String; 3], Vec<Run>)> = Vec::new();
     for audit in past.iter().rev() {
-        let Some(glance) = glance(audit).filter(|glance| glance.metrics.is_some()) else {
+        let Some(summary) = report_summary(audit).filter(|summary| summary.metrics.is_some())
+        else {
             continue;
         };
-        let conditions = &glance.conditions;
+        let conditions = &summary.conditions;
         let names = [
             conditions.device.name.clone(),
             conditions.network.name.clone(),
@@ -174,24 +179,24 @@ pub fn history_page(
         ];
         let run = Run {
             at_ms: audit.at_ms,
-            glance,
+            summary,
         };
-        match by_conditions.iter_mut().find(|(known, _)| *known == names) {
+        match by_conditions.iter_mut().find(|(other, _)| *other == names) {
             Some((_, runs)) => runs.push(run),
             None => by_conditions.push((names, vec![run])),
         }
     }
     let series = by_conditions
         .into_iter()
-        .filter(|(_, runs)| runs.len() >= LEAST_POINTS)
+        .filter(|(_, runs)| runs.len() >= MIN_POINTS)
         .map(|(names, runs)| Series {
-            conditions: names.each_ref().map(|name| in_short(name)).join(" · "),
+            conditions: names.each_ref().map(|name| short_name(name)).join(" · "),
             trends: trends(&runs),
         });
-    let past = past_views(past);
+    let past = audit_rows(past);
     let (comparable, before) = comparable(&past);
     let template = HistoryTemplate {
-        chrome,
+        page_frame,
         url,
         past,
         comparable,
@@ -202,14 +207,14 @@ pub fn history_page(
     Ok(template.render()?)
 }
 
-fn comparable(past: &[PastView]) -> (Vec<Choice>, usize) {
-    let measured: Vec<(&PastView, Choice)> = past
+fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, usize) {
+    let measured: Vec<(&AuditRow, ComparisonOption)> = past
         .iter()
         .filter_map(|audit| {
             let (scores, audit_id) = (audit.scores.as_ref()?, audit.audit_id.clone()?);
             let performance = scores.first().map_or("–", |(_, score)| score);
-            let words = format!("{} · {} · {performance}", audit.when, audit.conditions);
-            Some((audit, Choice { audit_id, words }))
+            let label = format!("{} · {} · {performance}", audit.when, audit.conditions);
+            Some((audit, ComparisonOption { audit_id, label }))
         })
         .collect();
     let newest = measured.first().map(|(audit, _)| &audit.conditions);
@@ -225,7 +230,7 @@ fn comparable(past: &[PastView]) -> (Vec<Choice>, usize) {
 
 fn trends(runs: &[Run]) -> Vec<Trend> {
     let performance = runs.iter().filter_map(|run| {
-        let score = run.glance.scores.performance?;
+        let score = run.summary.scores.performance?;
         let grade = Grade::of_score(Some(score));
         Some((run.at_ms, f64::from(score), grade))
     });
@@ -242,13 +247,13 @@ fn trends(runs: &[Run]) -> Vec<Trend> {
             continue;
         }
         let values = runs.iter().filter_map(|run| {
-            let measured = metric(run.glance.metrics.as_ref()?, kind)?;
+            let measured = metric(run.summary.metrics.as_ref()?, kind)?;
             Some((run.at_ms, measured.value, Grade::of_metric(Some(measured))))
         });
-        // At least up to where good ends, so that good values look it.
-        let good = runs
-            .first()
-            .map_or(0.0, |run| kind.curve(run.glance.conditions.device.mode).p10);
+        // The scale includes the limit for good, so that good values appear low.
+        let good = runs.first().map_or(0.0, |run| {
+            kind.curve(run.summary.conditions.device.mode).p10
+        });
         trends.push(trend(
             name,
             values.collect(),
@@ -263,7 +268,7 @@ fn trends(runs: &[Run]) -> Vec<Trend> {
 fn trend(
     name: &'static str,
     values: Vec<(i64, f64, Grade)>,
-    at_least: f64,
+    min_top: f64,
     text: impl Fn(f64) -> String,
     tick: impl Fn(f64) -> String,
 ) -> Option<Trend> {
@@ -281,8 +286,8 @@ fn trend(
         })
         .collect();
     let highest = values.iter().map(|(_, value, _)| *value);
-    let scale = Scale::up_to(highest.fold(at_least, f64::max));
-    let said = format!(
+    let scale = Scale::up_to(highest.fold(min_top, f64::max));
+    let aria_label = format!(
         "{name} over {} audits: newest {}, median {}",
         points.len(),
         text(newest),
@@ -293,7 +298,7 @@ fn trend(
         newest: text(newest),
         class: grade.class(),
         median: text(median),
-        svg: charts::trend(&points, median, &scale, tick, &said),
+        svg: charts::trend(&points, median, &scale, tick, &aria_label),
     })
 }
 

@@ -1,12 +1,12 @@
-//! How the page loaded: waterfall, main thread, and what it all weighed.
+//! The load of a page: waterfall, main-thread activity, and page weight.
 
 use plumbline_engine::exhibits::{Exhibits, Marks, RequestShown, Share, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
 
-/// The moments of a load that are marked, with their short names and classes.
-pub(super) fn moments(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
+/// Returns the name, class and time of each milestone that the load reached.
+pub(super) fn milestones(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
     [
         ("FCP", "fcp", marks.fcp_ms),
         ("LCP", "lcp", marks.lcp_ms),
@@ -17,6 +17,7 @@ pub(super) fn moments(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
     .collect()
 }
 
+/// The waterfall and main-thread activity as a page shows them.
 pub(super) struct WaterfallView {
     pub(super) rows: Vec<RowView>,
     pub(super) left_out: usize,
@@ -42,6 +43,7 @@ pub(super) struct WorkView {
     pub(super) ms: String,
 }
 
+/// A request in the waterfall.
 pub(super) struct RowView {
     pub(super) number: usize,
     pub(super) name: String,
@@ -55,15 +57,16 @@ pub(super) struct RowView {
     pub(super) size: String,
     pub(super) time: String,
     pub(super) bar: String,
-    /// For sorting: bytes and milliseconds.
+    /// The size, for sorting.
     pub(super) bytes: u64,
-    pub(super) took_ms: i64,
+    /// The duration, for sorting.
+    pub(super) duration_ms: i64,
     pub(super) facts: Vec<(String, String)>,
 }
 
-/// Round times with their places in per cent.
+/// Returns the position in per cent and the label of each tick.
 pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
-    // The last word would stand beyond the chart's edge.
+    // A label close to the edge would not fit.
     const LAST: f64 = 0.97;
     axis.ticks()
         .into_iter()
@@ -72,6 +75,7 @@ pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Returns the waterfall of one audit.
 pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
     let axis = Axis {
         end_ms: exhibits.end_ms,
@@ -97,11 +101,11 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
             ms: ms(total),
         })
         .collect();
-    let said: Vec<String> = work
+    let descriptions: Vec<String> = work
         .iter()
         .map(|w| format!("{} {}", w.name, w.ms))
         .collect();
-    let said = format!("Main thread activity: {}", said.join(", "));
+    let aria_label = format!("Main-thread activity: {}", descriptions.join(", "));
     let longest = thread
         .long_tasks
         .iter()
@@ -111,7 +115,7 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
         rows: rows.map(|(index, r)| row(index + 1, r, axis)).collect(),
         left_out: exhibits.requests_left_out,
         ticks: ticks(axis),
-        marks: moments(&exhibits.marks)
+        marks: milestones(&exhibits.marks)
             .into_iter()
             .map(|(name, class, at_ms)| MarkView {
                 class,
@@ -122,12 +126,12 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
             .collect(),
         kinds,
         summary: format!(
-            "{}, {} over the network, {} render-blocking.",
+            "{}, {} transferred, {} render-blocking.",
             count(requests, "request", "requests"),
             bytes(total),
             blocking.count()
         ),
-        thread: charts::main_thread(thread, axis, &said),
+        thread: charts::main_thread(thread, axis, &aria_label),
         work,
         long_tasks: match thread.long_tasks.len() {
             0 => "No task took longer than 50 ms.".to_owned(),
@@ -141,12 +145,12 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
 }
 
 fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
-    let took_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
+    let duration_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
     let failed = request.error.is_some() || request.status.is_some_and(|s| s >= 400);
     let status = match (request.status, &request.error) {
         (Some(status), _) => status.to_string(),
         (None, Some(_)) => "failed".to_owned(),
-        (None, None) => "open".to_owned(),
+        (None, None) => "pending".to_owned(),
     };
     RowView {
         number,
@@ -163,15 +167,15 @@ fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
         } else {
             bytes(request.transfer_bytes)
         },
-        time: took_ms.map_or("–".to_owned(), ms),
+        time: duration_ms.map_or("–".to_owned(), ms),
         bar: charts::bar(request, axis),
         bytes: request.transfer_bytes,
-        took_ms: took_ms.unwrap_or_default().round() as i64,
+        duration_ms: duration_ms.unwrap_or_default().round() as i64,
         facts: facts(request),
     }
 }
 
-/// What a click opens: only what there is.
+/// Returns the details of a request that are known.
 fn facts(request: &RequestShown) -> Vec<(String, String)> {
     let phases = &request.phases;
     let mut facts = Vec::new();
@@ -180,8 +184,8 @@ fn facts(request: &RequestShown) -> Vec<(String, String)> {
             facts.push((name.to_owned(), value));
         }
     };
-    fact("Failed with", request.error.clone());
-    fact("Starts", Some(ms(request.start_ms)));
+    fact("Error", request.error.clone());
+    fact("Start", Some(ms(request.start_ms)));
     for (name, phase) in [
         ("Queued", Some(phases.queue_ms).filter(|ms| *ms >= 1.0)),
         ("DNS", phases.dns_ms),
@@ -193,7 +197,7 @@ fn facts(request: &RequestShown) -> Vec<(String, String)> {
         fact(name, phase.map(ms));
     }
     fact(
-        "Unpacked",
+        "Uncompressed",
         Some(request.resource_bytes).filter(|b| *b > 0).map(bytes),
     );
     fact("Priority", Some(request.priority.clone()));
@@ -202,14 +206,14 @@ fn facts(request: &RequestShown) -> Vec<(String, String)> {
         "Method",
         Some(request.method.clone()).filter(|method| method != "GET"),
     );
-    fact("Asked for by", request.initiator.clone());
+    fact("Initiator", request.initiator.clone());
     for (name, value) in &request.headers {
         fact(name, Some(value.clone()));
     }
     facts
 }
 
-/// What people call a resource: its file name, or its host where there is none.
+/// Returns the file name of a URL, or its host if there is none.
 pub(super) fn last_part(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or(url);
     let after_scheme = plain.split_once("://").map_or(plain, |(_, rest)| rest);
@@ -222,29 +226,31 @@ pub(super) fn last_part(url: &str) -> String {
     }
 }
 
+/// The requests and bytes of one resource type or host.
 pub(super) struct ShareView {
     pub(super) name: String,
     pub(super) third_party: bool,
     pub(super) requests: usize,
     pub(super) bytes: String,
-    /// Of the heaviest, in per cent.
+    /// The size in per cent of the largest share.
     pub(super) width: String,
 }
 
-/// More hosts than this say no more.
-const MOST_SHARES: usize = 15;
+/// The most shares listed.
+const MAX_SHARES: usize = 15;
 
+/// Returns the shares with the most bytes.
 pub(super) fn shares(shares: &[Share]) -> Vec<ShareView> {
-    let heaviest = shares.iter().map(|share| share.bytes).max().unwrap_or(0);
+    let largest = shares.iter().map(|share| share.bytes).max().unwrap_or(0);
     shares
         .iter()
-        .take(MOST_SHARES)
+        .take(MAX_SHARES)
         .map(|share| ShareView {
             name: share.name.clone(),
             third_party: share.third_party,
             requests: share.requests,
             bytes: bytes(share.bytes),
-            width: coordinate(share.bytes as f64 / heaviest.max(1) as f64 * 100.0),
+            width: coordinate(share.bytes as f64 / largest.max(1) as f64 * 100.0),
         })
         .collect()
 }
@@ -254,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_called_by_its_file_or_its_host() {
+    fn a_request_is_named_after_its_file_or_its_host() {
         for (url, name) in [
             ("https://a.test/css/app.css?v=1", "app.css?v=1"),
             ("https://a.test/", "a.test"),

@@ -1,11 +1,12 @@
-//! Reports and what is around them as pages: HTML from compile-time templates, charts as SVG, one stylesheet.
+//! Renders the service's HTML pages from compile-time templates, with SVG charts and one
+//! stylesheet.
 //!
-//! Everything that a page or a client said goes through the templates' escaping. Only markup made here out of
-//! numbers and our own words is written as it is.
+//! The templates escape every text that comes from an audited page or a client. Only markup that
+//! this module builds from numbers and its own texts is written unescaped.
 
 mod charts;
 mod checks;
-mod chrome;
+mod code_text;
 mod compare;
 mod crops;
 mod environment;
@@ -15,6 +16,7 @@ mod film;
 mod fixes;
 mod history;
 mod load;
+mod page_frame;
 mod pairs;
 mod pictures;
 mod problem;
@@ -22,27 +24,26 @@ mod progress;
 mod report_page;
 mod start;
 mod summary;
-mod words;
 
-pub use chrome::{Asset, CONTENT_SECURITY_POLICY, Chrome, asset};
-pub use compare::{Compared, compare_page};
-pub use field::FieldPast;
-pub use history::{Past, devices_of, history_page, led_to};
+pub use compare::{ComparedAudit, compare_page};
+pub use field::DeviceFieldHistory;
+pub use history::{PastAudit, device_ids, history_page, newest_final_url};
+pub use page_frame::{Asset, CONTENT_SECURITY_POLICY, PageFrame, asset};
 pub use pictures::{PictureId, picture};
 pub use plumbline_bundle::Phase;
 pub use plumbline_engine::field::{FieldHistory, FieldKind, FieldReason, Period, RecordOf};
-pub use problem::{Problem, problem_page};
-pub use progress::{Progress, progress_page};
+pub use problem::{ProblemPage, problem_page};
+pub use progress::{ProgressPage, progress_page};
 pub use report_page::{ReportPage, Sharing, report_page, standalone};
-pub use start::{Choice, Chosen, StartPage, start_page};
+pub use start::{SelectOption, StartForm, StartPage, start_page};
 
-/// Why a page could not be made.
+/// An error while rendering a page.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     #[error("the report is unreadable: {0}")]
     Report(#[from] serde_json::Error),
     #[error("the exhibits are unreadable: {0}")]
     Exhibits(#[from] plumbline_engine::exhibits::ExhibitsError),
-    #[error("the page could not be written: {0}")]
+    #[error("the page could not be rendered: {0}")]
     Template(#[from] askama::Error),
 }

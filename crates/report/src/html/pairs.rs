@@ -1,4 +1,4 @@
-//! The requests of two audits on one time line, each beside its counterpart.
+//! The requests of two audits on one timeline, in pairs of the same URL.
 
 use std::collections::HashMap;
 
@@ -8,6 +8,7 @@ use super::charts::{self, Axis};
 use super::figures::{bytes, ms};
 use super::load::{last_part, ticks};
 
+/// The paired requests of two audits.
 pub(super) struct PairsView {
     pub(super) rows: Vec<PairView>,
     pub(super) left_out: usize,
@@ -18,18 +19,18 @@ pub(super) struct PairView {
     pub(super) name: String,
     pub(super) url: String,
     pub(super) host: Option<String>,
-    /// `new`, `gone` or nothing.
+    /// `new`, `removed` or empty.
     pub(super) tag: &'static str,
     pub(super) sizes: String,
     pub(super) times: String,
-    /// Before and after; nothing where there was none.
+    /// The bars of the request before and after; `None` if there was no such request.
     pub(super) bars: [Option<String>; 2],
 }
 
-/// More rows than this nobody reads.
-const MOST_ROWS: usize = 200;
+/// The most rows listed.
+const MAX_ROWS: usize = 200;
 
-/// In order of their start, on whichever side that was earlier.
+/// Returns the pairs in the order of their start in either audit.
 pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsView {
     let mut pairs = matched(&before.requests, &after.requests);
     let start_ms = |pair: &Pair<'_>| {
@@ -38,10 +39,10 @@ pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsVie
     };
     pairs.sort_by(|a, b| start_ms(a).total_cmp(&start_ms(b)));
     PairsView {
-        left_out: pairs.len().saturating_sub(MOST_ROWS),
+        left_out: pairs.len().saturating_sub(MAX_ROWS),
         rows: pairs
             .iter()
-            .take(MOST_ROWS)
+            .take(MAX_ROWS)
             .filter_map(|pair| view(pair, axis))
             .collect(),
         ticks: ticks(axis),
@@ -50,7 +51,7 @@ pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsVie
 
 type Pair<'a> = [Option<&'a RequestShown>; 2];
 
-/// By address; of several requests of one address the first with the first, and so on.
+/// Pairs requests by URL. Several requests of one URL are paired in their order.
 fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pair<'a>> {
     let mut open: HashMap<&str, Vec<&RequestShown>> = HashMap::new();
     for request in after.iter().rev() {
@@ -63,20 +64,20 @@ fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pai
             [Some(request), counterpart]
         })
         .collect();
-    let alone = open.into_values().flatten();
-    pairs.extend(alone.map(|request| [None, Some(request)]));
+    let unpaired = open.into_values().flatten();
+    pairs.extend(unpaired.map(|request| [None, Some(request)]));
     pairs
 }
 
 fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
     let request = pair[1].or(pair[0])?;
-    let took = |request: &RequestShown| {
+    let duration = |request: &RequestShown| {
         let end_ms = request.end_ms?;
         Some(ms(end_ms - request.start_ms))
     };
     let both = |text: &dyn Fn(&RequestShown) -> String| {
-        let said: Vec<String> = pair.iter().flatten().map(|request| text(request)).collect();
-        match &said[..] {
+        let texts: Vec<String> = pair.iter().flatten().map(|request| text(request)).collect();
+        match &texts[..] {
             [before, after] if before != after => format!("{before} → {after}"),
             [same, ..] => same.clone(),
             [] => String::new(),
@@ -88,14 +89,17 @@ fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
         host: request.third_party.then(|| request.host.clone()),
         tag: match pair {
             [None, Some(_)] => "new",
-            [Some(_), None] => "gone",
+            [Some(_), None] => "removed",
             _ => "",
         },
-        sizes: both(&|request| match request.cached {
-            true => "cache".to_owned(),
-            false => bytes(request.transfer_bytes),
+        sizes: both(&|request| {
+            if request.cached {
+                "cache".to_owned()
+            } else {
+                bytes(request.transfer_bytes)
+            }
         }),
-        times: both(&|request| took(request).unwrap_or_else(|| "–".to_owned())),
+        times: both(&|request| duration(request).unwrap_or_else(|| "–".to_owned())),
         bars: pair.map(|side| side.map(|request| charts::bar(request, axis))),
     })
 }
@@ -114,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_stand_beside_their_counterparts_in_order_of_their_start() {
+    fn requests_are_paired_by_url_and_ordered_by_their_start() {
         let exhibits = |requests: Vec<RequestShown>| Exhibits {
             requests,
             ..Exhibits::default()
@@ -131,7 +135,12 @@ mod tests {
         ]);
         let view = pairs(&before, &after, Axis { end_ms: 100.0 });
         let rows: Vec<_> = view.rows.iter().map(|r| (r.name.as_str(), r.tag)).collect();
-        let expected = [("a.test", ""), ("x", ""), ("x", "new"), ("old.css", "gone")];
+        let expected = [
+            ("a.test", ""),
+            ("x", ""),
+            ("x", "new"),
+            ("old.css", "removed"),
+        ];
         assert_eq!(rows, expected);
         assert_eq!(view.rows[0].times, "10\u{a0}ms");
         assert!(view.rows[3].bars[1].is_none());

@@ -1,14 +1,15 @@
-//! Where a page's pictures are: at addresses of the server, or within the page.
+//! The pictures of a report: served under their own paths, or inlined into the page.
 
 use plumbline_engine::exhibits::{Exhibits, Picture};
 
 use super::HtmlError;
 
-/// How pages name their pictures.
+/// The way a page refers to its pictures.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
-    /// Below this address.
-    Below(String),
+pub(super) enum PictureSource {
+    /// Pictures are served below this path.
+    Linked(String),
+    /// Pictures are data URLs.
     Inlined,
 }
 
@@ -17,8 +18,9 @@ pub(super) enum Source {
 pub enum PictureId {
     /// The first screen at the end of the visit.
     Final,
-    /// The page from top to bottom.
+    /// The whole page.
     Whole,
+    /// A frame of the filmstrip.
     Frame(usize),
 }
 
@@ -31,7 +33,7 @@ impl PictureId {
         }
     }
 
-    /// From the last part of its address.
+    /// Parses the last segment of a picture's path.
     pub fn parse(file: &str) -> Option<Self> {
         match file {
             "final" => Some(Self::Final),
@@ -41,18 +43,19 @@ impl PictureId {
     }
 }
 
-/// The picture's bytes and media type, out of packed exhibits.
+/// Returns the bytes and media type of a picture in packed exhibits.
 pub fn picture(packed: &[u8], id: PictureId) -> Result<Option<(Vec<u8>, &'static str)>, HtmlError> {
     let exhibits = Exhibits::unpack(packed)?;
-    let found = match id {
+    let picture = match id {
         PictureId::Final => exhibits.screenshot.as_ref(),
         PictureId::Whole => exhibits.whole_page.as_ref().map(|page| &page.picture),
         PictureId::Frame(index) => exhibits.pictures.get(index),
     };
-    Ok(found.and_then(|picture| Some((decode(&picture.data)?, media_type(picture)))))
+    Ok(picture.and_then(|picture| Some((decode(&picture.data)?, media_type(picture)))))
 }
 
-/// Only these three, whatever the evidence says: it goes into a header.
+/// Returns one of three known media types, because the value becomes a header and the bundle is not
+/// trusted.
 fn media_type(picture: &Picture) -> &'static str {
     match picture.mime_type.as_str() {
         "image/webp" => "image/webp",
@@ -61,11 +64,12 @@ fn media_type(picture: &Picture) -> &'static str {
     }
 }
 
-impl Source {
+impl PictureSource {
+    /// Returns the URL of a picture.
     pub(super) fn of(&self, id: PictureId, picture: &Picture) -> String {
         match self {
-            Self::Below(base) => format!("{base}/{}", id.file()),
-            // Anything but the alphabet of Base64 could end the attribute; escaping sees to that too.
+            Self::Linked(base) => format!("{base}/{}", id.file()),
+            // The data is not trusted to be Base64, so callers escape the URL.
             Self::Inlined => format!("data:{};base64,{}", media_type(picture), picture.data),
         }
     }
@@ -98,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_found_by_the_address_they_are_shown_at() {
+    fn a_picture_id_is_parsed_from_its_own_path() {
         for id in [
             PictureId::Final,
             PictureId::Whole,
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_comes_out_of_its_exhibits_as_it_went_in() {
+    fn a_picture_is_unpacked_unchanged_with_a_known_media_type() {
         let exhibits = Exhibits {
             format: plumbline_engine::exhibits::FORMAT,
             screenshot: Some(Picture {
@@ -126,7 +130,10 @@ mod tests {
         let packed = exhibits.pack().unwrap();
         let (bytes, media_type) = picture(&packed, PictureId::Final).unwrap().unwrap();
         assert_eq!(bytes, b"Man!");
-        assert_eq!(media_type, "image/jpeg", "never what the evidence says");
+        assert_eq!(
+            media_type, "image/jpeg",
+            "never the media type of the bundle"
+        );
         assert!(picture(&packed, PictureId::Frame(0)).unwrap().is_none());
     }
 }

@@ -1,21 +1,22 @@
-//! Errors as pages: what happened, and what to do.
+//! The error page: what happened, and what to do.
 
 use askama::Template;
 
 use super::HtmlError;
-use super::chrome::Chrome;
+use super::page_frame::PageFrame;
 
-pub struct Problem<'a> {
-    pub chrome: Chrome,
+/// The content of an error page.
+pub struct ProblemPage<'a> {
+    pub page_frame: PageFrame,
     pub status: u16,
-    /// What can be told to whoever helps.
+    /// The identifier under which the server logged the request.
     pub request_id: Option<&'a str>,
 }
 
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct ProblemTemplate<'a> {
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     title: &'static str,
     happened: &'static str,
     advice: &'static str,
@@ -23,10 +24,11 @@ struct ProblemTemplate<'a> {
     request_id: Option<&'a str>,
 }
 
-pub fn problem_page(problem: &Problem<'_>) -> Result<String, HtmlError> {
-    let (title, happened, advice) = words(problem.status);
+/// Renders an error page.
+pub fn problem_page(problem: &ProblemPage<'_>) -> Result<String, HtmlError> {
+    let (title, happened, advice) = texts(problem.status);
     let template = ProblemTemplate {
-        chrome: &problem.chrome,
+        page_frame: &problem.page_frame,
         title,
         happened,
         advice,
@@ -36,57 +38,57 @@ pub fn problem_page(problem: &Problem<'_>) -> Result<String, HtmlError> {
     Ok(template.render()?)
 }
 
-fn words(status: u16) -> (&'static str, &'static str, &'static str) {
+/// The title, explanation and advice for an HTTP status.
+fn texts(status: u16) -> (&'static str, &'static str, &'static str) {
     match status {
         401 => (
             "You are not signed in",
-            "This page belongs to somebody, and nobody is signed in here.",
-            "Sign in with a key of the account that it belongs to.",
+            "This page belongs to an account, and you are not signed in.",
+            "Sign in with a key of that account.",
         ),
         403 => (
-            "This came from somewhere else",
-            "The form was sent from another site, or the browser hid where it came from.",
-            "Go to the start page and send it from there.",
+            "Request from another site",
+            "The form was sent from another site, or the browser did not say where it came from.",
+            "Open the start page and send the form from there.",
         ),
         404 => (
-            "There is nothing here",
-            "The address is wrong, the audit belongs to another account, or a shared link was switched \
-             off.",
-            "Check the address, or ask whoever sent it for a new link.",
+            "Page not found",
+            "The address is wrong, the audit belongs to another account, or the report is no longer shared.",
+            "Check the address, or ask the sender for a new link.",
         ),
         405 => (
-            "That cannot be done here",
-            "This address answers to another kind of request.",
+            "Method not allowed",
+            "This address does not support this kind of request.",
             "Go back and try again from the page that you came from.",
         ),
         413 | 431 => (
-            "That was too much",
-            "What was sent is larger than anything this service needs.",
+            "Request too large",
+            "The request is larger than this service accepts.",
             "Go back and send less.",
         ),
         429 => (
             "Too many requests",
-            "One key, or one address, has asked for more within a minute than it may.",
+            "This key or IP address has sent too many requests within a minute.",
             "Wait a minute and try again.",
         ),
         402 => (
             "No credits left",
             "An audit costs one credit, and the account has none.",
-            "Ask whoever runs this service to add some.",
+            "Ask the operator of this service for more.",
         ),
         503 => (
             "The service is busy",
-            "It cannot answer at the moment; your audits are safe.",
+            "It cannot respond at the moment. Your audits are safe.",
             "Try again in a moment.",
         ),
         500..=599 => (
-            "Something went wrong here",
-            "This is a fault of ours; your audits are safe.",
-            "Try again in a moment. If it stays, tell whoever runs this service the code below.",
+            "Internal error",
+            "Something went wrong in this service. Your audits are safe.",
+            "Try again in a moment. If it happens again, tell the operator of this service the request ID below.",
         ),
         _ => (
-            "That did not work",
-            "What was sent is not what this page needs.",
+            "Invalid request",
+            "The request does not contain what this page needs.",
             "Go back, check what you entered, and try again.",
         ),
     }

@@ -1,25 +1,26 @@
-//! An audit on its way, phase by phase.
+//! The progress page of a running audit.
 
 use askama::Template;
 use plumbline_bundle::Phase;
 
 use super::HtmlError;
-use super::chrome::Chrome;
+use super::page_frame::PageFrame;
 
-pub struct Progress<'a> {
-    pub chrome: Chrome,
+/// The content of a progress page.
+pub struct ProgressPage<'a> {
+    pub page_frame: PageFrame,
     pub url: &'a str,
     pub conditions: [&'a str; 3],
-    /// None while it waits for its turn.
+    /// The current phase; `None` while the audit is queued.
     pub phase: Option<Phase>,
-    /// Where news come from.
+    /// The path of the event stream with the phases.
     pub events: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "progress.html")]
 struct ProgressTemplate<'a> {
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     url: &'a str,
     conditions: [&'a str; 3],
     events: &'a str,
@@ -29,24 +30,26 @@ struct ProgressTemplate<'a> {
 
 struct Step {
     id: &'static str,
-    words: &'static str,
+    label: &'static str,
     class: &'static str,
 }
 
+/// The phases of an audit with their labels, in order.
 const STEPS: [(&str, &str); 5] = [
-    ("waiting", "Waiting for its turn"),
-    ("preparing", "Preparing a fresh browser"),
-    ("loading", "Loading the page until it is quiet"),
-    ("gathering", "Gathering the evidence"),
-    ("judging", "Judging"),
+    ("waiting", "Waiting in the queue"),
+    ("preparing", "Starting a fresh browser"),
+    ("loading", "Loading until network and CPU are idle"),
+    ("gathering", "Collecting data"),
+    ("judging", "Scoring"),
 ];
 
-pub fn progress_page(progress: &Progress<'_>) -> Result<String, HtmlError> {
+/// Renders the progress page.
+pub fn progress_page(progress: &ProgressPage<'_>) -> Result<String, HtmlError> {
     let id = progress.phase.map_or("waiting", Phase::as_str);
     let now = STEPS.iter().position(|(step, _)| *step == id).unwrap_or(0);
-    let steps = STEPS.iter().enumerate().map(|(index, (id, words))| Step {
+    let steps = STEPS.iter().enumerate().map(|(index, (id, label))| Step {
         id,
-        words,
+        label,
         class: match index.cmp(&now) {
             std::cmp::Ordering::Less => "done",
             std::cmp::Ordering::Equal => "now",
@@ -54,7 +57,7 @@ pub fn progress_page(progress: &Progress<'_>) -> Result<String, HtmlError> {
         },
     });
     let template = ProgressTemplate {
-        chrome: &progress.chrome,
+        page_frame: &progress.page_frame,
         url: progress.url,
         conditions: progress.conditions,
         events: progress.events,

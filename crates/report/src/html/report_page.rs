@@ -1,45 +1,46 @@
-//! The report itself.
+//! The report page.
 
 use askama::Template;
 use plumbline_bundle::FailureCode;
 use plumbline_engine::exhibits::Exhibits;
 use plumbline_engine::report::Report;
 
-use super::checks::{CategoryView, Found, category_view};
-use super::chrome::Chrome;
-use super::crops::Scenes;
+use super::checks::{CategoryView, DetailsView, category_view};
+use super::crops::Screenshots;
 use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, ShareView, WaterfallView};
-use super::pictures::Source;
+use super::page_frame::PageFrame;
+use super::pictures::PictureSource;
 use super::summary::{MetricCard, Ring, cards, headline, rings};
 use super::{HtmlError, environment};
 
-/// A stored report and what is around it.
+/// The content of a report page.
 pub struct ReportPage<'a> {
-    pub chrome: Chrome,
+    pub page_frame: PageFrame,
     pub audit_id: &'a str,
     pub created_at_ms: i64,
-    /// JSON, as it was kept.
+    /// The stored report as JSON.
     pub report: &'a str,
-    /// Packed; none where they are gone.
+    /// The packed exhibits; `None` if they are no longer stored or unreachable.
     pub exhibits: Option<&'a [u8]>,
-    /// They may still be there, but where they are kept does not answer.
+    /// Whether the exhibits are missing because their storage does not respond.
     pub is_unreachable: bool,
-    /// Where the page stands: its pictures are below it.
+    /// The path of the page; its pictures are below it.
     pub path: &'a str,
     pub sharing: Sharing<'a>,
 }
 
-/// What the reader may do about the shared link.
+/// Whether the report is shared, as far as the reader may know.
 #[derive(Debug, Clone, Copy)]
 pub enum Sharing<'a> {
-    /// Nothing: the reader is not the owner.
-    NotOurs,
+    /// The reader does not own the report and cannot share it.
+    NotOwner,
+    /// The report is not shared.
     Off,
-    /// At this path, until a time or without an end.
+    /// The report is shared at `path`, until a time or without expiry.
     On {
         path: &'a str,
         until_ms: Option<i64>,
@@ -50,7 +51,7 @@ impl Sharing<'_> {
     fn until_ms(&self) -> Option<i64> {
         match self {
             Self::On { until_ms, .. } => *until_ms,
-            Self::NotOurs | Self::Off => None,
+            Self::NotOwner | Self::Off => None,
         }
     }
 }
@@ -58,7 +59,7 @@ impl Sharing<'_> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct ReportTemplate<'a> {
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     title: String,
     description: String,
     audit_id: Option<&'a str>,
@@ -70,17 +71,17 @@ struct ReportTemplate<'a> {
     device: &'a str,
     network: &'a str,
     location: &'a str,
-    /// The members of the form that orders the same once more.
-    order: [(&'static str, &'a str); 4],
+    /// The fields of the form that starts the same audit again.
+    audit_again: [(&'static str, &'a str); 4],
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
     metrics: Vec<MetricCard>,
     field: FieldView,
-    /// Markup of ours: the page at the end.
-    still: Option<String>,
+    /// Trusted markup: the screenshot at the end of the visit.
+    screenshot: Option<String>,
     outline: Option<String>,
-    /// Markup of ours: pictures that elements are cut from.
+    /// Trusted markup: the images that crops refer to.
     definitions: Option<String>,
     film: Option<FilmView>,
     fixes: Vec<Fix>,
@@ -93,13 +94,13 @@ struct ReportTemplate<'a> {
     is_unreachable: bool,
 }
 
-/// How long a link may be valid, as the form offers it: days, none for no end, and words.
-const SHARE_FOR: [(&str, &str); 5] = [
-    ("", "no end"),
-    ("1", "1 day"),
-    ("7", "7 days"),
-    ("30", "30 days"),
-    ("90", "90 days"),
+/// The validity periods of a shared link that the form offers: days, or empty for no expiry.
+const SHARE_EXPIRY: [(&str, &str); 5] = [
+    ("", "never"),
+    ("1", "after 1 day"),
+    ("7", "after 7 days"),
+    ("30", "after 30 days"),
+    ("90", "after 90 days"),
 ];
 
 struct FailureView {
@@ -108,60 +109,63 @@ struct FailureView {
     advice: &'static str,
 }
 
-/// The page of a stored report.
+/// Renders the page of a stored report.
 pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
     let report: Report = serde_json::from_str(page.report)?;
     let exhibits = page.exhibits.map(Exhibits::unpack).transpose()?;
-    let source = Source::Below(page.path.to_owned());
+    let source = PictureSource::Linked(page.path.to_owned());
     let template = ReportTemplate {
         audit_id: Some(page.audit_id),
         sharing: page.sharing,
         shared_until: page.sharing.until_ms().map(date),
         is_unreachable: page.is_unreachable,
         when: Some(date(page.created_at_ms)),
-        ..template(&page.chrome, &report, exhibits.as_ref(), &source)
+        ..template(&page.page_frame, &report, exhibits.as_ref(), &source)
     };
     Ok(template.render()?)
 }
 
-/// The same in one file that needs nothing else.
+/// Renders a report as a single file without external resources.
 pub fn standalone(report: &Report, exhibits: Option<&Exhibits>) -> Result<String, HtmlError> {
-    let chrome = Chrome::standalone();
-    Ok(template(&chrome, report, exhibits, &Source::Inlined).render()?)
+    let page_frame = PageFrame::standalone();
+    Ok(template(&page_frame, report, exhibits, &PictureSource::Inlined).render()?)
 }
 
 fn template<'a>(
-    chrome: &'a Chrome,
+    page_frame: &'a PageFrame,
     report: &'a Report,
     exhibits: Option<&Exhibits>,
-    source: &Source,
+    source: &PictureSource,
 ) -> ReportTemplate<'a> {
     let conditions = &report.conditions;
     let url = report.final_url.clone();
     let url = url.unwrap_or_else(|| report.requested_url.clone());
-    let scenes = exhibits.map_or_else(Scenes::default, |exhibits| Scenes::of(exhibits, source));
-    let fixes = fixes(report, &scenes);
+    let screenshots = exhibits.map_or_else(Screenshots::default, |exhibits| {
+        Screenshots::of(exhibits, source)
+    });
+    let fixes = fixes(report, &screenshots);
     let categories = report.categories.iter();
     let categories = categories
-        .map(|category| category_view(category, &scenes))
+        .map(|category| category_view(category, &screenshots))
         .collect();
     let outline = exhibits
         .zip(film::largest_content(report))
         .and_then(|(exhibits, rect)| film::outline(exhibits, rect));
     let film =
         exhibits.and_then(|exhibits| film::film(exhibits, source, FilmTimes::of([exhibits])?));
-    let film = film.map(|film| film.outlined(outline.as_deref().filter(|_| stood_still(report))));
+    let film =
+        film.map(|film| film.outlined(outline.as_deref().filter(|_| has_stable_layout(report))));
     ReportTemplate {
-        chrome,
-        title: format!("Audit of {}", in_short(&url)),
+        page_frame,
+        title: format!("Audit of {}", short_url(&url)),
         description: format!(
             "Scores, metrics and checks of {} on {}, {}.",
-            in_short(&url),
+            short_url(&url),
             conditions.device.name,
             conditions.network.name
         ),
         audit_id: None,
-        sharing: Sharing::NotOurs,
+        sharing: Sharing::NotOwner,
         shared_until: None,
         requested_url: (url != report.requested_url).then(|| report.requested_url.clone()),
         url,
@@ -169,7 +173,7 @@ fn template<'a>(
         device: &conditions.device.name,
         network: &conditions.network.name,
         location: &conditions.location.name,
-        order: [
+        audit_again: [
             ("url", &report.requested_url),
             ("device", &conditions.device.id),
             ("network", &conditions.network.id),
@@ -193,8 +197,8 @@ fn template<'a>(
         field: field_view(report),
         fixes,
         categories,
-        still: scenes.still(),
-        definitions: scenes.definitions(),
+        screenshot: screenshots.first_screen(),
+        definitions: screenshots.definitions(),
         film,
         outline,
         waterfall: exhibits.map(load::waterfall),
@@ -206,63 +210,63 @@ fn template<'a>(
     }
 }
 
-/// A page that shifted less than is good looks at every time much as it does at the end.
-fn stood_still(report: &Report) -> bool {
+/// Whether the layout shifted so little that the final positions of elements hold for the whole
+/// load.
+fn has_stable_layout(report: &Report) -> bool {
     let cls = report.metrics.as_ref().and_then(|metrics| metrics.cls);
     cls.is_some_and(|cls| cls.value <= 0.1)
 }
 
-/// Host and path, as long as a title may be.
-fn in_short(url: &str) -> String {
-    const LONGEST: usize = 60;
+/// Returns host and path, shortened for titles.
+fn short_url(url: &str) -> String {
+    const MAX_CHARS: usize = 60;
     let plain = url.split_once("://").map_or(url, |(_, rest)| rest);
     let plain = plain.strip_suffix('/').unwrap_or(plain);
-    match plain.char_indices().nth(LONGEST) {
+    match plain.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}…", &plain[..at]),
         None => plain.to_owned(),
     }
 }
 
-/// What to do about a page that could not be measured.
+/// Returns the advice for a page that could not be measured.
 fn advice(code: FailureCode) -> &'static str {
     match code {
         FailureCode::DnsFailure => {
-            "Check the spelling of the host, and that its name leads to public addresses when it is \
-             resolved from the public internet."
+            "Check the spelling of the host name, and that it resolves to public IP addresses on the public \
+             internet."
         }
         FailureCode::ConnectionFailed => {
-            "Check that the server is running and reachable from outside, and that no firewall turns \
-             this machine away."
+            "Check that the server is running and reachable from outside, and that no firewall blocks \
+             this machine."
         }
         FailureCode::TlsFailure => {
-            "Check that the certificate is valid, matches the host and comes with its whole chain."
+            "Check that the certificate is valid, matches the host name and is sent with its intermediate certificates."
         }
         FailureCode::BlockedTarget => {
-            "This address may not be visited from here. Who runs this service can allow it with \
-             --allow-target."
+            "This service does not visit this address. Its operator can allow it with --allow-target."
         }
-        FailureCode::NotHtml => "Audit the address of a web page rather than of a file.",
+        FailureCode::NotHtml => "Audit the URL of a web page instead of a file.",
         FailureCode::NoPaint => {
-            "Open the page on a phone-sized screen: it stays blank, or waits for something that never \
-             comes."
+            "Open the page on a screen of this size: it stays blank, or waits for something that never \
+             happens."
         }
         FailureCode::PageCrashed => {
-            "The page brought its own browser process down, most often by using too much memory."
+            "The page crashed its browser process, most likely by using too much memory."
         }
         FailureCode::PageHung => {
-            "A script kept the page busy so that it never answered. Look for an endless loop."
+            "A script blocked the page until the time limit. Look for an endless loop."
         }
         FailureCode::TooManyRedirects => {
-            "Check where the address leads: its redirects go round in a circle."
+            "Check the redirects of this URL: they form a loop or a very long chain."
         }
         FailureCode::TooLarge => {
-            "The page loads more than an audit may: look for what is so heavy."
+            "The page loads more data than an audit allows. Look for very large resources."
         }
         FailureCode::Timeout => {
-            "The page took longer than an audit waits. Try a faster network, and look at what it waits for."
+            "The page did not finish loading within the time limit. Try a faster network, and check what the page waits for."
         }
         FailureCode::Internal => {
-            "This is a fault of ours. Try again; if it stays, tell who runs this service."
+            "Something went wrong in this service. Try again; if it happens again, tell the operator of this service."
         }
     }
 }

@@ -1,35 +1,36 @@
-//! Where audits begin: sign in, order one, find earlier ones.
+//! The start page: sign in, start an audit, list recent ones.
 
 use askama::Template;
 
 use super::HtmlError;
-use super::chrome::Chrome;
-use super::history::{Past, PastView, past_views};
+use super::history::{AuditRow, PastAudit, audit_rows};
+use super::page_frame::PageFrame;
 
+/// The content of the start page.
 pub struct StartPage<'a> {
-    pub chrome: Chrome,
-    pub devices: Vec<Choice<'a>>,
-    pub networks: Vec<Choice<'a>>,
-    pub locations: Vec<Choice<'a>>,
-    pub chosen: Chosen,
-    /// Where to go on to after signing in.
+    pub page_frame: PageFrame,
+    pub devices: Vec<SelectOption<'a>>,
+    pub networks: Vec<SelectOption<'a>>,
+    pub locations: Vec<SelectOption<'a>>,
+    pub form: StartForm,
+    /// The path to open after signing in.
     pub to: &'a str,
     pub credits: Option<i64>,
-    /// The newest first.
-    pub past: Vec<Past>,
-    /// What was wrong with the last attempt.
+    /// Recent audits, newest first.
+    pub past: Vec<PastAudit>,
+    /// The error of the last attempt to start an audit or sign in.
     pub problem: Option<&'a str>,
 }
 
-/// Something that an audit can be ordered with.
-pub struct Choice<'a> {
+/// An option of a select element, such as a device.
+pub struct SelectOption<'a> {
     pub id: &'a str,
     pub name: &'a str,
 }
 
-/// What the form says when it is opened.
+/// The values of the form.
 #[derive(Debug, Clone, Default)]
-pub struct Chosen {
+pub struct StartForm {
     pub url: String,
     pub device: String,
     pub network: String,
@@ -39,27 +40,28 @@ pub struct Chosen {
 #[derive(Template)]
 #[template(path = "start.html")]
 struct StartTemplate<'a> {
-    chrome: &'a Chrome,
-    devices: &'a [Choice<'a>],
-    networks: &'a [Choice<'a>],
-    locations: &'a [Choice<'a>],
-    chosen: &'a Chosen,
+    page_frame: &'a PageFrame,
+    devices: &'a [SelectOption<'a>],
+    networks: &'a [SelectOption<'a>],
+    locations: &'a [SelectOption<'a>],
+    form: &'a StartForm,
     to: &'a str,
     credits: Option<i64>,
-    past: Vec<PastView>,
+    past: Vec<AuditRow>,
     problem: Option<&'a str>,
 }
 
+/// Renders the start page.
 pub fn start_page(page: &StartPage<'_>) -> Result<String, HtmlError> {
     let template = StartTemplate {
-        chrome: &page.chrome,
+        page_frame: &page.page_frame,
         devices: &page.devices,
         networks: &page.networks,
         locations: &page.locations,
-        chosen: &page.chosen,
+        form: &page.form,
         to: page.to,
         credits: page.credits,
-        past: past_views(&page.past),
+        past: audit_rows(&page.past),
         problem: page.problem,
     };
     Ok(template.render()?)

@@ -1,4 +1,4 @@
-//! The top of a report: what it comes to in a sentence, five scores, six metrics.
+//! The top of a report page: a summary sentence, five scores, six metrics.
 
 use plumbline_catalog::Mode;
 use plumbline_engine::report::{Metric, Metrics, Report};
@@ -7,51 +7,55 @@ use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 use super::charts;
 use super::figures::{Grade, ms};
 
+/// A score as a ring.
 pub(super) struct Ring {
     pub(super) label: &'static str,
     pub(super) href: Option<&'static str>,
     pub(super) svg: String,
 }
 
+/// Returns the rings of the five categories.
 pub(super) fn rings(report: &Report) -> Vec<Ring> {
     let scores = &report.scores;
-    let judged = |id: &str| report.categories.iter().any(|c| c.id.as_str() == id);
+    let has_checks = |id: &str| report.categories.iter().any(|c| c.id.as_str() == id);
     [
         ("Performance", "#metrics", true, scores.performance),
         (
             "Accessibility",
             "#accessibility",
-            judged("accessibility"),
+            has_checks("accessibility"),
             scores.accessibility,
         ),
         (
             "Best practices",
             "#best-practices",
-            judged("best-practices"),
+            has_checks("best-practices"),
             scores.best_practices,
         ),
-        ("SEO", "#seo", judged("seo"), scores.seo),
-        ("PWA", "#pwa", judged("pwa"), scores.pwa),
+        ("SEO", "#seo", has_checks("seo"), scores.seo),
+        ("PWA", "#pwa", has_checks("pwa"), scores.pwa),
     ]
     .into_iter()
-    .map(|(label, href, there, score)| Ring {
+    .map(|(label, href, is_linked, score)| Ring {
         label,
-        href: there.then_some(href),
+        href: is_linked.then_some(href),
         svg: charts::ring(label, score),
     })
     .collect()
 }
 
+/// A metric with its scoring curve.
 pub(super) struct MetricCard {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) class: &'static str,
-    pub(super) word: &'static str,
-    /// How much it counts in the performance score.
+    pub(super) grade: &'static str,
+    /// Its weight in the performance score.
     pub(super) weight: String,
     pub(super) curve: String,
 }
 
+/// The metrics with their names and abbreviations.
 pub(super) const METRICS: [(Kind, &str, &str); 6] = [
     (Kind::Fcp, "First Contentful Paint", "FCP"),
     (Kind::Lcp, "Largest Contentful Paint", "LCP"),
@@ -61,6 +65,7 @@ pub(super) const METRICS: [(Kind, &str, &str); 6] = [
     (Kind::Tti, "Time to Interactive", "TTI"),
 ];
 
+/// Returns a metric by its kind.
 pub(super) fn metric(metrics: &Metrics, kind: Kind) -> Option<Metric> {
     match kind {
         Kind::Fcp => metrics.fcp,
@@ -72,6 +77,7 @@ pub(super) fn metric(metrics: &Metrics, kind: Kind) -> Option<Metric> {
     }
 }
 
+/// Formats the value of a metric.
 pub(super) fn value_text(kind: Kind, value: f64) -> String {
     match kind {
         Kind::Cls => format!("{value:.3}"),
@@ -79,7 +85,7 @@ pub(super) fn value_text(kind: Kind, value: f64) -> String {
     }
 }
 
-/// A limit of a curve: as short as it can be said.
+/// Formats a limit of a metric without trailing zeros.
 pub(super) fn limit_text(kind: Kind, value: f64) -> String {
     match kind {
         _ if value == 0.0 => "0".to_owned(),
@@ -89,6 +95,7 @@ pub(super) fn limit_text(kind: Kind, value: f64) -> String {
     }
 }
 
+/// Returns the cards of the six metrics.
 pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
     METRICS
         .into_iter()
@@ -98,9 +105,9 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
             let curve = kind.curve(mode);
             let limits = [limit_text(kind, curve.p10), limit_text(kind, curve.median)];
             let value = measured.map_or("–".to_owned(), |m| value_text(kind, m.value));
-            let said = format!(
+            let aria_label = format!(
                 "{name}: {value}, {}; good up to {}, poor above {}",
-                grade.word(),
+                grade.label(),
                 limits[0],
                 limits[1]
             );
@@ -108,14 +115,14 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
             MetricCard {
                 name,
                 class: grade.class(),
-                word: grade.word(),
+                grade: grade.label(),
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
                     format!("{weight}\u{a0}% of the score")
                 }),
                 curve: charts::curve(
                     curve,
                     measured.map(|m| (m.value, m.score)),
-                    &said,
+                    &aria_label,
                     [&limits[0], &limits[1]],
                 ),
                 value,
@@ -124,7 +131,7 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
         .collect()
 }
 
-/// What a person should know after ten seconds.
+/// Summarises the report in a few short sentences.
 pub(super) fn headline(report: &Report) -> String {
     let Some(metrics) = &report.metrics else {
         return String::new();
@@ -133,20 +140,23 @@ pub(super) fn headline(report: &Report) -> String {
         Grade::Good => "Fast.",
         Grade::Middling => "Could be faster.",
         Grade::Poor => "Slow.",
-        Grade::Unknown => "Measured in part.",
+        Grade::Unknown => "Partly measured.",
     };
     let mut sentences = vec![lead.to_owned()];
     if let Some(lcp) = metrics.lcp {
         sentences.push(format!("The main content appears after {}.", ms(lcp.value)));
     }
-    let mut troubles = Vec::new();
+    let mut problems = Vec::new();
     if let Some(tbt) = metrics.tbt.filter(|metric| metric.score < 0.9) {
-        troubles.push(format!("scripts block it for {}", ms(tbt.value)));
+        problems.push(format!(
+            "scripts block the main thread for {}",
+            ms(tbt.value)
+        ));
     }
     if let Some(cls) = metrics.cls.filter(|metric| metric.score < 0.9) {
-        troubles.push(format!("its layout shifts by {:.2}", cls.value));
+        problems.push(format!("the layout shifts by {:.2}", cls.value));
     }
-    match &troubles[..] {
+    match &problems[..] {
         [] => {}
         [one] => sentences.push(format!("While it loads, {one}.")),
         [one, two, ..] => sentences.push(format!("While it loads, {one} and {two}.")),

@@ -1,4 +1,4 @@
-//! Checks as audits, categories as categories.
+//! Converts checks to audits, and categories to categories.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{Unit, Verdict};
@@ -9,9 +9,10 @@ use super::details::of_check;
 use super::metrics::{self, METRICS};
 use super::pictures::Pictures;
 use super::{CATEGORIES, plain, requests, vitals};
-use crate::export::Subject;
+use crate::export::ExportSource;
 use crate::network::Network;
 
+/// The audits, categories and groups of a result.
 pub(super) struct Audits {
     pub(super) audits: Map<String, Value>,
     pub(super) categories: Map<String, Value>,
@@ -20,7 +21,7 @@ pub(super) struct Audits {
 
 const PERFORMANCE: &str = CATEGORIES[0];
 
-/// Titles and scores, whether or not the report has checks for them.
+/// Returns the title and score of a category, whether or not the report has checks for it.
 fn heading(id: &str, scores: &Scores) -> (&'static str, Option<u8>) {
     match id {
         "performance" => ("Performance", scores.performance),
@@ -31,8 +32,13 @@ fn heading(id: &str, scores: &Scores) -> (&'static str, Option<u8>) {
     }
 }
 
-pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut Pictures) -> Audits {
-    let report = subject.report;
+/// Converts all metrics and checks.
+pub(super) fn all(
+    source: &ExportSource,
+    network: Option<&Network>,
+    pictures: &mut Pictures,
+) -> Audits {
+    let report = source.report;
     let mut all = Audits {
         audits: Map::new(),
         categories: Map::new(),
@@ -46,11 +52,11 @@ pub(super) fn all(subject: &Subject, network: Option<&Network>, pictures: &mut P
         if id == PERFORMANCE {
             refs.extend(all.add_metrics(report));
         }
-        let found = report
+        let category = report
             .categories
             .iter()
             .find(|category| category.id.as_str() == id);
-        if let Some(category) = found {
+        if let Some(category) = category {
             refs.extend(all.add_checks(category, pictures));
         }
         if id == PERFORMANCE {
@@ -101,8 +107,8 @@ impl Audits {
             .iter()
             .map(|check| {
                 let is_performance = category.id.as_str() == PERFORMANCE;
-                let audit = of(check, is_performance, pictures);
-                // An audit may be in two categories, and then says the same in both.
+                let audit = audit_of(check, is_performance, pictures);
+                // An audit may be in two categories, and is then the same in both.
                 self.audits.entry(check.id.as_str()).or_insert(audit);
                 // The group's id is its name in the report.
                 let group = serde_json::to_value(check.group).unwrap_or_default();
@@ -113,7 +119,8 @@ impl Audits {
             .collect()
     }
 
-    /// What only programs look for. A check by the same id has precedence, and gets the number that it lacks.
+    /// Adds audits that are only meant for programs. If there is a check with the same id, it is
+    /// kept and gets the number that it lacks.
     fn add_hidden(&mut self, audits: impl Iterator<Item = Value>) -> Vec<Value> {
         let mut refs = Vec::new();
         for audit in audits {
@@ -136,8 +143,9 @@ impl Audits {
     }
 }
 
-/// A figure beside the title where there is a list to go with it; a sentence below it where there is none.
-fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Value {
+/// Converts a check to an audit. Its summary is the display value if there are details, else the
+/// explanation.
+fn audit_of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Value {
     let mode = match check.verdict {
         Verdict::Pass | Verdict::Fail if is_performance => "metricSavings",
         Verdict::Pass | Verdict::Fail => "binary",
@@ -146,12 +154,12 @@ fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Val
         Verdict::CouldNotMeasure => "error",
     };
     let details = of_check(check, pictures);
-    // Lighthouse scores an audit that only informs 1 when it has something to say, and in performance one half
-    // where no metric would gain (core/audits/audit.js).
-    let gains = details.as_ref().and_then(|found| found.gains_something());
+    // Lighthouse scores an informative audit 1, and a failed performance audit without savings one
+    // half (core/audits/audit.js).
+    let has_savings = details.as_ref().and_then(|details| details.has_savings());
     let score = match check.verdict {
         Verdict::Informative => Some(1.0),
-        Verdict::Fail if is_performance && gains == Some(false) => Some(0.5),
+        Verdict::Fail if is_performance && has_savings == Some(false) => Some(0.5),
         _ => check.score,
     };
     let mut audit = json!({
@@ -180,16 +188,16 @@ fn of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) -> Val
             .map(|warning| plain(warning))
             .collect();
     }
-    if let Some(found) = details {
-        if let Some(savings) = found.metric_savings {
+    if let Some(converted) = details {
+        if let Some(savings) = converted.metric_savings {
             audit["metricSavings"] = savings;
         }
-        audit["details"] = found.details;
+        audit["details"] = converted.details;
     }
     audit
 }
 
-/// In Lighthouse's words; what is counted are elements.
+/// Returns Lighthouse's name of a unit. Numbers are numbers of elements.
 fn numeric_unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "byte",

@@ -1,7 +1,6 @@
-//! What a check found, in the shapes of Lighthouse's details (types/lhr/audit-details.d.ts).
+//! Converts the details of a check to Lighthouse's format (types/lhr/audit-details.d.ts).
 //!
-//! Read from the report's own JSON, which is its public form: a kind that this code does not know
-//! yet is left out rather than misread.
+//! The details are read from the report's JSON. Details of an unknown kind are left out.
 
 use plumbline_engine::category::CheckResult;
 use serde_json::{Map, Value, json};
@@ -9,20 +8,22 @@ use serde_json::{Map, Value, json};
 use super::pictures::Pictures;
 use super::tree::network_tree;
 
-pub(super) struct Found {
+/// The details of an audit.
+pub(super) struct ConvertedDetails {
     pub(super) details: Value,
     pub(super) metric_savings: Option<Value>,
 }
 
-impl Found {
-    /// Whether any metric would; none where nobody estimated.
-    pub(super) fn gains_something(&self) -> Option<bool> {
+impl ConvertedDetails {
+    /// Whether any metric would improve; `None` if there is no estimate.
+    pub(super) fn has_savings(&self) -> Option<bool> {
         let savings = self.metric_savings.as_ref()?.as_object()?;
         Some(savings.values().any(|saved| saved.as_f64() > Some(0.0)))
     }
 }
 
-pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<Found> {
+/// Converts the details of a check.
+pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<ConvertedDetails> {
     let check = serde_json::to_value(check).ok()?;
     let savings = &check["savings"];
     let mut details = convert(&check["details"], pictures)?;
@@ -32,20 +33,20 @@ pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<F
         details["items"][0] = tree;
     }
     let wasted_bytes = &savings["wastedBytes"];
-    // Where Lighthouse's insights keep it.
+    // Lighthouse's insights have it here.
     if wasted_bytes.is_number() {
         details["debugData"] = json!({ "type": "debugdata", "wastedBytes": wasted_bytes });
     }
     let saved_ms = ["lcpMs", "fcpMs", "tbtMs"]
         .iter()
         .find_map(|name| savings[name].as_f64());
-    // What tells how much could be saved, request by request, is an opportunity.
+    // A table of savings per request is an opportunity.
     if details["type"] == "table" && names_column(&details, "url") && wasted_bytes.is_number() {
         details["type"] = json!("opportunity");
         details["overallSavingsBytes"] = wasted_bytes.clone();
         details["overallSavingsMs"] = json!(saved_ms.unwrap_or_default());
     }
-    Some(Found {
+    Some(ConvertedDetails {
         details,
         metric_savings: metric_savings(savings),
     })
@@ -57,7 +58,7 @@ fn names_column(details: &Value, key: &str) -> bool {
 }
 
 fn metric_savings(savings: &Value) -> Option<Value> {
-    // With the steps in which they are told (core/audits/audit.js).
+    // Values are rounded to these steps (core/audits/audit.js).
     let named = [
         ("FCP", "fcpMs", 50.0),
         ("LCP", "lcpMs", 50.0),
@@ -65,14 +66,14 @@ fn metric_savings(savings: &Value) -> Option<Value> {
         ("INP", "inpMs", 50.0),
         ("CLS", "cls", 0.001),
     ];
-    let found: Map<String, Value> = named
+    let savings: Map<String, Value> = named
         .into_iter()
         .filter_map(|(metric, name, step)| {
             let saved = savings[name].as_f64()?.max(0.0);
             Some((metric.to_owned(), json!((saved / step).round() * step)))
         })
         .collect();
-    (!found.is_empty()).then_some(Value::Object(found))
+    (!savings.is_empty()).then_some(Value::Object(savings))
 }
 
 fn convert(details: &Value, pictures: &mut Pictures) -> Option<Value> {
@@ -91,7 +92,7 @@ fn convert(details: &Value, pictures: &mut Pictures) -> Option<Value> {
         "console" => table(
             [
                 heading("sourceLocation", "source-location", "Source"),
-                heading("source", "code", "From"),
+                heading("source", "code", "Type"),
                 heading("description", "code", "Message"),
             ],
             items().map(console_line),
@@ -148,7 +149,7 @@ fn elements<'a>(items: impl Iterator<Item = &'a Value>, pictures: &mut Pictures)
 }
 
 fn node(node: &Value, note: &Value, pictures: &mut Pictures) -> Value {
-    let mut shown = json!({
+    let mut converted = json!({
         "type": "node",
         "selector": node["selector"],
         "path": node["path"].as_str().unwrap_or_default(),
@@ -156,18 +157,18 @@ fn node(node: &Value, note: &Value, pictures: &mut Pictures) -> Value {
         "nodeLabel": node["label"],
     });
     if let Some(rect) = Rect::read(&node["rect"]) {
-        shown["boundingRect"] = rect.value();
-        if let Some(id) = pictures.show(rect) {
-            shown["lhId"] = json!(id);
+        converted["boundingRect"] = rect.value();
+        if let Some(id) = pictures.add_node(rect) {
+            converted["lhId"] = json!(id);
         }
     }
     if note.is_string() {
-        shown["explanation"] = note.clone();
+        converted["explanation"] = note.clone();
     }
-    shown
+    converted
 }
 
-/// In CSS pixels from the top left of the viewport.
+/// A rectangle in CSS pixels from the top left of the viewport.
 #[derive(Clone, Copy)]
 pub(super) struct Rect {
     pub(super) left: f64,
@@ -226,21 +227,21 @@ fn console_line(line: &Value) -> Value {
 
 fn text_table(details: &Value) -> Value {
     let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let key = |at: usize| format!("column{at}");
+    let key = |index: usize| format!("column{index}");
     let headings = array(&details["columns"]);
     let headings = headings
         .iter()
         .enumerate()
-        .map(|(at, label)| heading(&key(at), "text", label.as_str().unwrap_or_default()));
+        .map(|(index, label)| heading(&key(index), "text", label.as_str().unwrap_or_default()));
     let rows = array(&details["rows"]);
     let items = rows.iter().map(|row| {
         let cells = array(row).into_iter().enumerate();
-        Value::Object(cells.map(|(at, cell)| (key(at), cell)).collect())
+        Value::Object(cells.map(|(index, cell)| (key(index), cell)).collect())
     });
     table(headings.collect::<Vec<_>>(), items)
 }
 
-/// A table whose cells say what they are: `{"bytes": 12}`, `{"url": "…"}`, `"nothing"`.
+/// Converts a table with typed cells: `{"bytes": 12}`, `{"url": "…"}`, `"nothing"`.
 fn findings(details: &Value, pictures: &mut Pictures) -> Value {
     let columns = details["columns"].as_array().cloned().unwrap_or_default();
     let rows = details["rows"].as_array().cloned().unwrap_or_default();
@@ -306,7 +307,7 @@ fn value_of(column: &Value, cell: &Value, pictures: &mut Pictures) -> Option<Val
     Some(match kind.as_str() {
         "element" => node(value, &Value::Null, pictures),
         "source" => source_location(value),
-        // In a column of something else it has to say what it is.
+        // In a column of another unit, a text needs a type.
         "text" if column["unit"] != "text" => json!({ "type": "code", "value": value }),
         _ => value.clone(),
     })
@@ -315,10 +316,10 @@ fn value_of(column: &Value, cell: &Value, pictures: &mut Pictures) -> Option<Val
 fn checklist<'a>(items: impl Iterator<Item = &'a Value>) -> Value {
     let items: Map<String, Value> = items
         .filter_map(|item| {
-            // `is_met` as the report has it.
+            // Reports contain `is_met`.
             let value = item.get("isMet").or_else(|| item.get("is_met"))?.clone();
-            let answer = json!({ "label": item["label"], "value": value });
-            Some((item["id"].as_str()?.to_owned(), answer))
+            let entry = json!({ "label": item["label"], "value": value });
+            Some((item["id"].as_str()?.to_owned(), entry))
         })
         .collect();
     json!({ "type": "checklist", "items": items })
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_nodes_with_what_belongs_to_them_below() {
+    fn elements_are_nodes_with_related_nodes_as_sub_items() {
         let node = |selector: &str| {
             json!({ "selector": selector, "snippet": "<a>", "label": "A",
                     "rect": { "left": 1, "top": 2, "width": 3, "height": 4 } })
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn console_lines_name_their_place_as_well_as_it_is_known() {
+    fn console_messages_have_the_most_precise_known_location() {
         let table = converted(json!({ "kind": "console", "items": [
             { "text": "oh", "source": "exception", "url": "http://a.test/x.js", "line": 3, "column": 7 },
             { "text": "oh", "source": "network", "url": "http://a.test/y", "line": null, "column": null },
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_known_is_left_out() {
+    fn an_unknown_kind_is_left_out() {
         let unknown = json!({ "kind": "hologram", "items": [] });
         assert!(convert(&unknown, &mut Pictures::of(None)).is_none());
         assert!(convert(&Value::Null, &mut Pictures::of(None)).is_none());

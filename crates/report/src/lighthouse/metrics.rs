@@ -1,4 +1,4 @@
-//! The metrics as audits. Titles are what everybody calls them.
+//! The metrics as audits.
 
 use plumbline_engine::report::{Metric, Metrics, Report};
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::plain;
 
-pub(super) struct Named {
+/// A metric and how it is presented as an audit.
+pub(super) struct MetricAudit {
     pub(super) id: &'static str,
     pub(super) acronym: &'static str,
     pub(super) weight: f64,
@@ -17,8 +18,8 @@ pub(super) struct Named {
     display: fn(f64) -> String,
 }
 
-pub(super) const METRICS: [Named; 6] = [
-    Named {
+pub(super) const METRICS: [MetricAudit; 6] = [
+    MetricAudit {
         id: "first-contentful-paint",
         acronym: "FCP",
         weight: weight(Kind::Fcp),
@@ -28,7 +29,7 @@ pub(super) const METRICS: [Named; 6] = [
         of: |metrics| metrics.fcp,
         display: seconds,
     },
-    Named {
+    MetricAudit {
         id: "largest-contentful-paint",
         acronym: "LCP",
         weight: weight(Kind::Lcp),
@@ -38,42 +39,42 @@ pub(super) const METRICS: [Named; 6] = [
         of: |metrics| metrics.lcp,
         display: seconds,
     },
-    Named {
+    MetricAudit {
         id: "total-blocking-time",
         acronym: "TBT",
         weight: weight(Kind::Tbt),
         title: "Total Blocking Time",
-        description: "How long tasks kept the page from answering: what each took above 50 ms, summed up.",
+        description: "The sum of the time of each long task above 50 ms, in which the page could not respond.",
         kind: Kind::Tbt,
         of: |metrics| metrics.tbt,
         display: tens_of_ms,
     },
-    Named {
+    MetricAudit {
         id: "cumulative-layout-shift",
         acronym: "CLS",
         weight: weight(Kind::Cls),
         title: "Cumulative Layout Shift",
-        description: "How far what was already visible moved.",
+        description: "How much visible content moved unexpectedly.",
         kind: Kind::Cls,
         of: |metrics| metrics.cls,
         display: thousandths,
     },
-    Named {
+    MetricAudit {
         id: "speed-index",
         acronym: "SI",
         weight: weight(Kind::Si),
         title: "Speed Index",
-        description: "How quickly the visible part of the page filled.",
+        description: "How quickly the visible part of the page was filled.",
         kind: Kind::Si,
         of: |metrics| metrics.si,
         display: seconds,
     },
-    Named {
+    MetricAudit {
         id: "interactive",
         acronym: "TTI",
         weight: weight(Kind::Tti),
         title: "Time to Interactive",
-        description: "When the page had become quiet enough to answer at once.",
+        description: "When the page was able to respond quickly at all times.",
         kind: Kind::Tti,
         of: |metrics| metrics.tti,
         display: seconds,
@@ -81,30 +82,30 @@ pub(super) const METRICS: [Named; 6] = [
 ];
 
 const fn weight(kind: Kind) -> f64 {
-    let mut at = 0;
-    while at < PERFORMANCE_WEIGHTS.len() {
-        if PERFORMANCE_WEIGHTS[at].0 as u8 == kind as u8 {
-            return PERFORMANCE_WEIGHTS[at].1;
+    let mut index = 0;
+    while index < PERFORMANCE_WEIGHTS.len() {
+        if PERFORMANCE_WEIGHTS[index].0 as u8 == kind as u8 {
+            return PERFORMANCE_WEIGHTS[index].1;
         }
-        at += 1;
+        index += 1;
     }
     0.0
 }
 
-pub(super) fn audit(named: &Named, report: &Report) -> Value {
+pub(super) fn audit(metric_audit: &MetricAudit, report: &Report) -> Value {
     let mode = report.conditions.device.mode;
-    let curve = named.kind.curve(mode);
+    let curve = metric_audit.kind.curve(mode);
     let mut audit = json!({
-        "id": named.id,
-        "title": named.title,
-        "description": named.description,
+        "id": metric_audit.id,
+        "title": metric_audit.title,
+        "description": metric_audit.description,
         "score": null,
         "scoreDisplayMode": "error",
         "scoringOptions": { "p10": curve.p10, "median": curve.median },
     });
-    match report.metrics.as_ref().and_then(named.of) {
+    match report.metrics.as_ref().and_then(metric_audit.of) {
         Some(metric) => {
-            let unit = if named.kind == Kind::Cls {
+            let unit = if metric_audit.kind == Kind::Cls {
                 "unitless"
             } else {
                 "millisecond"
@@ -113,18 +114,18 @@ pub(super) fn audit(named: &Named, report: &Report) -> Value {
             audit["scoreDisplayMode"] = json!("numeric");
             audit["numericValue"] = json!(metric.value);
             audit["numericUnit"] = json!(unit);
-            audit["displayValue"] = json!((named.display)(metric.value));
+            audit["displayValue"] = json!((metric_audit.display)(metric.value));
         }
         None => {
             let reason = report.error.as_ref().map(|error| plain(&error.message));
-            let reason = reason.unwrap_or_else(|| "The page has none.".to_owned());
+            let reason = reason.unwrap_or_else(|| "This metric could not be measured.".to_owned());
             audit["errorMessage"] = json!(reason);
         }
     }
     audit
 }
 
-/// All of them in one place, as programs look for them (core/audits/metrics.js).
+/// Returns one audit with all metrics, for programs (core/audits/metrics.js).
 pub(super) fn observed(report: &Report) -> Option<Value> {
     let metrics = report.metrics.as_ref()?;
     let whole = |metric: Option<Metric>| metric.map(|metric| metric.value.round());
@@ -155,7 +156,7 @@ pub(super) fn observed(report: &Report) -> Option<Value> {
     Some(audit)
 }
 
-/// Readers set the number apart from its unit by a no-break space.
+/// Formats seconds, with a no-break space before the unit as in Lighthouse.
 fn seconds(ms: f64) -> String {
     format!("{:.1}\u{a0}s", ms / 1000.0)
 }
@@ -172,8 +173,8 @@ fn thousandths(value: f64) -> String {
 fn thousands(number: i64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);

@@ -1,9 +1,9 @@
-//! A Lighthouse result (version 13.5; types/lhr/lhr.d.ts of its package), for everything that reads
-//! one: Google's report renderer, Lighthouse CI, dashboards.
+//! Converts a report to a Lighthouse result (version 13.5; types/lhr/lhr.d.ts of its package), for
+//! programs that read one: Google's report renderer, Lighthouse CI, dashboards.
 //!
-//! Whatever the report checks is an audit here, under the same id; where Lighthouse has an audit by
-//! that id it means the same. Categories, weights and scores are the report's own: PWA, which
-//! Lighthouse dropped with version 12, is one category more.
+//! Every check is an audit with the same id. If Lighthouse has an audit with that id, it means the
+//! same. Categories, weights and scores are those of the report; PWA, which Lighthouse removed in
+//! version 12, is an additional category.
 
 mod audits;
 mod details;
@@ -20,16 +20,16 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::contract::iso8601_ms;
-use crate::export::Subject;
+use crate::export::ExportSource;
 use crate::network::Network;
 use audits::Audits;
 use pictures::Pictures;
 pub(crate) use requests::BUDGET_TYPES;
 
-/// The version whose form this is, and whose readers expect it.
+/// The version of Lighthouse whose format this is.
 const LIGHTHOUSE: &str = "13.5.0";
 
-/// In the order in which they are shown.
+/// The ids of the categories, in the order in which they are shown.
 pub(crate) const CATEGORIES: [&str; 5] = [
     "performance",
     "accessibility",
@@ -38,16 +38,16 @@ pub(crate) const CATEGORIES: [&str; 5] = [
     "pwa",
 ];
 
-/// The whole result.
-pub fn result(subject: &Subject) -> Value {
-    let report = subject.report;
-    let network = subject.bundle.map(Network::of);
-    let mut pictures = Pictures::of(subject.bundle);
+/// Returns a report as a Lighthouse result.
+pub fn result(source: &ExportSource) -> Value {
+    let report = source.report;
+    let network = source.bundle.map(Network::of);
+    let mut pictures = Pictures::of(source.bundle);
     let Audits {
         audits,
         categories,
         groups,
-    } = audits::all(subject, network.as_ref(), &mut pictures);
+    } = audits::all(source, network.as_ref(), &mut pictures);
     let url = report.final_url.as_deref().unwrap_or(&report.requested_url);
     let user_agent = report
         .browser
@@ -60,7 +60,7 @@ pub fn result(subject: &Subject) -> Value {
         "mainDocumentUrl": url,
         "finalDisplayedUrl": url,
         "finalUrl": url,
-        "fetchTime": iso8601_ms(subject.made_at_ms),
+        "fetchTime": iso8601_ms(source.made_at_ms),
         "gatherMode": "navigation",
         "runWarnings": report.warnings.iter().map(|text| plain(text)).collect::<Vec<_>>(),
         "userAgent": user_agent,
@@ -81,12 +81,13 @@ pub fn result(subject: &Subject) -> Value {
     result
 }
 
-/// A result as it is written: readers show categories in the order in which they stand.
-pub struct InOrder<'a>(pub &'a Value);
+/// Serializes a result with its categories in order, because readers show them in the order of the
+/// file.
+pub struct OrderedResult<'a>(pub &'a Value);
 
-impl Serialize for InOrder<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+impl Serialize for OrderedResult<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.0.as_object().into_iter().flatten() {
             match name.as_str() {
                 "categories" => map.serialize_entry(name, &Categories(value))?,
@@ -100,13 +101,13 @@ impl Serialize for InOrder<'_> {
 struct Categories<'a>(&'a Value);
 
 impl Serialize for Categories<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(CATEGORIES.iter().map(|id| (id, &self.0[id])))
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(CATEGORIES.iter().map(|id| (id, &self.0[id])))
     }
 }
 
-/// Text of ours may quote a page. Readers take links and code out of some members (Markdown), so a page's own
-/// brackets are kept from being any.
+/// Prevents a text that quotes a page from containing Markdown links, which readers render in some
+/// members.
 fn plain(text: &str) -> String {
     text.replace("](", "]\u{200b}(")
 }
@@ -120,7 +121,8 @@ fn environment(report: &Report) -> Value {
     })
 }
 
-/// The line and the processor were really that slow: what Lighthouse calls `devtools` as opposed to `simulate`.
+/// Returns the settings. Network and CPU were really slowed down, which Lighthouse calls
+/// `devtools`, not `simulate`.
 fn settings(report: &Report, pictures: &Pictures) -> Value {
     let conditions = &report.conditions;
     let is_mobile = conditions.device.mode == Mode::Mobile;
@@ -170,7 +172,7 @@ fn timing(report: &Report) -> Value {
     json!({ "entries": entries, "total": at_ms })
 }
 
-/// Who answered: the page's own site first, then every other host by itself.
+/// Returns the sites that were requested: the page's own site first, then every other host.
 fn entities(network: &Network, url: &str) -> Vec<Value> {
     let page = Url::parse(url).ok();
     let own = page
@@ -184,16 +186,16 @@ fn entities(network: &Network, url: &str) -> Vec<Value> {
         .iter()
         .filter(|exchange| exchange.is_on_network())
     {
-        let Ok(address) = Url::parse(&exchange.url) else {
+        let Ok(url) = Url::parse(&exchange.url) else {
             continue;
         };
-        let host = address.host_str().unwrap_or_default();
-        let origin = address.origin().ascii_serialization();
+        let host = url.host_str().unwrap_or_default();
+        let origin = url.origin().ascii_serialization();
         let is_own = exchange.is_first_party(page.as_ref());
-        let known = entities
+        let entity = entities
             .iter_mut()
             .find(|(name, own, _)| if is_own { *own } else { name == host });
-        match known {
+        match entity {
             Some((_, _, origins)) if origins.contains(&origin) => {}
             Some((_, _, origins)) => origins.push(origin),
             None => entities.push((host.to_owned(), false, vec![origin])),

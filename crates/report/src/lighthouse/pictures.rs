@@ -1,4 +1,4 @@
-//! Pictures of the page, and where on the last one the elements are that checks name.
+//! Screenshots of the page, with the positions of elements that checks list.
 
 use plumbline_bundle::{Artifact, Bundle, Screenshot};
 use plumbline_trace::Trace;
@@ -7,14 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::details::Rect;
 
-/// How many thumbnails a filmstrip has (core/audits/screenshot-thumbnails.js), and what it covers at least.
+/// The number of thumbnails of a filmstrip (core/audits/screenshot-thumbnails.js).
 const THUMBNAILS: u32 = 8;
-const SHORTEST_FILM_MS: f64 = 3000.0;
+/// The minimum duration of a filmstrip.
+const MIN_FILM_MS: f64 = 3000.0;
 
-/// The page from top to bottom, in CSS pixels, as far as a picture can be (browser: gather/full_page.rs).
+/// A screenshot of the full page in CSS pixels, up to a maximum height (browser:
+/// gather/full_page.rs).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole {
+struct FullPage {
     mime_type: String,
     width: f64,
     height: f64,
@@ -23,10 +25,11 @@ struct Whole {
     data: String,
 }
 
+/// The screenshots of a bundle.
 #[derive(Default)]
 pub(super) struct Pictures<'a> {
     last: Option<&'a Screenshot>,
-    whole: Option<Whole>,
+    full_page: Option<FullPage>,
     trace: Option<Trace>,
     page: Value,
     nodes: Map<String, Value>,
@@ -41,12 +44,12 @@ impl<'a> Pictures<'a> {
             Some(Artifact::Gathered(page)) => serde_json::from_str(page.get()).unwrap_or_default(),
             _ => Value::Null,
         };
-        let whole = match bundle.artifacts.get("full-page-picture") {
-            Some(Artifact::Gathered(whole)) => serde_json::from_str(whole.get()).ok(),
+        let full_page = match bundle.artifacts.get("full-page-picture") {
+            Some(Artifact::Gathered(full_page)) => serde_json::from_str(full_page.get()).ok(),
             _ => None,
         };
         Self {
-            whole,
+            full_page,
             last: bundle.screenshot.as_ref(),
             trace: Trace::read(&bundle.trace).ok(),
             page,
@@ -63,30 +66,31 @@ impl<'a> Pictures<'a> {
         if scale > 0.0 { scale } else { 1.0 }
     }
 
-    /// In CSS pixels, which is what elements are measured in.
+    /// The size in CSS pixels, in which elements are measured.
     fn size(&self) -> Option<(f64, f64)> {
-        if let Some(whole) = &self.whole {
-            return Some((whole.width, whole.height));
+        if let Some(full_page) = &self.full_page {
+            return Some((full_page.width, full_page.height));
         }
         let last = self.last?;
         let css = |px: u32| (f64::from(px) / self.scale()).round();
         Some((css(last.width_px), css(last.height_px)))
     }
 
-    /// Under which name the picture shows the element; none where it is not on the picture.
-    pub(super) fn show(&mut self, mut rect: Rect) -> Option<String> {
+    /// Adds the position of an element and returns its id; `None` if the screenshot does not show
+    /// it.
+    pub(super) fn add_node(&mut self, mut rect: Rect) -> Option<String> {
         let (width, height) = self.size()?;
-        if let Some(whole) = &self.whole {
-            rect.left += whole.scrolled_x;
-            rect.top += whole.scrolled_y;
+        if let Some(full_page) = &self.full_page {
+            rect.left += full_page.scrolled_x;
+            rect.top += full_page.scrolled_y;
         }
-        let is_seen = rect.width > 0.0
+        let is_visible = rect.width > 0.0
             && rect.height > 0.0
             && (0.0..width).contains(&rect.left)
             && (0.0..height).contains(&rect.top)
             && rect.left + rect.width <= width
             && rect.top + rect.height <= height;
-        is_seen.then(|| {
+        is_visible.then(|| {
             let id = format!("node-{}", self.nodes.len());
             let mut place = rect.value();
             place["id"] = json!("");
@@ -95,6 +99,7 @@ impl<'a> Pictures<'a> {
         })
     }
 
+    /// Returns the emulated screen.
     pub(super) fn screen(&self, is_mobile: bool) -> Value {
         json!({
             "mobile": is_mobile,
@@ -105,13 +110,17 @@ impl<'a> Pictures<'a> {
         })
     }
 
+    /// Returns the screenshot of the full page, or else of the first screen, with the positions of
+    /// elements.
     pub(super) fn full_page(&self) -> Value {
-        let seen = self.last.map(|last| (&last.mime_type, &last.data));
-        let whole = self
-            .whole
+        let first_screen = self.last.map(|last| (&last.mime_type, &last.data));
+        let full_page = self
+            .full_page
             .as_ref()
-            .map(|whole| (&whole.mime_type, &whole.data));
-        let (Some((mime_type, data)), Some((width, height))) = (whole.or(seen), self.size()) else {
+            .map(|full_page| (&full_page.mime_type, &full_page.data));
+        let (Some((mime_type, data)), Some((width, height))) =
+            (full_page.or(first_screen), self.size())
+        else {
             return Value::Null;
         };
         json!({
@@ -124,6 +133,7 @@ impl<'a> Pictures<'a> {
         })
     }
 
+    /// Returns the audits.
     pub(super) fn audits(&self) -> Vec<Value> {
         self.film()
             .into_iter()
@@ -131,30 +141,30 @@ impl<'a> Pictures<'a> {
             .collect()
     }
 
-    /// What was seen at even times up to the end.
+    /// Returns thumbnails at regular intervals.
     fn film(&self) -> Option<Value> {
         let trace = self.trace.as_ref()?;
         let last = trace.screenshots.last()?;
-        let end_ms = trace.since_origin_ms(last.ts_us).max(SHORTEST_FILM_MS);
+        let end_ms = trace.since_origin_ms(last.ts_us).max(MIN_FILM_MS);
         let items: Vec<Value> = (1..=THUMBNAILS)
-            .filter_map(|turn| {
-                let at_ms = end_ms * f64::from(turn) / f64::from(THUMBNAILS);
+            .filter_map(|number| {
+                let at_ms = end_ms * f64::from(number) / f64::from(THUMBNAILS);
                 let at_us = trace.navigation.time_origin_us + at_ms * 1e3;
                 let until = trace
                     .screenshots
                     .partition_point(|shot| shot.ts_us <= at_us);
-                let seen = trace.screenshots.get(until.saturating_sub(1))?;
+                let shot = trace.screenshots.get(until.saturating_sub(1))?;
                 Some(json!({
                     "timing": at_ms.round(),
                     "timestamp": at_us.round(),
-                    "data": jpeg(seen.base64()),
+                    "data": jpeg(shot.base64()),
                 }))
             })
             .collect();
         Some(informative(
             "screenshot-thumbnails",
-            "Pictures while loading",
-            "What a visitor saw while the page loaded.",
+            "Filmstrip",
+            "Screenshots taken while the page loaded.",
             json!({ "type": "filmstrip", "scale": end_ms, "items": items }),
         ))
     }
@@ -164,8 +174,8 @@ impl<'a> Pictures<'a> {
         let last = trace.screenshots.last()?;
         Some(informative(
             "final-screenshot",
-            "The page at the end",
-            "The last picture taken while the page loaded.",
+            "Final screenshot",
+            "The last screenshot taken while the page loaded.",
             json!({
                 "type": "screenshot",
                 "timing": trace.since_origin_ms(last.ts_us).round(),
@@ -180,7 +190,7 @@ fn jpeg(base64: &str) -> String {
     format!("data:image/jpeg;base64,{base64}")
 }
 
-/// An audit that scores nothing.
+/// Returns an informative audit.
 pub(super) fn informative(id: &str, title: &str, description: &str, details: Value) -> Value {
     json!({
         "id": id,

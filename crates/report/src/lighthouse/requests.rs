@@ -1,4 +1,4 @@
-//! What was transferred: the audits that budgets are held against, and the list behind them.
+//! Audits about transferred resources, which budgets refer to, and the list of requests.
 
 use plumbline_engine::report::Report;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use url::Url;
 use super::pictures::informative;
 use crate::network::{Exchange, Network};
 
-/// Kinds of resource as budgets name them (core/computed/resource-summary.js), with what people call them.
+/// The resource types of budgets (core/computed/resource-summary.js) with their labels.
 pub(crate) const BUDGET_TYPES: [(&str, &str); 9] = [
     ("total", "Total"),
     ("stylesheet", "Style sheets"),
@@ -20,6 +20,7 @@ pub(crate) const BUDGET_TYPES: [(&str, &str); 9] = [
     ("third-party", "Third parties"),
 ];
 
+/// Returns the audits.
 pub(super) fn audits(network: &Network, report: &Report) -> Vec<Value> {
     vec![summary(network, report), weight(network), list(network)]
 }
@@ -28,7 +29,8 @@ fn heading(key: &str, value_type: &str, label: &str) -> Value {
     json!({ "key": key, "valueType": value_type, "label": label })
 }
 
-/// Lighthouse leaves out the icon that only some browsers ask for, as it would make counts depend on them.
+/// Returns the requests that are counted. Lighthouse leaves out the favicon, which only some
+/// browsers request.
 fn counted(network: &Network) -> impl Iterator<Item = &Exchange> {
     network.exchanges.iter().filter(|exchange| {
         let is_icon = exchange.budget_type() == "other" && exchange.url.ends_with("/favicon.ico");
@@ -54,7 +56,7 @@ fn summary(network: &Network, report: &Report) -> Value {
             json!({ "resourceType": kind, "label": label, "requestCount": count, "transferSize": bytes })
         })
         .collect();
-    // The heaviest first; third parties last, as they are among the others already.
+    // Sorted by size; third parties come last, because the other types already contain them.
     let rank = |item: &Value| {
         let bytes = item["transferSize"].as_u64().unwrap_or_default();
         (
@@ -66,7 +68,7 @@ fn summary(network: &Network, report: &Report) -> Value {
     informative(
         "resource-summary",
         "Requests and bytes by type",
-        "What was transferred, by type of resource.",
+        "Transferred bytes by resource type.",
         json!({
             "type": "table",
             "headings": [
@@ -87,24 +89,25 @@ fn transferred(exchange: &Exchange) -> u64 {
     }
 }
 
-/// As Lighthouse counts it: what came over the network and nothing else (core/audits/byte-efficiency/total-byte-weight.js).
+/// Returns the page weight as Lighthouse counts it: transferred bytes only
+/// (core/audits/byte-efficiency/total-byte-weight.js).
 fn weight(network: &Network) -> Value {
-    let mut heaviest: Vec<&Exchange> = network
+    let mut largest: Vec<&Exchange> = network
         .exchanges
         .iter()
         .filter(|exchange| exchange.is_on_network() && transferred(exchange) > 0)
         .collect();
-    let total: u64 = heaviest.iter().map(|exchange| transferred(exchange)).sum();
-    heaviest.sort_by_key(|exchange| std::cmp::Reverse(transferred(exchange)));
-    let items: Vec<Value> = heaviest
+    let total: u64 = largest.iter().map(|exchange| transferred(exchange)).sum();
+    largest.sort_by_key(|exchange| std::cmp::Reverse(transferred(exchange)));
+    let items: Vec<Value> = largest
         .iter()
         .take(10)
         .map(|exchange| json!({ "url": exchange.url, "totalBytes": transferred(exchange) }))
         .collect();
     let mut audit = informative(
         "total-byte-weight",
-        "What the page weighs",
-        "Bytes that came over the network, the heaviest requests first.",
+        "Page weight",
+        "Transferred bytes, largest requests first.",
         json!({
             "type": "table",
             "headings": [heading("url", "url", "URL"), heading("totalBytes", "bytes", "Transferred")],
@@ -128,22 +131,22 @@ fn list(network: &Network) -> Value {
         .filter(|exchange| exchange.is_on_network())
         .map(|exchange| {
             let since_first = |at_s: f64| ((at_s - first_s) * 1e6).round() / 1e3;
-            let answer = exchange.answer.as_ref();
-            let taken_up_s = answer
-                .and_then(|answer| answer.timing)
+            let response = exchange.response.as_ref();
+            let request_time_s = response
+                .and_then(|response| response.timing)
                 .map(|timing| timing.request_time_s);
             json!({
                 "url": exchange.url,
                 "sessionTargetType": exchange.target_type,
-                "protocol": answer.map_or("", |answer| &answer.protocol),
+                "protocol": response.map_or("", |response| &response.protocol),
                 "rendererStartTime": since_first(exchange.sent_s),
-                "networkRequestTime": since_first(taken_up_s.unwrap_or(exchange.sent_s)),
+                "networkRequestTime": since_first(request_time_s.unwrap_or(exchange.sent_s)),
                 "networkEndTime": exchange.end_s.map(since_first),
                 "finished": exchange.end_s.is_some(),
                 "transferSize": transferred(exchange),
                 "resourceSize": exchange.resource_bytes,
-                "statusCode": answer.map_or(-1, |answer| answer.status),
-                "mimeType": answer.map_or("", |answer| &answer.mime_type),
+                "statusCode": response.map_or(-1, |response| response.status),
+                "mimeType": response.map_or("", |response| &response.mime_type),
                 "resourceType": exchange.resource_type,
                 "priority": exchange.priority,
             })

@@ -6,9 +6,9 @@ use plumbline_engine::not_measured;
 use super::*;
 use crate::testing::{HOSTILE, bundle_with_log, report};
 
-fn of(report: &Report, log: Option<&str>) -> Value {
+fn result_of(report: &Report, log: Option<&str>) -> Value {
     let bundle = log.map(bundle_with_log);
-    result(&Subject {
+    result(&ExportSource {
         report,
         bundle: bundle.as_ref(),
         made_at_ms: 1_794_708_582_007,
@@ -17,7 +17,7 @@ fn of(report: &Report, log: Option<&str>) -> Value {
 
 #[test]
 fn scores_metrics_and_verdicts_are_those_of_the_report() {
-    let result = of(&report(), None);
+    let result = result_of(&report(), None);
     assert_eq!(result["categories"]["performance"]["score"], 0.97);
     assert_eq!(result["categories"]["pwa"]["score"], 0.3);
     assert_eq!(result["categories"]["seo"]["score"], Value::Null);
@@ -42,8 +42,8 @@ fn scores_metrics_and_verdicts_are_those_of_the_report() {
 }
 
 #[test]
-fn every_reference_leads_to_an_audit_and_every_group_has_a_name() {
-    let result = of(&report(), Some("[]"));
+fn every_reference_has_an_audit_and_every_group_a_name() {
+    let result = result_of(&report(), Some("[]"));
     for category in result["categories"].as_object().unwrap().values() {
         for reference in category["auditRefs"].as_array().unwrap() {
             let id = reference["id"].as_str().unwrap();
@@ -72,7 +72,7 @@ fn transfers_are_summed_up_by_type_and_party() {
         ended("3", 9000),
         sent("4", "data:image/png;base64,AA", "Image", true),
     ]);
-    let result = of(&report(), Some(&log.to_string()));
+    let result = result_of(&report(), Some(&log.to_string()));
     let items = result["audits"]["resource-summary"]["details"]["items"]
         .as_array()
         .unwrap();
@@ -99,7 +99,7 @@ fn transfers_are_summed_up_by_type_and_party() {
 fn a_page_that_could_not_be_measured_is_a_runtime_error_with_empty_categories() {
     let conditions = report().conditions;
     let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
-    let result = of(
+    let result = result_of(
         &not_measured("https://example.com/", conditions, failure),
         None,
     );
@@ -113,22 +113,22 @@ fn a_page_that_could_not_be_measured_is_a_runtime_error_with_empty_categories() 
 
 #[test]
 fn a_page_cannot_put_links_into_warnings() {
-    let result = of(&report(), None);
+    let result = result_of(&report(), None);
     let warning = result["runWarnings"][0].as_str().unwrap();
     assert!(!warning.contains("]("), "{warning}");
 }
 
 #[test]
 fn categories_are_written_in_the_order_in_which_they_are_shown() {
-    let text = serde_json::to_string(&InOrder(&of(&report(), None))).unwrap();
+    let text = serde_json::to_string(&OrderedResult(&result_of(&report(), None))).unwrap();
     let at = CATEGORIES.map(|id| text.find(&format!("\"{id}\":{{\"auditRefs\"")).unwrap());
     assert!(at.is_sorted(), "{at:?}");
     let read: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(read, of(&report(), None));
+    assert_eq!(read, result_of(&report(), None));
 }
 
 #[test]
-fn figures_savings_and_scores_of_what_costs_time_are_in_lighthouses_units() {
+fn numbers_savings_and_scores_of_performance_checks_are_in_lighthouses_units() {
     let mut report = report();
     let mut check = report.categories[0].checks[0].clone();
     check.verdict = Verdict::Fail;
@@ -149,7 +149,7 @@ fn figures_savings_and_scores_of_what_costs_time_are_in_lighthouses_units() {
         score: None,
         checks: vec![saving("nothing-gained", 20.0), saving("gained", 30.0)],
     });
-    let result = of(&report, None);
+    let result = result_of(&report, None);
     let audits = &result["audits"];
     assert_eq!(audits["gained"]["numericValue"], 1234.5);
     assert_eq!(audits["gained"]["numericUnit"], "byte");

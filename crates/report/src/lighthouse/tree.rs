@@ -1,58 +1,57 @@
-//! Which request waited for which, in the shape that Lighthouse's renderer draws as a tree.
+//! The chains of critical requests, in the format that Lighthouse's renderer draws as a tree.
 
 use serde_json::{Map, Value, json};
 
-/// The chains among the findings of `network-dependency-tree-insight`: its first part. None where it is not of that
-/// shape.
+/// Returns the chains in the details of `network-dependency-tree-insight`, which are its first
+/// part. Returns `None` if the details have another format.
 pub(super) fn network_tree(details: &Value) -> Option<Value> {
     let root = details["items"][0]["rows"].as_array()?.first()?;
-    let until_ms = until_ms(root);
+    let end_ms = end_ms(root);
     let mut number = 0;
     Some(json!({
         "type": "list-section",
         "value": {
             "type": "network-tree",
-            "chains": chains(std::slice::from_ref(root), Some(until_ms), &mut number),
-            "longestChain": { "duration": until_ms },
+            "chains": chains(std::slice::from_ref(root), Some(end_ms), &mut number),
+            "longestChain": { "duration": end_ms },
         },
     }))
 }
 
+/// The end of the request itself.
 fn own_ms(row: &Value) -> f64 {
     row["cells"][2]["ms"].as_f64().unwrap_or_default()
 }
 
-fn below(row: &Value) -> &[Value] {
+fn children(row: &Value) -> &[Value] {
     row["subRows"].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn until_ms(row: &Value) -> f64 {
-    below(row).iter().map(until_ms).fold(own_ms(row), f64::max)
+/// The end of the latest request of the chain.
+fn end_ms(row: &Value) -> f64 {
+    children(row).iter().map(end_ms).fold(own_ms(row), f64::max)
 }
 
-/// The first that lasts until `longest_ms` is on the longest chain; below the others nothing is.
+/// Converts rows and their children. The first row whose chain ends at `longest_ms` is on the
+/// longest chain.
 fn chains(rows: &[Value], longest_ms: Option<f64>, number: &mut u32) -> Map<String, Value> {
     let longest =
-        longest_ms.and_then(|longest_ms| rows.iter().position(|row| until_ms(row) == longest_ms));
-    let mut chains = Map::new();
-    for (at, row) in rows.iter().enumerate() {
+        longest_ms.and_then(|longest_ms| rows.iter().position(|row| end_ms(row) == longest_ms));
+    let mut converted = Map::new();
+    for (index, row) in rows.iter().enumerate() {
         *number += 1;
         let id = number.to_string();
-        let is_longest = longest == Some(at);
+        let is_longest = longest == Some(index);
         let chain = json!({
             "url": row["cells"][0]["url"],
             "navStartToEndTime": own_ms(row),
             "transferSize": row["cells"][1]["bytes"],
             "isLongest": is_longest,
-            "children": chains_below(row, longest_ms.filter(|_| is_longest), number),
+            "children": chains(children(row), longest_ms.filter(|_| is_longest), number),
         });
-        chains.insert(id, chain);
+        converted.insert(id, chain);
     }
-    chains
-}
-
-fn chains_below(row: &Value, longest_ms: Option<f64>, number: &mut u32) -> Map<String, Value> {
-    chains(below(row), longest_ms, number)
+    converted
 }
 
 #[cfg(test)]

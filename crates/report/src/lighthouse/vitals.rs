@@ -1,4 +1,4 @@
-//! Figures that Lighthouse keeps for programs: how far servers are, how quick, and how much there was to do.
+//! Audits for programs: round-trip times, server latencies, and diagnostics.
 
 use plumbline_engine::distances;
 use plumbline_engine::scoring::Curve;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::pictures::informative;
 
-/// A page without a task still draws a frame (core/computed/metrics/max-potential-fid.js).
-const SHORTEST_DELAY_MS: f64 = 16.0;
-/// core/audits/metrics/max-potential-fid.js.
+/// The delay of a page without tasks: one frame (core/computed/metrics/max-potential-fid.js).
+const MIN_DELAY_MS: f64 = 16.0;
+/// The scoring curve of core/audits/metrics/max-potential-fid.js.
 const DELAY: Curve = Curve {
     p10: 130.0,
     median: 250.0,
 };
-/// Tasks longer than so many milliseconds are counted (core/audits/diagnostics.js).
+/// The durations above which tasks are counted (core/audits/diagnostics.js).
 const LENGTHS_MS: [(&str, f64); 5] = [
     ("numTasksOver10ms", 10.0),
     ("numTasksOver25ms", 25.0),
@@ -23,28 +23,29 @@ const LENGTHS_MS: [(&str, f64); 5] = [
     ("numTasksOver500ms", 500.0),
 ];
 
+/// Returns the audits.
 pub(super) fn audits(trace: &Trace) -> Vec<Value> {
     let distances = distances(&trace.resources.all);
     let rtts = || {
         distances
             .iter()
-            .filter_map(|(at, seen)| Some((at, seen.rtt_ms?)))
+            .filter_map(|(origin, distance)| Some((origin, distance.rtt_ms?)))
     };
     let nearest_ms = rtts().map(|(_, ms)| ms).reduce(f64::min).unwrap_or(0.0);
     let responses = distances
         .iter()
-        .filter_map(|(at, seen)| Some((at, seen.response_ms(nearest_ms)?)));
+        .filter_map(|(origin, distance)| Some((origin, distance.response_ms(nearest_ms)?)));
     let rtt = by_origin(
         "network-rtt",
-        "Round trips",
-        "How long a round trip to each origin took.",
+        "Round-trip times",
+        "The round-trip time to each origin.",
         "rtt",
         rtts(),
     );
     let latency = by_origin(
         "network-server-latency",
         "Server latencies",
-        "How long the servers of each origin took to answer.",
+        "The response time of the servers of each origin.",
         "serverResponseTime",
         responses,
     );
@@ -55,14 +56,14 @@ pub(super) fn audits(trace: &Trace) -> Vec<Value> {
         .collect()
 }
 
-/// What somebody would have waited for at most who touched the page at the worst time after its first paint.
+/// Returns the longest delay of a first input after the first paint.
 fn max_delay(trace: &Trace) -> Option<Value> {
     let painted_us = trace.first_us(Milestone::FirstContentfulPaint)?;
     let tasks = trace.tasks.all.iter();
     let longest_ms = tasks
         .filter(|task| task.start_us + task.dur_us >= painted_us)
         .map(|task| task.dur_us / 1000.0)
-        .fold(SHORTEST_DELAY_MS, f64::max);
+        .fold(MIN_DELAY_MS, f64::max);
     Some(json!({
         "id": "max-potential-fid",
         "title": "Max Potential First Input Delay",
@@ -84,27 +85,31 @@ fn by_origin<'a>(
 ) -> Value {
     let mut rows: Vec<(&String, f64)> = of.collect();
     rows.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let most_ms = rows.first().map_or(0.0, |(_, ms)| *ms);
+    let max_ms = rows.first().map_or(0.0, |(_, ms)| *ms);
     let items: Vec<Value> = rows
         .iter()
         .map(|(origin, ms)| json!({ "origin": origin, key: ms }))
         .collect();
     let headings = json!([
         { "key": "origin", "valueType": "text", "label": "Origin" },
-        { "key": key, "valueType": "ms", "granularity": 1, "label": "Took" },
+        { "key": key, "valueType": "ms", "granularity": 1, "label": "Time" },
     ]);
     let details =
         json!({ "type": "table", "headings": headings, "items": items, "sortedBy": [key] });
     let mut audit = informative(id, title, description, details);
-    audit["numericValue"] = json!(most_ms);
+    audit["numericValue"] = json!(max_ms);
     audit["numericUnit"] = json!("millisecond");
-    audit["displayValue"] = json!(format!("{most_ms:.0}\u{a0}ms"));
+    audit["displayValue"] = json!(format!("{max_ms:.0}\u{a0}ms"));
     audit
 }
 
 fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Value {
     let resources = || trace.resources.all.iter();
-    let of_type = |kind: &str| resources().filter(|of| of.resource_type == kind).count();
+    let of_type = |kind: &str| {
+        resources()
+            .filter(|resource| resource.resource_type == kind)
+            .count()
+    };
     let document = trace.navigation.document_request.as_deref();
     let document = document.and_then(|id| trace.resources.by_id(id));
     let tasks_ms = || trace.tasks.all.iter().map(|task| task.dur_us / 1000.0);
@@ -117,17 +122,17 @@ fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Valu
         "rtt": rtt_ms,
         "maxRtt": rtt["numericValue"],
         "maxServerLatency": latency["numericValue"],
-        "totalByteWeight": resources().map(|of| of.transfer_bytes).sum::<f64>(),
+        "totalByteWeight": resources().map(|resource| resource.transfer_bytes).sum::<f64>(),
         "totalTaskTime": tasks_ms().sum::<f64>(),
-        "mainDocumentTransferSize": document.map(|of| of.transfer_bytes),
+        "mainDocumentTransferSize": document.map(|resource| resource.transfer_bytes),
     });
-    for (name, longer_ms) in LENGTHS_MS {
-        item[name] = json!(tasks_ms().filter(|ms| *ms > longer_ms).count());
+    for (name, min_ms) in LENGTHS_MS {
+        item[name] = json!(tasks_ms().filter(|ms| *ms > min_ms).count());
     }
     informative(
         "diagnostics",
         "Diagnostics",
-        "How much there was to load and to do.",
+        "The numbers of requests and tasks, and their sizes and durations.",
         json!({ "type": "debugdata", "items": [item] }),
     )
 }

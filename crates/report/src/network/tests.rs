@@ -6,8 +6,8 @@ fn network(log: &str) -> Network {
 }
 
 #[test]
-fn a_redirect_is_two_exchanges_each_with_the_headers_of_its_own_wire() {
-    let found = network(
+fn a_redirect_is_two_exchanges_with_their_own_headers() {
+    let network_log = network(
         r#"[
         {"method": "Network.requestWillBeSentExtraInfo", "params": {"requestId": "1", "headers": {"Host": "first"}}},
         {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 1, "wallTime": 100,
@@ -24,7 +24,7 @@ fn a_redirect_is_two_exchanges_each_with_the_headers_of_its_own_wire() {
         {"method": "Network.loadingFinished", "params": {"requestId": "1", "timestamp": 4, "encodedDataLength": 170}}
     ]"#,
     );
-    let [first, second] = &found.exchanges[..] else {
+    let [first, second] = &network_log.exchanges[..] else {
         panic!("two exchanges");
     };
     assert_eq!(first.redirected_to.as_deref(), Some("http://a.test/b"));
@@ -38,16 +38,16 @@ fn a_redirect_is_two_exchanges_each_with_the_headers_of_its_own_wire() {
         [("Host".to_owned(), "second".to_owned())]
     );
     assert_eq!((second.transfer_bytes, second.resource_bytes), (170, 400));
-    let answer = second.answer.as_ref().unwrap();
+    let response = second.response.as_ref().unwrap();
     assert_eq!(
-        answer.header("set-cookie").collect::<Vec<_>>(),
+        response.header("set-cookie").collect::<Vec<_>>(),
         ["a=1", "b=2"]
     );
 }
 
 #[test]
-fn a_frame_in_another_process_is_one_exchange_though_two_sessions_tell_of_it() {
-    let found = network(
+fn an_exchange_reported_by_two_sessions_is_counted_once() {
+    let network_log = network(
         r#"[
         {"method": "Network.requestWillBeSent", "sessionId": "page", "params": {"requestId": "F", "timestamp": 1,
           "type": "Document", "request": {"url": "http://b.test/"}}},
@@ -56,13 +56,13 @@ fn a_frame_in_another_process_is_one_exchange_though_two_sessions_tell_of_it() {
         {"method": "Network.loadingFinished", "sessionId": "frame", "params": {"requestId": "F", "timestamp": 3}}
     ]"#,
     );
-    assert_eq!(found.exchanges.len(), 1);
-    assert_eq!(found.exchanges[0].end_s, Some(3.0));
+    assert_eq!(network_log.exchanges.len(), 1);
+    assert_eq!(network_log.exchanges[0].end_s, Some(3.0));
 }
 
 #[test]
-fn what_failed_says_why_and_what_never_ended_has_no_end() {
-    let found = network(
+fn a_failed_exchange_has_a_reason_and_an_unfinished_one_has_no_end() {
+    let network_log = network(
         r#"[
         {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 1, "request": {"url": "http://a.test/x"}}},
         {"method": "Network.loadingFailed", "params": {"requestId": "1", "timestamp": 2,
@@ -71,15 +71,15 @@ fn what_failed_says_why_and_what_never_ended_has_no_end() {
     ]"#,
     );
     assert_eq!(
-        found.exchanges[0].failure.as_deref(),
+        network_log.exchanges[0].failure.as_deref(),
         Some("net::ERR_BLOCKED_BY_CLIENT (inspector)")
     );
-    assert_eq!(found.exchanges[1].end_s, None);
+    assert_eq!(network_log.exchanges[1].end_s, None);
 }
 
 #[test]
 fn a_web_socket_is_an_exchange() {
-    let found = network(
+    let network_log = network(
         r#"[
         {"method": "Network.webSocketCreated", "params": {"requestId": "w", "url": "ws://a.test/s"}},
         {"method": "Network.webSocketWillSendHandshakeRequest", "params": {"requestId": "w", "timestamp": 1,
@@ -89,14 +89,14 @@ fn a_web_socket_is_an_exchange() {
         {"method": "Network.webSocketClosed", "params": {"requestId": "w", "timestamp": 5}}
     ]"#,
     );
-    let socket = &found.exchanges[0];
-    assert_eq!(socket.answer.as_ref().unwrap().status, 101);
+    let socket = &network_log.exchanges[0];
+    assert_eq!(socket.response.as_ref().unwrap().status, 101);
     assert_eq!(socket.request_headers.len(), 1);
     assert_eq!(socket.end_s, Some(5.0));
 }
 
 #[test]
-fn a_log_that_is_none_holds_nothing() {
+fn an_invalid_log_has_no_exchanges() {
     for log in [
         "",
         "{}",

@@ -5,7 +5,9 @@ use axum::{
     http::{header, request::Parts},
 };
 use plumbline_seam::{Announcement, Attempt, PROTOCOL_HEADER};
-use plumbline_store::{AgentRecord, AgentToken, KeyDigest, Lease, Sighting, Standing, Timestamp};
+use plumbline_store::{
+    AgentPresence, AgentRecord, AgentToken, AttemptState, KeyDigest, Lease, Timestamp,
+};
 
 use super::parts as agent_parts;
 use crate::{
@@ -88,7 +90,7 @@ impl AgentCaller {
 
     /// Converts an announcement to a presence under a name that no other token can have. Fails if
     /// the token does not allow what is announced.
-    pub(crate) fn presence(&self, announcement: Announcement) -> Result<Sighting, Failure> {
+    pub(crate) fn presence(&self, announcement: Announcement) -> Result<AgentPresence, Failure> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let process = &announcement.process;
         if !(1..=NAME_CHARS).contains(&process.len()) || !process.chars().all(is_plain) {
@@ -106,7 +108,7 @@ impl AgentCaller {
             return Err(Failure::InvalidBody);
         }
         let bounds = &self.record.bounds;
-        if !bounds.allow(&announcement.location) {
+        if !bounds.allows_location(&announcement.location) {
             return Err(Failure::OtherLocation {
                 allowed: bounds.locations.clone().unwrap_or_default().join(", "),
                 location: announcement.location,
@@ -116,7 +118,7 @@ impl AgentCaller {
         if let Some(allowed) = bounds.slots.filter(|allowed| slots > *allowed) {
             return Err(Failure::TooManySlots { allowed, slots });
         }
-        Ok(Sighting {
+        Ok(AgentPresence {
             process: format!("{}{}", self.process_prefix(), announcement.process),
             agent_id: Some(self.record.id.clone()),
             location: announcement.location,
@@ -134,17 +136,17 @@ impl AgentCaller {
         service: &SharedState,
         tracking_id: &str,
         attempt: u32,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<AttemptState, Failure> {
         // No audit has such an id, and PostgreSQL accepts no text with a NUL.
         if tracking_id.contains(char::is_control) {
-            return Ok(Standing::Lost);
+            return Ok(AttemptState::Lost);
         }
         let dispatcher = &agent_parts(service)?.dispatcher;
         let prefix = self.process_prefix();
         let state = dispatcher
             .attempt_state(&prefix, tracking_id, attempt)
             .await?;
-        if state != Standing::Lost {
+        if state != AttemptState::Lost {
             self.context.set_audit(tracking_id);
         }
         Ok(state)
@@ -175,8 +177,8 @@ impl AgentCaller {
     ) -> Result<Option<Lease>, Failure> {
         let state = self.attempt_state(service, tracking_id, attempt).await?;
         Ok(match state {
-            Standing::Held(lease) => Some(lease),
-            Standing::Finished | Standing::Lost => None,
+            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 }

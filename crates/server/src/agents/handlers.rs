@@ -12,7 +12,7 @@ use plumbline_seam::{
     Attempt, Finish, Heartbeat, Hold as WireHold, LEASE_WAIT_AT_MOST_MS, LeaseAnswer, LeaseRequest,
     Offer, Progress, Return, Standing as WireStanding, Why,
 };
-use plumbline_store::{HandBack, Hold, Lease, Standing};
+use plumbline_store::{AttemptState, Hold, Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ fn lease_response(job: Option<Offer>, drain: bool) -> Response {
 fn offer(dispatcher: &Dispatcher, lease: &Lease) -> Offer {
     let order = lease.order.clone();
     Offer {
-        exhausted: lease.exhausted(),
+        exhausted: lease.is_exhausted(),
         attempt: Attempt {
             tracking_id: lease.tracking_id.clone(),
             attempt: lease.attempt,
@@ -159,27 +159,27 @@ pub(crate) async fn finish(
         .attempt_state(&service, &attempt.tracking_id, attempt.attempt)
         .await?;
     let hold = match state {
-        Standing::Held(lease) => parts(&service)?.dispatcher.finish(&lease, report).await?,
-        Standing::Finished => Hold::Held,
-        Standing::Lost => Hold::Lost,
+        AttemptState::Held(lease) => parts(&service)?.dispatcher.finish(&lease, report).await?,
+        AttemptState::Finished => Hold::Held,
+        AttemptState::Lost => Hold::Lost,
     };
     Ok(hold_response(hold))
 }
 
 /// `POST /agent/v1/return`
-pub(crate) async fn hand_back(
+pub(crate) async fn release(
     State(service): State<SharedState>,
     caller: AgentCaller,
     Message(message): Message<Return>,
 ) -> Result<Response, Failure> {
     let reason = match message.why {
-        Why::Fault => HandBack::Fault,
-        Why::Drained => HandBack::Drained,
+        Why::Fault => ReleaseReason::Fault,
+        Why::Drained => ReleaseReason::Drained,
     };
     let hold = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
             let dispatcher = &parts(&service)?.dispatcher;
-            dispatcher.hand_back(&lease, reason).await?
+            dispatcher.release(&lease, reason).await?
         }
         None => Hold::Lost,
     };

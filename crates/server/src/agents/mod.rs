@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route(seam::HEARTBEAT, post(handlers::heartbeat))
         .route(seam::PROGRESS, post(handlers::progress))
         .route(seam::FINISH, post(handlers::finish))
-        .route(seam::RETURN, post(handlers::hand_back))
+        .route(seam::RETURN, post(handlers::release))
         .route(
             EVIDENCE_ROUTE,
             get(evidence::received).put(evidence::upload),

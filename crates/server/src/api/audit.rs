@@ -54,11 +54,11 @@ pub(crate) async fn start(
         accepted_at: now,
     };
     let submission = Submission {
-        unfinished_at_most: service.app.limits.unfinished_audits(),
+        max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        replay: idempotency_key
-            .map(|key| idempotency::replay(key, &canonical_request, tracking_id.clone(), now)),
-        ..Submission::of(audit)
+        idempotency: idempotency_key
+            .map(|key| idempotency::record(key, &canonical_request, tracking_id.clone(), now)),
+        ..Submission::single(audit)
     };
     let tracking_id = submit(&service, submission).await?.unwrap_or(tracking_id);
     starter.context.set_audit(&tracking_id);
@@ -113,7 +113,7 @@ pub(crate) async fn status(
                 .capacity
                 .acquire_wait(caller.address, &caller.key_id)?;
             tokio::select! {
-                status = app.store.completion(&caller.account_id, &id, wait) => status?,
+                status = app.store.wait_for_completion(&caller.account_id, &id, wait) => status?,
                 () = shutdown_requested(app.stopping.clone()) => {
                     app.store.status(&caller.account_id, &id).await?
                 }

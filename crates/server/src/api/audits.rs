@@ -3,7 +3,7 @@
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, Place, Timestamp,
+    AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, Timestamp,
 };
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Response, Failure> {
     let filter = parse_filter(&query, service.app.limits.url_chars)?;
-    let after: Option<Place> = query.get("cursor", "Cursor", cursor::parse)?;
+    let after: Option<ListCursor> = query.get("cursor", "Cursor", cursor::parse)?;
     let limit = query
         .number("limit", "Limit", 1..=MAX_PAGE_SIZE)?
         .unwrap_or(DEFAULT_PAGE_SIZE);

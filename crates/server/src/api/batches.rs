@@ -51,10 +51,10 @@ pub(crate) async fn start(
         account_id: starter.account_id.clone(),
         audits: audits.collect::<Result<_, Failure>>()?,
         batch_id: Some(batch_id.clone()),
-        unfinished_at_most: service.app.limits.unfinished_audits(),
+        max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        replay: idempotency_key
-            .map(|key| idempotency::replay(key, &canonical_request, batch_id.clone(), now)),
+        idempotency: idempotency_key
+            .map(|key| idempotency::record(key, &canonical_request, batch_id.clone(), now)),
         accepted_at: now,
     };
     let batch_id = submit(&service, submission).await?.unwrap_or(batch_id);

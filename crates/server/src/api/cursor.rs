@@ -3,20 +3,20 @@
 //! A cursor is two numbers in base 36 after a letter that names the format. It contains no secret and
 //! does not reveal how many audits other accounts have.
 
-use plumbline_store::{Place, Timestamp};
+use plumbline_store::{ListCursor, Timestamp};
 
 const FORMAT: char = 'a';
 const SEPARATOR: char = '-';
 
 /// Formats the position after which the next page begins.
-pub(crate) fn format(place: Place) -> String {
+pub(crate) fn format(place: ListCursor) -> String {
     let time = base36(place.accepted_at.0.unsigned_abs());
     let number = base36(place.number.unsigned_abs());
     format!("{FORMAT}{time}{SEPARATOR}{number}")
 }
 
 /// Parses a cursor.
-pub(crate) fn parse(text: &str) -> Option<Place> {
+pub(crate) fn parse(text: &str) -> Option<ListCursor> {
     let (time, number) = text.strip_prefix(FORMAT)?.split_once(SEPARATOR)?;
     let digits = |text: &str| {
         let is_plain = text
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Option<Place> {
             .all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
         i64::from_str_radix(text, 36).ok().filter(|_| is_plain)
     };
-    Some(Place {
+    Some(ListCursor {
         accepted_at: Timestamp(digits(time)?),
         number: digits(number)?,
     })
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_position_is_formatted_and_parsed_without_loss(time in 0..i64::MAX, number in 0..i64::MAX) {
-            let place = Place { accepted_at: Timestamp(time), number };
+            let place = ListCursor { accepted_at: Timestamp(time), number };
             prop_assert_eq!(parse(&format(place)), Some(place));
         }
 

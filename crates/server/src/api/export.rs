@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use plumbline_report::{ExportError, Format, Stored};
+use plumbline_report::{ExportError, Format, StoredAudit};
 use plumbline_store::{AttemptBlob, StoredReport};
 use tokio::task::spawn_blocking;
 use url::form_urlencoded;
@@ -28,7 +28,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestedFormat {
             form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "format");
         match (formats.next(), formats.next()) {
             (None, _) => Ok(Self(None)),
-            (Some((_, name)), None) => Format::named(&name)
+            (Some((_, name)), None) => Format::from_name(&name)
                 .map(|format| Self(Some(format)))
                 .ok_or(Failure::InvalidFormat),
             _ => Err(Failure::InvalidFormat),
@@ -74,7 +74,7 @@ fn export(
     stored: &StoredReport,
     format: Format,
 ) -> Result<Vec<u8>, Failure> {
-    let exported = format.export_stored(&Stored {
+    let exported = format.export_stored(&StoredAudit {
         report_json: &stored.report,
         bundle,
         made_at_ms: stored.created_at.0,

@@ -6,7 +6,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, request::Parts},
 };
-use plumbline_store::{Replay, Timestamp};
+use plumbline_store::{IdempotencyRecord, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::errors::Failure;
@@ -53,15 +53,15 @@ impl IdempotencyKey {
     }
 }
 
-/// Returns what the store needs to replay a reply. `canonical_request` is the request in a normalized
+/// Returns the record with which the store replays a reply. `canonical_request` is the request in a normalized
 /// format, so that spaces and the order of members do not matter.
-pub(crate) fn replay(
+pub(crate) fn record(
     key: String,
     canonical_request: &str,
     reply: String,
     now: Timestamp,
-) -> Replay {
-    Replay {
+) -> IdempotencyRecord {
+    IdempotencyRecord {
         key,
         digest: Sha256::digest(canonical_request.as_bytes()).into(),
         reply,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{Hold, Lease, Standing, StoreError};
+use plumbline_store::{AttemptState, Hold, Lease, StoreError};
 use tokio::time::sleep;
 
 use super::Dispatcher;
@@ -58,7 +58,7 @@ impl Dispatcher {
                 return;
             }
             let (audit, owner) = (&lease.tracking_id, &lease.owner);
-            match dispatcher.hand_back_unless_confirmed(&lease).await {
+            match dispatcher.release_unless_confirmed(&lease).await {
                 Ok(Hold::Held) => {
                     tracing::warn!(
                         audit,
@@ -89,12 +89,12 @@ impl Dispatcher {
     }
 
     /// Hands the audit back if its lease is unconfirmed, and returns whether it was still held.
-    async fn hand_back_unless_confirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
+    async fn release_unless_confirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
         // Another server may have received the confirmation; reading takes no lock.
         let state = self.attempt_state(&lease.owner, &lease.tracking_id, lease.attempt);
         match state.await? {
-            Standing::Held(current) if current.expires_at == lease.expires_at => {
-                self.hand_back_unconfirmed(lease).await
+            AttemptState::Held(current) if current.expires_at == lease.expires_at => {
+                self.release_unconfirmed(lease).await
             }
             _ => Ok(Hold::Lost),
         }
@@ -104,8 +104,8 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, HandBack, NewAudit, Sighting, SqliteStore, Store,
-        Timestamp,
+        AgentPresence, AuditOptions, AuditOrder, FileBlobs, NewAudit, ReleaseReason, SqliteStore,
+        Store, Submission, Timestamp,
     };
 
     use super::*;
@@ -130,7 +130,7 @@ mod tests {
             options: AuditOptions::default(),
             accepted_at: NOW,
         };
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.join("blobs")).unwrap());
         Dispatcher::new(DispatcherParts {
             store: store.clone(),
@@ -149,7 +149,7 @@ mod tests {
 
     fn agent_slot(process: &str, index: u32) -> AgentSlot {
         AgentSlot {
-            agent: Sighting {
+            agent: AgentPresence {
                 process: process.to_owned(),
                 agent_id: None,
                 location: "eu".to_owned(),
@@ -185,7 +185,7 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        let handed_back = dispatcher.hand_back_unless_confirmed(&lease).await;
+        let handed_back = dispatcher.release_unless_confirmed(&lease).await;
         assert_eq!(handed_back.unwrap(), Hold::Held);
         assert!(!same_process.is_newest() && others.is_newest());
         assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Lost);
@@ -197,7 +197,7 @@ mod tests {
             .unwrap();
         assert_eq!((again.attempt, again.faults), (2, 0));
         // The first lease has ended long ago.
-        let late = dispatcher.hand_back_unless_confirmed(&lease).await;
+        let late = dispatcher.release_unless_confirmed(&lease).await;
         assert_eq!(late.unwrap(), Hold::Lost);
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let dispatcher = dispatcher(dir.path()).await;
         let lease = leased(&dispatcher, "active").await;
         assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Held);
-        let handed_back = dispatcher.hand_back_unless_confirmed(&lease).await;
+        let handed_back = dispatcher.release_unless_confirmed(&lease).await;
         assert_eq!(handed_back.unwrap(), Hold::Lost);
         assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Held);
     }
@@ -248,7 +248,7 @@ mod tests {
         assert!(!dispatcher.confirm("slow/", "trk_1", 1));
         dispatcher.unconfirmed.insert(&lease);
         dispatcher
-            .hand_back(&lease, HandBack::Drained)
+            .release(&lease, ReleaseReason::Drained)
             .await
             .unwrap();
         assert!(!dispatcher.confirm("slow/", "trk_1", 1));

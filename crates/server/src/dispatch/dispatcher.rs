@@ -14,8 +14,9 @@ use plumbline_engine::report::Report;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
-    AgentBounds, AgentRecord, AgentStore, AttemptBlob, AuditError, Blobs, Finished, HandBack, Hold,
-    Lease, Seat, Sighting, SlotBound, Standing, Store, StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptBlob, AttemptState, AuditError,
+    Blobs, FinishedAudit, Hold, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError,
+    Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -101,7 +102,7 @@ pub struct Dispatcher {
 #[derive(Debug, Clone)]
 pub struct AgentSlot {
     /// The agent to which the slot belongs.
-    pub agent: Sighting,
+    pub agent: AgentPresence,
     /// The number of the slot within the agent, from 0.
     pub index: u32,
     /// What the slot may lease; `None` inside a server, where an agent has no token and no bounds.
@@ -200,7 +201,7 @@ impl Dispatcher {
             let leasing = self.parts.store.lease(&scope, self.now(), self.parts.lease);
             if let Some(lease) = leasing.await? {
                 if !poll.is_newest() {
-                    self.hand_back(&lease, HandBack::Drained).await?;
+                    self.release(&lease, ReleaseReason::Drained).await?;
                     return Ok(None);
                 }
                 for observer in &self.parts.observers {
@@ -214,7 +215,7 @@ impl Dispatcher {
             }
             let wait = left.min(self.poll_interval());
             tokio::select! {
-                () = self.parts.store.work_arrives(&scope, wait) => {}
+                () = self.parts.store.wait_for_work(&scope, wait) => {}
                 () = &mut cancelled => return Ok(None),
             }
         }
@@ -229,7 +230,7 @@ impl Dispatcher {
                 owner,
                 "audit returned to the queue: its slot is not working on it"
             );
-            self.hand_back(&lease, HandBack::Drained).await?;
+            self.release(&lease, ReleaseReason::Drained).await?;
         }
         Ok(())
     }
@@ -244,12 +245,12 @@ impl Dispatcher {
     }
 
     /// Hands back an audit that was not confirmed, as if it had never been leased.
-    pub(super) async fn hand_back_unconfirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
+    pub(super) async fn release_unconfirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
         // The polls come first, so that no other poll of the vanished process leases it again.
         if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
             self.polls.invalidate(process);
         }
-        self.hand_back(lease, HandBack::Unheard).await
+        self.release(lease, ReleaseReason::Unconfirmed).await
     }
 
     /// Records that an audit has entered a phase. The caller has checked that the lease is held.
@@ -272,10 +273,16 @@ impl Dispatcher {
         process_prefix: &str,
         tracking_id: &str,
         attempt: u32,
-    ) -> Result<Standing, StoreError> {
-        let state = self.parts.agents.standing(tracking_id, attempt).await?;
+    ) -> Result<AttemptState, StoreError> {
+        let state = self
+            .parts
+            .agents
+            .attempt_state(tracking_id, attempt)
+            .await?;
         Ok(match state {
-            Standing::Held(lease) if !lease.owner.starts_with(process_prefix) => Standing::Lost,
+            AttemptState::Held(lease) if !lease.owner.starts_with(process_prefix) => {
+                AttemptState::Lost
+            }
             state => state,
         })
     }
@@ -330,8 +337,8 @@ impl Dispatcher {
         let state = self
             .parts
             .agents
-            .standing(&lease.tracking_id, lease.attempt);
-        matches!(state.await, Ok(Standing::Lost))
+            .attempt_state(&lease.tracking_id, lease.attempt);
+        matches!(state.await, Ok(AttemptState::Lost))
     }
 
     /// Removes evidence that no report refers to, in the background: that of attempts before the one
@@ -368,7 +375,7 @@ impl Dispatcher {
             observer.before_finish(lease, &mut report);
         }
         let figures = figures(&report);
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: serde_json::to_string(&report).map_err(|error| {
                 StoreError::Backend(format!("cannot serialize report: {error}"))
             })?,
@@ -393,18 +400,20 @@ impl Dispatcher {
     }
 
     /// Returns an audit to the queue.
-    pub async fn hand_back(&self, lease: &Lease, reason: HandBack) -> Result<Hold, StoreError> {
+    pub async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
         match reason {
-            HandBack::Fault => self.parts.metrics.audit_faulted(),
-            HandBack::Drained | HandBack::Unheard => self.parts.metrics.audit_handed_back(),
+            ReleaseReason::Fault => self.parts.metrics.audit_faulted(),
+            ReleaseReason::Drained | ReleaseReason::Unconfirmed => {
+                self.parts.metrics.audit_handed_back()
+            }
         }
         self.parts.phases.remove(&lease.tracking_id);
         self.unconfirmed.remove(lease);
-        self.parts.store.hand_back(lease, reason).await
+        self.parts.store.release(lease, reason).await
     }
 
     /// Records that this agent is active, but no more often than needed to keep it listed.
-    pub async fn record_presence(&self, agent: &Sighting) -> Result<(), StoreError> {
+    pub async fn record_presence(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         self.registry.record_presence(agent).await
     }
 
@@ -431,7 +440,7 @@ impl Dispatcher {
         ))
     }
 
-    fn lease_permits(&self, scope: &Seat) -> Arc<Semaphore> {
+    fn lease_permits(&self, scope: &LeaseScope) -> Arc<Semaphore> {
         let mut permits = self
             .lease_permits
             .lock()
@@ -459,30 +468,30 @@ fn lease_scope(
     owner: String,
     locations: Option<Vec<String>>,
     token_scope: Option<&TokenScope>,
-) -> Seat {
+) -> LeaseScope {
     let Some(TokenScope {
         process_prefix,
         bounds,
     }) = token_scope
     else {
-        return Seat {
+        return LeaseScope {
             owner,
             locations,
             slots: None,
         };
     };
-    Seat {
+    LeaseScope {
         owner,
         locations: match locations {
             Some(mut locations) => {
-                locations.retain(|location| bounds.allow(location));
+                locations.retain(|location| bounds.allows_location(location));
                 Some(locations)
             }
             None => bounds.locations.clone(),
         },
-        slots: bounds.slots.map(|at_most| SlotBound {
+        slots: bounds.slots.map(|max_leases| SlotLimit {
             owner_prefix: process_prefix.clone(),
-            at_most,
+            max_leases,
         }),
     }
 }

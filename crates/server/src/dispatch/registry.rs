@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{AgentRecord, AgentStore, Sighting, StoreError, Timestamp};
+use plumbline_store::{AgentPresence, AgentRecord, AgentStore, StoreError, Timestamp};
 use tokio::time::Instant;
 
 use crate::time::Clock;
@@ -43,18 +43,18 @@ impl AgentRegistry {
     }
 
     /// Records that this agent is active, but no more often than needed to keep it listed.
-    pub(super) async fn record_presence(&self, agent: &Sighting) -> Result<(), StoreError> {
+    pub(super) async fn record_presence(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         let interval = self.lease / 2;
         let last = locked(&self.recorded_at).get(&agent.process).copied();
         if last.is_some_and(|at| at.elapsed() < interval) {
             return Ok(());
         }
         let now = Instant::now();
-        let presence = Sighting {
+        let presence = AgentPresence {
             seen_at: self.now(),
             ..agent.clone()
         };
-        self.agents.see(presence).await?;
+        self.agents.record_presence(presence).await?;
         {
             let mut recorded_at = locked(&self.recorded_at);
             recorded_at.retain(|_, at| at.elapsed() < interval);
@@ -95,7 +95,7 @@ impl AgentRegistry {
             return Ok(locations.clone());
         }
         let since = self.now().0.saturating_sub(ms(self.lease * 3));
-        let locations = self.agents.stood_at(Timestamp(since)).await?;
+        let locations = self.agents.active_locations(Timestamp(since)).await?;
         *active_locations = Some((Instant::now(), locations.clone()));
         Ok(locations)
     }

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::FormFactor;
-use plumbline_report::html::{self, Compared, FieldPast, Past};
+use plumbline_report::html::{self, ComparedAudit, DeviceFieldHistory, PastAudit};
 use plumbline_store::StoredReport;
 
 use super::form::query;
@@ -43,8 +43,8 @@ pub(crate) async fn history(
     }
     let past: Vec<_> = audits.into_iter().map(past).collect();
     let field = field_past(&service, &url, &past).await?;
-    let chrome = visitor.chrome();
-    let render = move || html::history_page(&chrome, &url, &past, &field);
+    let page_frame = visitor.page_frame();
+    let render = move || html::history_page(&page_frame, &url, &past, &field);
     Ok(service.render_pool.page(render).await?.into_response())
 }
 
@@ -52,13 +52,13 @@ pub(crate) async fn history(
 async fn field_past(
     service: &SharedState,
     url: &str,
-    past: &[Past],
-) -> Result<Vec<FieldPast>, Failure> {
+    past: &[PastAudit],
+) -> Result<Vec<DeviceFieldHistory>, Failure> {
     let Some(source) = &service.app.field else {
         return Ok(Vec::new());
     };
     let mut form_factors: Vec<FormFactor> = Vec::new();
-    for device in html::devices_of(past) {
+    for device in html::device_ids(past) {
         let device = service.app.catalog.device(&device);
         if let Some(form_factor) = device.map(|device| device.form_factor())
             && !form_factors.contains(&form_factor)
@@ -67,12 +67,12 @@ async fn field_past(
         }
     }
     // The dataset lists visits under the final URL.
-    let url = html::led_to(past).unwrap_or_else(|| url.to_owned());
+    let url = html::newest_final_url(past).unwrap_or_else(|| url.to_owned());
     let queries = form_factors.into_iter().map(|form_factor| {
         let (source, url) = (Arc::clone(source), url.clone());
         tokio::spawn(async move {
             let history = source.history(&url, form_factor).await;
-            FieldPast {
+            DeviceFieldHistory {
                 form_factor,
                 history,
             }
@@ -100,13 +100,13 @@ pub(crate) async fn compare(
         Ok::<_, Failure>((stored, exhibits))
     };
     let (before, after) = (side("before").await?, side("after").await?);
-    let chrome = visitor.chrome();
-    let render = move || html::compare_page(&chrome, &compared(&before), &compared(&after));
+    let page_frame = visitor.page_frame();
+    let render = move || html::compare_page(&page_frame, &compared(&before), &compared(&after));
     Ok(service.render_pool.page(render).await?.into_response())
 }
 
-fn compared((stored, exhibits): &(StoredReport, Option<Vec<u8>>)) -> Compared<'_> {
-    Compared {
+fn compared((stored, exhibits): &(StoredReport, Option<Vec<u8>>)) -> ComparedAudit<'_> {
+    ComparedAudit {
         audit_id: &stored.audit_id,
         created_at_ms: stored.created_at.0,
         report: &stored.report,

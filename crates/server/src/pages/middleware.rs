@@ -11,7 +11,7 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt;
-use plumbline_report::html::{self, CONTENT_SECURITY_POLICY, Chrome, Problem};
+use plumbline_report::html::{self, CONTENT_SECURITY_POLICY, PageFrame, ProblemPage};
 
 use crate::{errors::Failure, middleware::REQUEST_ID, state::SharedState};
 
@@ -80,8 +80,8 @@ fn has_media_type(response: &Response, media_type: &str) -> bool {
 fn as_page(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let id = parts.headers.get(REQUEST_ID);
-    let page = html::problem_page(&Problem {
-        chrome: Chrome::signed_out(),
+    let page = html::problem_page(&ProblemPage {
+        page_frame: PageFrame::signed_out(),
         status: parts.status.as_u16(),
         request_id: id.and_then(|id| id.to_str().ok()),
     });

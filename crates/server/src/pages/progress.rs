@@ -11,7 +11,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use hyper::body::Frame;
-use plumbline_report::html::{self, Phase, Progress};
+use plumbline_report::html::{self, Phase, ProgressPage};
 use plumbline_store::AuditState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -39,8 +39,8 @@ pub(crate) async fn page(
     let order = pages.store.order(&visitor.account_id, &id).await?;
     let order = order.ok_or(Failure::NotFound)?;
     let catalog = &service.app.catalog;
-    let page = Progress {
-        chrome: visitor.chrome(),
+    let page = ProgressPage {
+        page_frame: visitor.page_frame(),
         url: &status.url,
         conditions: [
             catalog

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use plumbline_report::html::{self, Chrome, PictureId, ReportPage, Sharing};
+use plumbline_report::html::{self, PageFrame, PictureId, ReportPage, Sharing};
 use plumbline_store::{Share, StoreError, StoredReport, random_text};
 
 use super::form::Form;
@@ -45,7 +45,7 @@ pub(crate) async fn page(
         None => OwnedSharing::Off,
     };
     let path = format!("/reports/{id}");
-    render(&service, stored, visitor.chrome(), path, sharing).await
+    render(&service, stored, visitor.page_frame(), path, sharing).await
 }
 
 /// `GET /shared/{token}`: the report page for anyone with the link.
@@ -56,15 +56,15 @@ pub(crate) async fn shared(
 ) -> Result<Response, Failure> {
     let stored = shared_report(&service, &token).await?;
     let path = format!("/shared/{token}");
-    let sharing = OwnedSharing::NotOurs;
-    render(&service, stored, Chrome::shared(), path, sharing).await
+    let sharing = OwnedSharing::NotOwner;
+    render(&service, stored, PageFrame::shared(), path, sharing).await
 }
 
 /// A [`Sharing`] that can be sent to another thread.
 enum OwnedSharing {
     Off,
     On { path: String, until_ms: Option<i64> },
-    NotOurs,
+    NotOwner,
 }
 
 impl OwnedSharing {
@@ -75,7 +75,7 @@ impl OwnedSharing {
                 path,
                 until_ms: *until_ms,
             },
-            Self::NotOurs => Sharing::NotOurs,
+            Self::NotOwner => Sharing::NotOwner,
         }
     }
 }
@@ -83,7 +83,7 @@ impl OwnedSharing {
 async fn render(
     service: &SharedState,
     stored: StoredReport,
-    chrome: Chrome,
+    page_frame: PageFrame,
     path: String,
     sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
@@ -99,7 +99,7 @@ async fn render(
     let page = service.render_pool.page(move || {
         html::report_page(&ReportPage {
             is_unreachable,
-            chrome,
+            page_frame,
             audit_id: &stored.audit_id,
             created_at_ms: stored.created_at.0,
             report: &stored.report,

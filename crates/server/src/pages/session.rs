@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use plumbline_report::html::Chrome;
+use plumbline_report::html::PageFrame;
 use plumbline_store::{Key, random_text, session_digest};
 
 use super::cookies::Cookies;
@@ -31,8 +31,8 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
-    pub(crate) fn chrome(&self) -> Chrome {
-        Chrome::signed_in(self.account_name.clone())
+    pub(crate) fn page_frame(&self) -> PageFrame {
+        PageFrame::signed_in(self.account_name.clone())
     }
 
     /// Returns the visitor of a session, or `None` if there is no session, it has expired, or its key is

@@ -8,7 +8,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
-use plumbline_report::html::{self, Choice, Chosen, Chrome, Past, StartPage};
+use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
 
@@ -39,19 +39,19 @@ pub(crate) async fn page(
         let to = query(&parts, "to")?.unwrap_or_default();
         return Ok(signed_out(&to, None)?.into_response());
     };
-    let mut chosen = last_choice(&service, &headers);
-    chosen.url = query(&parts, "url")?.unwrap_or_default();
-    render(&service, &visitor, chosen, None).await
+    let mut form = last_choice(&service, &headers);
+    form.url = query(&parts, "url")?.unwrap_or_default();
+    render(&service, &visitor, form, None).await
 }
 
 /// Returns the sign-in form.
 pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
     let page = StartPage {
-        chrome: Chrome::signed_out(),
+        page_frame: PageFrame::signed_out(),
         devices: Vec::new(),
         networks: Vec::new(),
         locations: Vec::new(),
-        chosen: Chosen::default(),
+        form: StartForm::default(),
         to,
         credits: None,
         past: Vec::new(),
@@ -63,34 +63,36 @@ pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>
 async fn render(
     service: &SharedState,
     visitor: &Visitor,
-    chosen: Chosen,
+    form: StartForm,
     problem: Option<&'static str>,
 ) -> Result<Response, Failure> {
     let catalog = Arc::clone(&service.app.catalog);
     let store = &page_parts(service)?.store;
     let recent = store.recent(&visitor.account_id, None, MAX_RECENT).await?;
     let past = recent.into_iter().map(past).collect();
-    let (chrome, credits) = (visitor.chrome(), visitor.credits);
+    let (page_frame, credits) = (visitor.page_frame(), visitor.credits);
     let page = service.render_pool.page(move || {
-        html::start_page(&signed_in(&catalog, chrome, credits, chosen, past, problem))
+        html::start_page(&signed_in(
+            &catalog, page_frame, credits, form, past, problem,
+        ))
     });
     Ok(page.await?.into_response())
 }
 
 fn signed_in<'a>(
     catalog: &'a Catalog,
-    chrome: Chrome,
+    page_frame: PageFrame,
     credits: i64,
-    chosen: Chosen,
-    past: Vec<Past>,
+    form: StartForm,
+    past: Vec<PastAudit>,
     problem: Option<&'a str>,
 ) -> StartPage<'a> {
     StartPage {
-        chrome,
+        page_frame,
         devices: catalog
             .devices()
             .iter()
-            .map(|device| Choice {
+            .map(|device| SelectOption {
                 id: &device.id,
                 name: &device.name,
             })
@@ -98,7 +100,7 @@ fn signed_in<'a>(
         networks: catalog
             .networks()
             .iter()
-            .map(|network| Choice {
+            .map(|network| SelectOption {
                 id: &network.id,
                 name: &network.name,
             })
@@ -106,12 +108,12 @@ fn signed_in<'a>(
         locations: catalog
             .locations()
             .iter()
-            .map(|location| Choice {
+            .map(|location| SelectOption {
                 id: &location.id,
                 name: &location.name,
             })
             .collect(),
-        chosen,
+        form,
         to: "",
         credits: Some(credits),
         past,
@@ -120,8 +122,8 @@ fn signed_in<'a>(
 }
 
 /// Converts an audit to a row of the page.
-pub(super) fn past(audit: RecentAudit) -> Past {
-    Past {
+pub(super) fn past(audit: RecentAudit) -> PastAudit {
+    PastAudit {
         tracking_id: audit.tracking_id,
         audit_id: audit.audit_id,
         url: audit.url,
@@ -131,7 +133,7 @@ pub(super) fn past(audit: RecentAudit) -> Past {
 }
 
 /// Returns the last choice if the catalog still has it, and defaults otherwise.
-fn last_choice(service: &SharedState, headers: &HeaderMap) -> Chosen {
+fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
     let catalog = &service.app.catalog;
     let choice = Cookies::of(service, headers).get(CHOICE_COOKIE);
     let mut ids = choice.unwrap_or_default().split('.');
@@ -139,7 +141,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> Chosen {
         let id = ids.next().filter(|id| exists(id)).unwrap_or(default);
         id.to_owned()
     };
-    Chosen {
+    StartForm {
         url: String::new(),
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
         network: pick(&|id| catalog.network(id).is_some(), "mobileSlow4g"),
@@ -152,18 +154,18 @@ pub(crate) async fn start(
     State(service): State<SharedState>,
     headers: HeaderMap,
     visitor: Visitor,
-    mut form: Form,
+    mut fields: Form,
 ) -> Result<Response, Failure> {
-    let chosen = Chosen {
-        url: with_scheme(form.take("url").trim()),
-        device: form.take("device"),
-        network: form.take("network"),
-        location: form.take("location"),
+    let form = StartForm {
+        url: with_scheme(fields.take("url").trim()),
+        device: fields.take("device"),
+        network: fields.take("network"),
+        location: fields.take("location"),
     };
-    match accept(&service, &visitor, &chosen).await {
+    match accept(&service, &visitor, &form).await {
         Ok(tracking_id) => {
             let mut response = see_other(&format!("/audits/{tracking_id}"));
-            let choice = format!("{}.{}.{}", chosen.device, chosen.network, chosen.location);
+            let choice = format!("{}.{}.{}", form.device, form.network, form.location);
             let cookies = Cookies::of(&service, &headers);
             cookies.set(&mut response, CHOICE_COOKIE, &choice, CHOICE_DURATION);
             Ok(response)
@@ -171,7 +173,7 @@ pub(crate) async fn start(
         Err(failure @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(failure),
         Err(failure) => {
             let problem = problem_text(&failure);
-            let page = render(&service, &visitor, chosen, Some(problem)).await?;
+            let page = render(&service, &visitor, form, Some(problem)).await?;
             Ok(with_status_of(failure, page))
         }
     }
@@ -181,13 +183,13 @@ pub(crate) async fn start(
 async fn accept(
     service: &SharedState,
     visitor: &Visitor,
-    chosen: &Chosen,
+    form: &StartForm,
 ) -> Result<String, Failure> {
     let request: AuditRequest = serde_json::from_value(json!({
-        "url": chosen.url,
-        "device": chosen.device,
-        "network": chosen.network,
-        "location": chosen.location,
+        "url": form.url,
+        "device": form.device,
+        "network": form.network,
+        "location": form.location,
     }))
     .map_err(|_| Failure::InvalidBody)?;
     let (order, options) = request.into_order(&service.app)?;
@@ -208,9 +210,9 @@ async fn accept(
         accepted_at: now,
     };
     let submission = Submission {
-        unfinished_at_most: service.app.limits.unfinished_audits(),
+        max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        ..Submission::of(audit)
+        ..Submission::single(audit)
     };
     submit(service, submission).await?;
     Ok(tracking_id)

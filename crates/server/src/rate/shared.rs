@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use plumbline_store::{Rate, Store, StoreError, Taken, Taking, Timestamp};
+use plumbline_store::{BucketGrant, BucketRate, BucketRequest, Store, StoreError, Timestamp};
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep, timeout},
@@ -201,14 +201,15 @@ impl SharedBuckets {
                 return;
             };
             for query in queries {
-                let takings = query.parts.iter().map(|part| self.taking(part)).collect();
+                let requests = query.parts.iter();
+                let requests = requests.map(|part| self.bucket_request(part)).collect();
                 let rate = self.rate(query.now, query.count);
-                let taken = match self.store.shared_limits() {
-                    Some(limits) => limits.take(rate, takings).await,
+                let result = match self.store.shared_limits() {
+                    Some(limits) => limits.take(rate, requests).await,
                     None => Err(StoreError::Backend("limits are not shared".to_owned())),
                 };
-                match taken {
-                    Ok(taken) => self.complete(query, &taken),
+                match result {
+                    Ok(grants) => self.complete(query, &grants),
                     Err(error) => {
                         tracing::warn!(%error, limit = self.name, "failed to query a shared limit");
                         self.fail(query, &error.to_string());
@@ -269,33 +270,33 @@ impl SharedBuckets {
         Some(by_count.into_iter().map(query).collect())
     }
 
-    fn rate(&self, now: Timestamp, count: u32) -> Rate {
+    fn rate(&self, now: Timestamp, count: u32) -> BucketRate {
         let each = ns_per_token(self.limit);
-        Rate {
+        BucketRate {
             now_ns: saturating_i64(now_ns(now)),
             burst_ns: saturating_i64(each * i128::from(self.limit)),
-            each_ns: saturating_i64(each * i128::from(count)),
+            cost_ns: saturating_i64(each * i128::from(count)),
         }
     }
 
-    fn taking(&self, part: &QueryPart) -> Taking {
-        Taking {
+    fn bucket_request(&self, part: &QueryPart) -> BucketRequest {
+        BucketRequest {
             bucket: format!("{} {}", self.name, part.key),
-            owed_ns: saturating_i64(ns_per_token(self.limit) * i128::from(part.unreported)),
-            wanted: part.wanted,
+            debt_ns: saturating_i64(ns_per_token(self.limit) * i128::from(part.unreported)),
+            requested: part.wanted,
         }
     }
 
     /// Stores the results of a query, and replies to its waiters.
-    fn complete(&self, query: Query, taken: &[Taken]) {
+    fn complete(&self, query: Query, grants: &[BucketGrant]) {
         let mut state = self.locked();
         let each = ns_per_token(self.limit);
-        for (part, taken) in query.parts.into_iter().zip(taken) {
+        for (part, grant) in query.parts.into_iter().zip(grants) {
             let known = state.known(&part.key, query.now);
-            let full_at_ns = i128::from(taken.full_at_ns);
+            let full_at_ns = i128::from(grant.full_at_ns);
             known.bucket.full_at_ns = full_at_ns + each * i128::from(known.unreported);
             known.queried_at = Some(Instant::now());
-            let mut granted = taken.granted;
+            let mut granted = grant.granted;
             for waiter in part.waiters {
                 let status = if waiter.count > 0 && granted > 0 {
                     granted -= 1;

@@ -79,7 +79,7 @@ async fn exemplary(document: &Value) -> Rig {
     };
     let submission = Submission {
         batch_id: Some(example("~1v1~1batches~1{id}")),
-        ..Submission::of(audit)
+        ..Submission::single(audit)
     };
     rig.store.submit(submission).await.unwrap();
     let lease = rig.lease().await;

@@ -1,6 +1,6 @@
 //! Paths, ids in them, and methods.
 
-use plumbline_store::{AuditOptions, NewAudit, Store};
+use plumbline_store::{AuditOptions, NewAudit, Store, Submission};
 use serde_json::json;
 
 use crate::rig::{Ask, NOW, Rig, failure, get, post};
@@ -61,7 +61,7 @@ async fn an_id_of_50_characters_is_found_and_one_of_51_never() {
                 options: AuditOptions::default(),
                 accepted_at: NOW,
             };
-            rig.store.accept(audit).await.unwrap();
+            rig.store.submit(Submission::single(audit)).await.unwrap();
             let id = letter.replace('ü', "%C3%BC").repeat(length);
             let reply = rig
                 .ask(&get(&format!("/v1/audit/status/{id}")).key(&rig.key))

@@ -16,8 +16,8 @@ use plumbline_server::{
     serve_with,
 };
 use plumbline_store::{
-    AgentStore, AuditError, Blobs, FileBlobs, Finished, Hold, Key, Lease, PageStore, Seat,
-    SqliteStore, Store, Timestamp,
+    AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
+    PageStore, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -54,12 +54,12 @@ impl Rig {
     }
 
     pub async fn with(change: impl FnOnce(&mut App)) -> Self {
-        Self::with_patience(ServeOptions::default(), change).await
+        Self::with_options(ServeOptions::default(), change).await
     }
 
     /// An account with 100 credits and one key.
-    pub async fn with_patience(patience: ServeOptions, change: impl FnOnce(&mut App)) -> Self {
-        Self::build(patience, false, change, |_| {}).await
+    pub async fn with_options(options: ServeOptions, change: impl FnOnce(&mut App)) -> Self {
+        Self::build(options, false, change, |_| {}).await
     }
 
     /// With the pages for people beside the API.
@@ -72,12 +72,12 @@ impl Rig {
     }
 
     /// With pages and other waits.
-    pub async fn with_pages_and_patience(patience: ServeOptions) -> Self {
-        Self::build(patience, true, |_| {}, |_| {}).await
+    pub async fn with_pages_and_options(options: ServeOptions) -> Self {
+        Self::build(options, true, |_| {}, |_| {}).await
     }
 
-    /// With another desk for agents than the usual one.
-    pub async fn with_desk(change: impl FnOnce(&mut DispatcherParts)) -> Self {
+    /// With another dispatcher for agents than the usual one.
+    pub async fn with_dispatcher(change: impl FnOnce(&mut DispatcherParts)) -> Self {
         Self::build(ServeOptions::default(), false, |_| {}, change).await
     }
 
@@ -85,30 +85,30 @@ impl Rig {
     pub async fn with_bundles(bundles: Arc<dyn Blobs>) -> Self {
         let kept = Arc::clone(&bundles);
         let change = |app: &mut App| app.bundles = Some(kept);
-        Self::build(ServeOptions::default(), false, change, |desk| {
-            desk.bundles = bundles
+        Self::build(ServeOptions::default(), false, change, |dispatcher| {
+            dispatcher.bundles = bundles
         })
         .await
     }
 
     async fn build(
-        patience: ServeOptions,
+        options: ServeOptions,
         pages: bool,
         change: impl FnOnce(&mut App),
-        change_desk: impl FnOnce(&mut DispatcherParts),
+        change_dispatcher: impl FnOnce(&mut DispatcherParts),
     ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
         let clock = Arc::new(AtomicI64::new(NOW.0));
-        let mut app = assembled(&store, dir.path(), &clock, change_desk);
-        app.limits.connections = patience.connections;
+        let mut app = assembled(&store, dir.path(), &clock, change_dispatcher);
+        app.limits.connections = options.connections;
         let phases = Phases::of_store(&*store);
         if !pages {
             app.pages = None;
         }
         change(&mut app);
         let (stop, stopped) = oneshot::channel();
-        let (door, serving) = serving(app, patience, stopped).await;
+        let (door, serving) = serving(app, options, stopped).await;
         let account = store.create_account("tests", 100, NOW).await.unwrap();
         let rig = Self {
             store,
@@ -175,14 +175,18 @@ impl Rig {
 
     pub async fn lease(&self) -> Lease {
         self.store
-            .lease(&Seat::anywhere("tests"), NOW, Duration::from_secs(60))
+            .lease(
+                &LeaseScope::any_location("tests"),
+                NOW,
+                Duration::from_secs(60),
+            )
             .await
             .unwrap()
             .unwrap()
     }
 
     pub async fn finish(&self, lease: &Lease, report: Value, error: Option<AuditError>) {
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: report.to_string(),
             error,
             finished_at: Timestamp(NOW.0 + 7),
@@ -208,7 +212,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     store: &Arc<S>,
     dir: &Path,
     clock: &Arc<AtomicI64>,
-    change_desk: impl FnOnce(&mut DispatcherParts),
+    change_dispatcher: impl FnOnce(&mut DispatcherParts),
 ) -> App {
     crate::logs::keep();
     let may_visit = |host: &str, _port: u16| {
@@ -227,7 +231,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         phases: phases.clone(),
     });
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
-    let mut desk = DispatcherParts {
+    let mut dispatcher = DispatcherParts {
         store: store.clone(),
         agents: store.clone(),
         bundles: Arc::new(FileBlobs::open(&dir.join("bundles")).unwrap()),
@@ -238,11 +242,11 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         lease: Duration::from_secs(30),
         locations: locations.collect(),
         simulate: true,
-        beside: Vec::new(),
+        observers: Vec::new(),
     };
-    change_desk(&mut desk);
+    change_dispatcher(&mut dispatcher);
     app.agents = Some(Agents {
-        desk: Arc::new(Dispatcher::new(desk)),
+        dispatcher: Arc::new(Dispatcher::new(dispatcher)),
         store: store.clone(),
         uploads: Uploads::open(&dir.join("uploads"), EVIDENCE_BYTES).unwrap(),
     });
@@ -252,12 +256,12 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
 /// The server, until `stopped`.
 pub async fn serving(
     app: App,
-    patience: ServeOptions,
+    options: ServeOptions,
     stopped: oneshot::Receiver<()>,
 ) -> (Door, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(serve_with(listener, None, router(app), patience, async {
+    let serving = tokio::spawn(serve_with(listener, None, router(app), options, async {
         let _ = stopped.await;
     }));
     (Door { address }, serving)

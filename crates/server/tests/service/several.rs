@@ -9,7 +9,9 @@ use std::{
 };
 
 use plumbline_server::{App, ServeOptions, WEBHOOK_RETRIES, deliver_webhooks};
-use plumbline_store::{Finished, Hold, Key, PostgresOptions, PostgresStore, Seat, Store};
+use plumbline_store::{
+    FinishedAudit, Hold, Key, LeaseScope, PostgresOptions, PostgresStore, Store,
+};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -227,10 +229,10 @@ async fn two_servers_hold_two_connections_to_a_receiver_that_never_answers_and_t
         body["webhook"] = json!(webhook);
         let started = servers.doors[server].ask(&start(key, &body)).await;
         assert_eq!(started.status, 200);
-        let seat = Seat::anywhere("tests");
+        let seat = LeaseScope::any_location("tests");
         let lease = servers.stores[server].lease(&seat, NOW, Duration::from_secs(60));
         let lease = lease.await.unwrap().unwrap();
-        let finished = Finished {
+        let finished = FinishedAudit {
             report: "{}".to_owned(),
             error: None,
             finished_at: NOW,

@@ -47,7 +47,7 @@ async fn a_report_is_its_owners_until_it_is_shared() {
     let shared = rig.browse(&get(&link)).await;
     assert_eq!(shared.status, 200);
     assert!(shared.text().contains("Performance: 91 of 100"));
-    assert!(!shared.text().contains("Switch the link off"));
+    assert!(!shared.text().contains("Stop sharing"));
 
     assert_eq!(rig.browse(&share("off", &owner)).await.status, 303);
     assert_eq!(rig.browse(&get(&link)).await.status, 404);

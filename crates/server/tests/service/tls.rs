@@ -49,7 +49,7 @@ struct Encrypted {
 }
 
 impl Encrypted {
-    async fn with(patience: ServeOptions) -> Self {
+    async fn with(options: ServeOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), CERTIFICATES[0], KEYS[0]);
         let files = load(dir.path()).unwrap();
@@ -64,7 +64,7 @@ impl Encrypted {
             listener,
             Some(acceptor),
             router(app.unwrap()),
-            patience,
+            options,
             std::future::pending(),
         ));
         Self {
@@ -120,11 +120,11 @@ async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
 
 #[tokio::test]
 async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head() {
-    let patience = ServeOptions {
+    let options = ServeOptions {
         head: Duration::from_millis(200),
         ..ServeOptions::default()
     };
-    let server = Encrypted::with(patience).await;
+    let server = Encrypted::with(options).await;
     let mut plain = TcpStream::connect(server.door.address).await.unwrap();
     plain.write_all(&get("/healthz").bytes()).await.unwrap();
     let mut answer = Vec::new();

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 pub use attempt::AttemptBlob;
 pub use file::FileBlobs;
-pub use s3::{S3Blobs, S3Place};
+pub use s3::{S3Blobs, S3Config};
 
 /// One kind of blob by name. Names are ids of ours; anything else is refused as
 /// [`io::ErrorKind::InvalidInput`]. Every answer has a deadline.

@@ -19,7 +19,7 @@ use super::{Blobs, check_name};
 
 /// Where a bucket is, and what opens it. Nothing of the secret is ever printed.
 #[derive(Clone, Default)]
-pub struct S3Place {
+pub struct S3Config {
     pub bucket: String,
     /// What names begin with, `/` between its parts.
     pub prefix: String,
@@ -31,7 +31,7 @@ pub struct S3Place {
     pub session_token: Option<String>,
 }
 
-impl fmt::Debug for S3Place {
+impl fmt::Debug for S3Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{}/{}", self.bucket, self.prefix)
     }
@@ -58,7 +58,7 @@ impl fmt::Debug for S3Blobs {
 impl S3Blobs {
     /// Blobs of one kind, below `prefix/kind`. Asks nobody yet; without keys, credentials are those of the
     /// machine (web identity, container or instance role).
-    pub fn open(place: &S3Place, kind: &str) -> io::Result<Self> {
+    pub fn open(place: &S3Config, kind: &str) -> io::Result<Self> {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&place.bucket)
             .with_region(&place.region)
@@ -191,12 +191,12 @@ mod tests {
 
     #[test]
     fn a_place_prints_no_secret() {
-        let place = S3Place {
+        let place = S3Config {
             bucket: "audits".to_owned(),
             access_key_id: Some("AKID".to_owned()),
             secret_access_key: Some("hush".to_owned()),
             session_token: Some("psst".to_owned()),
-            ..S3Place::default()
+            ..S3Config::default()
         };
         assert_eq!(format!("{place:?}"), "s3://audits/");
         let blobs = S3Blobs::open(&place, "bundles").unwrap();

@@ -20,7 +20,7 @@ use tables::{TABLES, Table};
 
 /// What was moved, as both places have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct MoveSummary {
     /// By table.
     pub rows: Vec<(&'static str, u64)>,
     /// All accounts' balances together, which is also the sum of the ledger.
@@ -35,7 +35,7 @@ pub async fn move_to_postgres(
     from: &Path,
     to: &str,
     mut told: impl FnMut(&str, u64),
-) -> Result<Moved, StoreError> {
+) -> Result<MoveSummary, StoreError> {
     if !from.is_file() {
         let missing = format!("there is no file {}", from.display());
         return Err(StoreError::Refused(missing));
@@ -299,13 +299,13 @@ fn sums_of_all(source: &Connection) -> Result<Vec<String>, StoreError> {
         .collect()
 }
 
-fn moved(source: &Connection) -> Result<Moved, StoreError> {
+fn moved(source: &Connection) -> Result<MoveSummary, StoreError> {
     let count = |table: &Table| {
         let sql = format!("SELECT count(*) FROM {}", table.name);
         let rows: i64 = source.query_row(&sql, [], |row| row.get(0))?;
         Ok((table.name, rows.unsigned_abs()))
     };
-    Ok(Moved {
+    Ok(MoveSummary {
         rows: TABLES
             .iter()
             .map(count)

@@ -7,8 +7,8 @@ use super::bells::Rings;
 use super::connect::{change, row, rows};
 use super::{PostgresStore, audits, digest, small};
 use crate::{
-    AgentBounds, AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing,
-    StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
+    PRESENCE_RETENTION_MS, StoreError, Timestamp,
 };
 
 macro_rules! select_agents {
@@ -129,10 +129,10 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn see(&self, sighting: Sighting) -> Result<(), StoreError> {
+    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError> {
         self.write_at_once(move |db| {
             Box::pin(async move {
-                let kept_since = sighting.seen_at.0.saturating_sub(SIGHTING_KEPT_MS);
+                let kept_since = sighting.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS);
                 change(
                     db,
                     "WITH forgotten AS (
@@ -166,7 +166,7 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError> {
+    async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError> {
         self.read(move |db| {
             Box::pin(async move {
                 let found = rows(
@@ -183,7 +183,7 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+    async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
         self.read(move |db| {
             Box::pin(async move {
                 let found = rows(
@@ -202,7 +202,7 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError> {
+    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
         let prefix = process_prefix.to_owned();
         self.write(Rings::Nobody, move |db| {
             Box::pin(async move {
@@ -213,19 +213,23 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError> {
+    async fn attempt_state(
+        &self,
+        tracking_id: &str,
+        attempt: u32,
+    ) -> Result<AttemptState, StoreError> {
         let tracking_id = tracking_id.to_owned();
         self.read(move |db| {
             Box::pin(async move {
                 let sql = select_leases!("WHERE tracking_id = $1 AND attempt = $2");
                 let found = row(db, sql, &[&tracking_id, &i64::from(attempt)]).await?;
                 let Some(found) = found else {
-                    return Ok(Standing::Lost);
+                    return Ok(AttemptState::Lost);
                 };
                 match found.try_get(11)? {
-                    "running" => lease(&found).map(Standing::Held),
-                    "completed" => Ok(Standing::Finished),
-                    _ => Ok(Standing::Lost),
+                    "running" => lease(&found).map(AttemptState::Held),
+                    "completed" => Ok(AttemptState::Finished),
+                    _ => Ok(AttemptState::Lost),
                 }
             })
         })
@@ -276,8 +280,8 @@ fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
     })
 }
 
-fn sighting(row: &Row) -> Result<Sighting, StoreError> {
-    Ok(Sighting {
+fn sighting(row: &Row) -> Result<AgentPresence, StoreError> {
+    Ok(AgentPresence {
         process: row.try_get(0)?,
         agent_id: row.try_get(1)?,
         location: row.try_get(2)?,

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 use super::connect::{Value, row, rows};
 use super::{digest, small};
 use crate::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, NewAudit, Replay, StoreError,
-    StoredReport, Submission, Timestamp,
+    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, IdempotencyRecord, NewAudit,
+    StoreError, StoredReport, Submission, Timestamp,
 };
 
 /// Submissions of one account, each decided on after the ones before it. What the database refuses as it
@@ -31,7 +31,7 @@ pub(super) async fn submit(
     .await?
     .ok_or(StoreError::NotFound("account"))?;
     let (mut balance, numbers_before): (i64, i64) = (account.try_get(0)?, account.try_get(1)?);
-    let is_bounded = |submission: &Submission| submission.unfinished_at_most.is_some();
+    let is_bounded = |submission: &Submission| submission.max_unfinished.is_some();
     let mut unfinished = match submissions.iter().any(is_bounded) {
         true => unfinished(db, account_id).await?,
         false => 0,
@@ -46,7 +46,7 @@ pub(super) async fn submit(
     let mut accepted = Vec::new();
     for submission in submissions {
         let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
-        let at_most = submission.unfinished_at_most;
+        let at_most = submission.max_unfinished;
         acceptances.push(if let Some(earlier) = earlier_reply(submission, &earlier) {
             earlier
         } else if let Some(until) = failed.filter(|_| submission.failures.is_some()) {
@@ -107,7 +107,7 @@ async fn keep(
         }
     }
     queue(db, account_id, accepted, numbers_before).await?;
-    for replay in accepted.iter().filter_map(|one| one.replay.as_ref()) {
+    for replay in accepted.iter().filter_map(|one| one.idempotency.as_ref()) {
         remember(db, account_id, replay).await?;
     }
     Ok(())
@@ -204,7 +204,9 @@ async fn earlier_replies(
     account_id: &str,
     submissions: &[Submission],
 ) -> Result<HashMap<String, Remembered>, StoreError> {
-    let replays = submissions.iter().filter_map(|one| one.replay.as_ref());
+    let replays = submissions
+        .iter()
+        .filter_map(|one| one.idempotency.as_ref());
     let keys: Vec<&String> = replays.map(|replay| &replay.key).collect();
     if keys.is_empty() {
         return Ok(HashMap::new());
@@ -231,7 +233,7 @@ fn earlier_reply(
     submission: &Submission,
     earlier: &HashMap<String, Remembered>,
 ) -> Option<Acceptance> {
-    let replay = submission.replay.as_ref()?;
+    let replay = submission.idempotency.as_ref()?;
     let remembered = earlier.get(&replay.key)?;
     (remembered.until > submission.accepted_at).then(|| match remembered.digest == replay.digest {
         true => Acceptance::Replayed(remembered.reply.clone()),
@@ -243,7 +245,7 @@ fn earlier_reply(
 async fn remember(
     db: &Transaction<'_>,
     account_id: &str,
-    replay: &Replay,
+    replay: &IdempotencyRecord,
 ) -> Result<(), StoreError> {
     entered(
         db,

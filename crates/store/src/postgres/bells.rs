@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::AsyncMessage;
 
 use super::connect::{Connections, change};
-use crate::{Progress, StoreError};
+use crate::{AuditProgress, StoreError};
 
 /// How often to look while other servers are heard, and while they are not.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -51,7 +51,7 @@ pub(super) struct Bells {
     /// By tracking id.
     finishes: Mutex<HashMap<String, Arc<Notify>>>,
     /// What is told of it goes to other servers.
-    pub(super) progress: Progress,
+    pub(super) progress: AuditProgress,
     /// Whether other servers are heard.
     pub(super) is_listening: AtomicBool,
     to_tell: Mutex<ToTell>,
@@ -73,7 +73,7 @@ impl Bells {
             arrived: AtomicU64::new(0),
             deliveries: Notify::new(),
             finishes: Mutex::default(),
-            progress: Progress::shared(),
+            progress: AuditProgress::shared(),
             is_listening: AtomicBool::new(false),
             to_tell: Mutex::default(),
             something_to_tell: Notify::new(),
@@ -148,13 +148,13 @@ impl Bells {
         }
         lines.for_each(|line| match line {
             DELIVERIES => self.deliveries.notify_waiters(),
-            TELL_AGAIN => self.progress.tell_again(),
+            TELL_AGAIN => self.progress.resend(),
             line => match line.split_once(' ') {
-                Some((tracking_id, ENDED)) => self.progress.heard(tracking_id, None),
-                Some((tracking_id, phase)) => self.progress.heard(tracking_id, Some(phase)),
+                Some((tracking_id, ENDED)) => self.progress.receive(tracking_id, None),
+                Some((tracking_id, phase)) => self.progress.receive(tracking_id, Some(phase)),
                 None => {
                     self.ring_finished(line);
-                    self.progress.heard(line, None);
+                    self.progress.receive(line, None);
                 }
             },
         });
@@ -162,7 +162,7 @@ impl Bells {
 
     /// Something may have been missed of what others say about how far audits are.
     fn ask_for_progress(&self) {
-        self.progress.forget_others();
+        self.progress.discard_remote();
         locked(&self.to_tell).finished.push(TELL_AGAIN.to_owned());
         self.something_to_tell.notify_one();
     }
@@ -220,14 +220,14 @@ pub(super) async fn tell(bells: Arc<Bells>, connections: Arc<Connections>) {
     loop {
         tokio::select! {
             () = bells.something_to_tell.notified() => {}
-            () = bells.progress.news() => {}
+            () = bells.progress.wait_for_unsent() => {}
         }
         sleep(TELL_AFTER).await;
         let ToTell {
             arrivals,
             mut finished,
         } = mem::take(&mut *locked(&bells.to_tell));
-        let progress = bells.progress.to_tell().into_iter();
+        let progress = bells.progress.take_unsent().into_iter();
         finished.extend(progress.map(|(tracking_id, phase)| {
             format!("{tracking_id} {}", phase.as_deref().unwrap_or(ENDED))
         }));
@@ -315,14 +315,14 @@ mod tests {
     fn how_far_an_audit_is_is_heard_until_it_is_finished() {
         let bells = Bells::new("me".to_owned());
         bells.heard("other\n\ntrk_1 loading\ntrk_2 judging\ntrk_2 -");
-        assert_eq!(bells.progress.of("trk_1").as_deref(), Some("loading"));
-        assert_eq!(bells.progress.of("trk_2"), None);
+        assert_eq!(bells.progress.phase("trk_1").as_deref(), Some("loading"));
+        assert_eq!(bells.progress.phase("trk_2"), None);
         bells.heard("other\n\ntrk_1");
-        assert_eq!(bells.progress.of("trk_1"), None);
-        bells.progress.reached("trk_3", "loading");
-        assert_eq!(bells.progress.to_tell().len(), 1);
+        assert_eq!(bells.progress.phase("trk_1"), None);
+        bells.progress.record_phase("trk_3", "loading");
+        assert_eq!(bells.progress.take_unsent().len(), 1);
         bells.heard("other\n\nprogress?");
-        assert_eq!(bells.progress.to_tell().len(), 1);
+        assert_eq!(bells.progress.take_unsent().len(), 1);
     }
 
     #[test]

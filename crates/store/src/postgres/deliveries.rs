@@ -8,7 +8,7 @@ use super::{audits, count, hold, small};
 use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, Hold, Settled, StoreError, Timestamp,
+    DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
 };
 
 /// Any number that no other program on the same database takes its advisory lock with.
@@ -33,7 +33,7 @@ pub(super) async fn claim(
     .await?;
     let candidates = candidates(db, claim.lane, now).await?;
     let mut claimed = ClaimedDeliveries {
-        look_again_at: next(db, now).await?,
+        next_claim_at: next(db, now).await?,
         ..ClaimedDeliveries::default()
     };
     if candidates.is_empty() {
@@ -42,7 +42,7 @@ pub(super) async fn claim(
     let chosen = choose(
         claim.lane,
         &claim.after_account,
-        usize::try_from(claim.at_most).unwrap_or(usize::MAX),
+        usize::try_from(claim.limit).unwrap_or(usize::MAX),
         &under_way(db, now).await?,
         candidates,
     );
@@ -155,12 +155,12 @@ pub(super) async fn settle(
     db: &Object,
     tracking_id: &str,
     attempt: u32,
-    settled: &Settled,
+    settled: &DeliveryOutcome,
 ) -> Result<Hold, StoreError> {
     let (state, due_at, error) = match settled {
-        Settled::Delivered => ("delivered", None, None),
-        Settled::Again(at, error) => ("pending", Some(at.0), Some(error)),
-        Settled::GivenUp(error) => ("given-up", None, Some(error)),
+        DeliveryOutcome::Delivered => ("delivered", None, None),
+        DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),
+        DeliveryOutcome::GivenUp(error) => ("given-up", None, Some(error)),
     };
     let changed = change(
         db,

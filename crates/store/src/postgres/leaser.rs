@@ -17,7 +17,7 @@ use super::lanes::{self, Look};
 use super::looks::Looks;
 use super::turns::Pick;
 use super::{audits, count, small};
-use crate::{Lease, Seat, StoreError, Timestamp};
+use crate::{Lease, LeaseScope, StoreError, Timestamp};
 
 /// Bounds how long the first of a round waits for the last.
 const TOGETHER: usize = 32;
@@ -30,7 +30,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(10);
 type Answer = Result<Option<Lease>, StoreError>;
 
 pub(super) struct Request {
-    pub(super) seat: Seat,
+    pub(super) seat: LeaseScope,
     pub(super) now: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) reply: oneshot::Sender<Answer>,
@@ -177,7 +177,7 @@ impl Leaser {
             };
             let prefix = bound.owner_prefix.as_str();
             if rooms.get(prefix).is_none_or(|room| *room == 0) {
-                refused.push((*at, bound.at_most));
+                refused.push((*at, bound.max_leases));
                 return false;
             }
             // What is over waits for the next round, which counts again.
@@ -436,7 +436,7 @@ async fn rooms(
     let requests = round.open.iter().map(|at| &round.asked[*at]);
     let bounds = requests.filter_map(|request| request.seat.slots.as_ref());
     let bounds: BTreeMap<&str, u32> = bounds
-        .map(|bound| (bound.owner_prefix.as_str(), bound.at_most))
+        .map(|bound| (bound.owner_prefix.as_str(), bound.max_leases))
         .collect();
     let names: Vec<&str> = bounds.keys().copied().collect();
     // By themselves: what is counted is what was committed before all locks were there.

@@ -7,14 +7,18 @@ use deadpool_postgres::Object;
 
 use super::PostgresStore;
 use super::connect::rows;
-use crate::{Rate, SharedLimits, StoreError, Taken, Taking};
+use crate::{BucketGrant, BucketRate, BucketRequest, SharedLimits, StoreError};
 
 /// How deep below empty a bucket can be, as a share of a full one. Deeper it is only where a clock was set back.
 const DEEPEST: i64 = 8;
 
 #[async_trait]
 impl SharedLimits for PostgresStore {
-    async fn take(&self, rate: Rate, takings: Vec<Taking>) -> Result<Vec<Taken>, StoreError> {
+    async fn take(
+        &self,
+        rate: BucketRate,
+        takings: Vec<BucketRequest>,
+    ) -> Result<Vec<BucketGrant>, StoreError> {
         self.read(move |db| Box::pin(async move { take(db, rate, &takings).await }))
             .await
     }
@@ -22,12 +26,16 @@ impl SharedLimits for PostgresStore {
 
 /// One statement for all of them, so that of two servers one is first at each bucket; in the order of their names, so
 /// that no two statements wait for each other. Not logged: after a crash of the database all buckets are full.
-async fn take(db: &Object, rate: Rate, takings: &[Taking]) -> Result<Vec<Taken>, StoreError> {
-    let mut in_order: Vec<&Taking> = takings.iter().collect();
+async fn take(
+    db: &Object,
+    rate: BucketRate,
+    takings: &[BucketRequest],
+) -> Result<Vec<BucketGrant>, StoreError> {
+    let mut in_order: Vec<&BucketRequest> = takings.iter().collect();
     in_order.sort_unstable_by(|one, other| one.bucket.cmp(&other.bucket));
     let buckets: Vec<&str> = in_order.iter().map(|t| t.bucket.as_str()).collect();
-    let owed: Vec<i64> = in_order.iter().map(|t| t.owed_ns).collect();
-    let wanted: Vec<i64> = in_order.iter().map(|t| t.wanted.into()).collect();
+    let owed: Vec<i64> = in_order.iter().map(|t| t.debt_ns).collect();
+    let wanted: Vec<i64> = in_order.iter().map(|t| t.requested.into()).collect();
     let empty_ns = rate.now_ns + rate.burst_ns;
     // What is inserted is what a bucket that nobody has used yet comes to: all of it granted. Where there is one, the
     // same row says what was asked for.
@@ -46,7 +54,7 @@ async fn take(db: &Object, rate: Rate, takings: &[Taking]) -> Result<Vec<Taken>,
          RETURNING bucket, full_at_ns, granted",
         &[
             &rate.now_ns,
-            &rate.each_ns,
+            &rate.cost_ns,
             &empty_ns,
             &(empty_ns + rate.burst_ns / DEEPEST),
             &buckets,
@@ -57,7 +65,7 @@ async fn take(db: &Object, rate: Rate, takings: &[Taking]) -> Result<Vec<Taken>,
     .await?;
     let mut taken = HashMap::with_capacity(found.len());
     for row in &found {
-        let after = Taken {
+        let after = BucketGrant {
             full_at_ns: row.try_get(1)?,
             granted: super::small(row, 2)?,
         };

@@ -5,7 +5,9 @@ use tokio_postgres::Row;
 
 use super::connect::{Value, row, rows};
 use super::{audits, count, small};
-use crate::{AuditEntry, AuditFilter, AuditPage, AuditState, Batch, Place, StoreError, Timestamp};
+use crate::{
+    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
+};
 
 /// How many audits are looked at for one page. An index serves any one filter; several together
 /// may fit nothing of a million audits, and the next page then goes on where this one stopped.
@@ -19,7 +21,7 @@ pub(super) async fn page(
     db: &Object,
     account_id: &str,
     filter: &AuditFilter,
-    after: Option<Place>,
+    after: Option<ListCursor>,
     limit: u32,
 ) -> Result<AuditPage, StoreError> {
     let (condition, value) = leading(filter);
@@ -65,11 +67,11 @@ pub(super) async fn page(
             page.next = Some(last_seen);
             return Ok(page);
         }
-        last_seen = Place {
+        last_seen = ListCursor {
             accepted_at: audit.accepted_at,
             number: audit.number,
         };
-        if filter.fits(&audit) {
+        if filter.matches(&audit) {
             page.audits.push(audit);
         }
     }
@@ -108,12 +110,12 @@ fn leading(filter: &AuditFilter) -> (&'static str, Option<&str>) {
 }
 
 /// Everything on the page stands before this.
-fn upper_bound(filter: &AuditFilter, after: Option<Place>) -> Place {
-    const END: Place = Place {
+fn upper_bound(filter: &AuditFilter, after: Option<ListCursor>) -> ListCursor {
+    const END: ListCursor = ListCursor {
         accepted_at: Timestamp(i64::MAX),
         number: i64::MAX,
     };
-    let to = filter.to.map_or(END, |accepted_at| Place {
+    let to = filter.to.map_or(END, |accepted_at| ListCursor {
         accepted_at,
         number: 0,
     });

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{PostgresStore, lanes};
-use crate::Seat;
+use crate::LeaseScope;
 
 type Places = Option<Vec<String>>;
 
@@ -30,7 +30,7 @@ impl PostgresStore {
     /// then leases without having asked again: that is a look as well.
     ///
     /// `is_due` asks in any case: something may have happened that nobody rang for.
-    pub(super) async fn waits_for(&self, seat: &Seat, is_due: bool) -> bool {
+    pub(super) async fn waits_for(&self, seat: &LeaseScope, is_due: bool) -> bool {
         let arrived = self.bells.arrived.load(Ordering::SeqCst);
         let found_nothing_at = self.looks.locked().get(&seat.locations).copied();
         if self.bells.is_listening.load(Ordering::Relaxed)

@@ -5,7 +5,9 @@ use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, small};
-use crate::{Finished, HandBack, Hold, Lease, QueueDepth, QueuedAudit, StoreError, Timestamp};
+use crate::{
+    FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError, Timestamp,
+};
 
 pub(super) async fn heartbeat(
     db: &Object,
@@ -32,7 +34,7 @@ pub(super) struct Done {
 pub(super) async fn finish(
     db: &Object,
     held: &Attempt,
-    finished: &Finished,
+    finished: &FinishedAudit,
 ) -> Result<Option<Done>, StoreError> {
     let error = finished.error.as_ref();
     let found = row(
@@ -73,10 +75,10 @@ pub(super) async fn finish(
     found.map(done).transpose()
 }
 
-pub(super) async fn hand_back(
+pub(super) async fn release(
     db: &Transaction<'_>,
     held: &Attempt,
-    why: HandBack,
+    why: ReleaseReason,
 ) -> Result<Hold, StoreError> {
     let owner = row(
         db,
@@ -97,10 +99,10 @@ pub(super) async fn hand_back(
                AND (NOT $4 OR lease_expires_at = $5)
          RETURNING position",
         &[
-            &i64::from(why == HandBack::Fault),
+            &i64::from(why == ReleaseReason::Fault),
             &held.tracking_id,
             &held.attempt,
-            &(why == HandBack::Unheard),
+            &(why == ReleaseReason::Unconfirmed),
             &held.expires_at.0,
         ],
     )

@@ -5,7 +5,7 @@ use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
 use super::small;
-use crate::{Forgotten, ForgottenAudit, Retention, StoreError, Timestamp};
+use crate::{PurgeResult, PurgedAudit, Retention, StoreError, Timestamp};
 
 pub(super) async fn delete(
     db: &Transaction<'_>,
@@ -37,15 +37,15 @@ async fn remove(db: &Transaction<'_>, positions: &[i64]) -> Result<(), StoreErro
     Ok(())
 }
 
-pub(super) async fn forget(
+pub(super) async fn purge(
     db: &Transaction<'_>,
     retention: &Retention,
     now: Timestamp,
     at_most: u32,
-) -> Result<Forgotten, StoreError> {
+) -> Result<PurgeResult, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
     change(db, "DELETE FROM shares WHERE expires_at <= $1", &[&now.0]).await?;
-    let mut forgotten = Forgotten::default();
+    let mut forgotten = PurgeResult::default();
     let mut left = i64::from(at_most);
     if let Some(before) = retention.accepted_before {
         // Another server that forgets at the same time takes others.
@@ -90,12 +90,12 @@ async fn forget_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), Store
 async fn remove_all(
     db: &Transaction<'_>,
     found: &[Row],
-    forgotten: &mut Forgotten,
+    forgotten: &mut PurgeResult,
 ) -> Result<i64, StoreError> {
     let mut positions = Vec::new();
     for row in found {
         positions.push(row.try_get(0)?);
-        forgotten.audits.push(ForgottenAudit {
+        forgotten.audits.push(PurgedAudit {
             audit_id: row.try_get(1)?,
             attempt: small(row, 2)?,
         });
@@ -109,7 +109,7 @@ async fn too_many(
     db: &Transaction<'_>,
     keep: u64,
     mut left: i64,
-    forgotten: &mut Forgotten,
+    forgotten: &mut PurgeResult,
 ) -> Result<(), StoreError> {
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
     let accounts = rows(db, "SELECT id FROM accounts WHERE audits > $1", &[&keep]).await?;

@@ -13,11 +13,11 @@ use super::leaser::Request;
 use super::queue::Attempt;
 use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, to_its_end};
 use crate::{
-    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
-    AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished,
-    Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, Place, Progress, QueueDepth,
-    QueuedAudit, Retention, Seat, Settled, SharedLimits, Store, StoreError, StoreLatency,
-    StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
+    AuditState, AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor,
+    PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits, Store,
+    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -107,7 +107,7 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn completion(
+    async fn wait_for_completion(
         &self,
         account_id: &str,
         tracking_id: &str,
@@ -117,7 +117,7 @@ impl Store for PostgresStore {
         let watch = self.bells.watch(tracking_id);
         loop {
             let mut finish = pin!(watch.finish.notified());
-            // First listen, then look, as in `work_arrives`.
+            // First listen, then look, as in `wait_for_work`.
             finish.as_mut().enable();
             let status = self.status(account_id, tracking_id).await?;
             let is_over = status
@@ -135,7 +135,7 @@ impl Store for PostgresStore {
         &self,
         account_id: &str,
         filter: AuditFilter,
-        after: Option<Place>,
+        after: Option<ListCursor>,
         limit: u32,
     ) -> Result<AuditPage, StoreError> {
         let account_id = account_id.to_owned();
@@ -173,7 +173,7 @@ impl Store for PostgresStore {
 
     async fn lease(
         &self,
-        seat: &Seat,
+        seat: &LeaseScope,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -189,7 +189,7 @@ impl Store for PostgresStore {
         answer.await.map_err(|_| stopped())?
     }
 
-    async fn work_arrives(&self, seat: &Seat, at_most: Duration) {
+    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration) {
         let arrives = async {
             let mut is_due = false;
             loop {
@@ -216,7 +216,7 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
+    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
         let tracking_id = held.tracking_id.clone();
         let and_leasers = self.running_per_account.is_some();
@@ -238,10 +238,10 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
         self.write(Rings::Leasers, move |db| {
-            Box::pin(async move { queue::hand_back(db, &held, why).await })
+            Box::pin(async move { queue::release(db, &held, why).await })
         })
         .await
     }
@@ -292,12 +292,16 @@ impl Store for PostgresStore {
             .await?;
         // While nothing is heard of other servers, what they finish is looked for more often.
         let look_by = now.plus(self.bells.look_every());
-        let next = claimed.look_again_at.unwrap_or(look_by);
-        claimed.look_again_at = Some(next.min(look_by));
+        let next = claimed.next_claim_at.unwrap_or(look_by);
+        claimed.next_claim_at = Some(next.min(look_by));
         Ok(claimed)
     }
 
-    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
+    async fn settle(
+        &self,
+        delivery: &Delivery,
+        settled: DeliveryOutcome,
+    ) -> Result<Hold, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
         self.write_at_once(move |db| {
             Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &settled).await })
@@ -305,7 +309,7 @@ impl Store for PostgresStore {
         .await
     }
 
-    fn deliveries_arrive(&self) -> &Notify {
+    fn delivery_notify(&self) -> &Notify {
         &self.bells.deliveries
     }
 
@@ -313,19 +317,19 @@ impl Store for PostgresStore {
         self.read(|db| Box::pin(deliveries::depth(db))).await
     }
 
-    async fn forget(
+    async fn purge(
         &self,
         retention: Retention,
         now: Timestamp,
         at_most: u32,
-    ) -> Result<Forgotten, StoreError> {
+    ) -> Result<PurgeResult, StoreError> {
         self.write(Rings::Nobody, move |db| {
-            Box::pin(async move { retention::forget(db, &retention, now, at_most).await })
+            Box::pin(async move { retention::purge(db, &retention, now, at_most).await })
         })
         .await
     }
 
-    fn progress(&self) -> &Progress {
+    fn progress(&self) -> &AuditProgress {
         &self.bells.progress
     }
 

@@ -139,7 +139,7 @@ fn group_size(waiting: &[Pending]) -> usize {
     let (mut keys, mut audits) = (HashSet::new(), 0);
     let fits = |pending: &&Pending| {
         audits += pending.submission.audits.len();
-        let replay = pending.submission.replay.as_ref();
+        let replay = pending.submission.idempotency.as_ref();
         replay.is_none_or(|replay| keys.insert(replay.key.clone())) && audits <= AUDITS_TOGETHER
     };
     let fitting = waiting.iter().take(TOGETHER).take_while(fits).count();

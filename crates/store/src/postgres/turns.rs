@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::INTERACTIVE_IN_A_ROW;
+use crate::MAX_INTERACTIVE_IN_A_ROW;
 
 /// What waits somewhere, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Turns {
     }
 
     fn next(&self, rooms: &HashMap<String, u64>) -> Option<Pick> {
-        let interactive_first = self.clock - self.batch_clock < INTERACTIVE_IN_A_ROW;
+        let interactive_first = self.clock - self.batch_clock < MAX_INTERACTIVE_IN_A_ROW;
         for interactive in [interactive_first, !interactive_first] {
             let may = |waiting: &&Waiting| {
                 let has_room = rooms.get(&waiting.account_id).is_none_or(|room| *room > 0);

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakes;
 use super::{SqliteStore, audits};
 use crate::{
-    AgentBounds, AgentRecord, AgentStore, KeyDigest, Lease, SIGHTING_KEPT_MS, Sighting, Standing,
-    StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
+    PRESENCE_RETENTION_MS, StoreError, Timestamp,
 };
 
 const AGENT: &str =
@@ -101,12 +101,12 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn see(&self, sighting: Sighting) -> Result<(), StoreError> {
+    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError> {
         self.writer
             .write(Wakes::Nobody, move |connection| {
                 connection
                     .prepare_cached("DELETE FROM sightings WHERE seen_at < ?")?
-                    .execute([sighting.seen_at.0.saturating_sub(SIGHTING_KEPT_MS)])?;
+                    .execute([sighting.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS)])?;
                 connection
                     .prepare_cached(
                         "INSERT INTO sightings (process, agent_id, location, chromium, host_index,
@@ -133,7 +133,7 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn sightings(&self, since: Timestamp) -> Result<Vec<Sighting>, StoreError> {
+    async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError> {
         self.readers
             .patient(move |connection| {
                 let mut statement = connection.prepare_cached(
@@ -142,7 +142,7 @@ impl AgentStore for SqliteStore {
                      FROM sightings WHERE seen_at >= ? ORDER BY process",
                 )?;
                 let rows = statement.query_map([since.0], |row| {
-                    Ok(Sighting {
+                    Ok(AgentPresence {
                         process: row.get(0)?,
                         agent_id: row.get(1)?,
                         location: row.get(2)?,
@@ -158,7 +158,7 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn stood_at(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+    async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
         self.readers
             .quick(move |connection| {
                 connection
@@ -175,7 +175,7 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn unsee(&self, process_prefix: &str) -> Result<u64, StoreError> {
+    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
         let prefix = process_prefix.to_owned();
         self.writer
             .write(Wakes::Nobody, move |connection| {
@@ -196,7 +196,11 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn standing(&self, tracking_id: &str, attempt: u32) -> Result<Standing, StoreError> {
+    async fn attempt_state(
+        &self,
+        tracking_id: &str,
+        attempt: u32,
+    ) -> Result<AttemptState, StoreError> {
         let tracking_id = tracking_id.to_owned();
         self.readers
             .quick(move |connection| {
@@ -204,13 +208,13 @@ impl AgentStore for SqliteStore {
                     .prepare_cached(&format!("{LEASE} WHERE tracking_id = ? AND attempt = ?"))?
                     .query_row(params![tracking_id, attempt], |row| {
                         match row.get::<_, String>(11)?.as_str() {
-                            "running" => lease(row).map(Standing::Held),
-                            "completed" => Ok(Standing::Finished),
-                            _ => Ok(Standing::Lost),
+                            "running" => lease(row).map(AttemptState::Held),
+                            "completed" => Ok(AttemptState::Finished),
+                            _ => Ok(AttemptState::Lost),
                         }
                     })
                     .optional()?;
-                Ok(found.unwrap_or(Standing::Lost))
+                Ok(found.unwrap_or(AttemptState::Lost))
             })
             .await
     }

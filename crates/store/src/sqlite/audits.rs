@@ -7,15 +7,15 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::accounts;
 use super::lanes::Lane;
 use crate::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, LedgerReason, NewAudit, Replay,
-    StoreError, StoredReport, Submission, Timestamp,
+    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, IdempotencyRecord, LedgerReason,
+    NewAudit, StoreError, StoredReport, Submission, Timestamp,
 };
 
 pub(super) fn submit(
     connection: &Connection,
     submission: &Submission,
 ) -> Result<Acceptance, StoreError> {
-    if let Some(replay) = &submission.replay
+    if let Some(replay) = &submission.idempotency
         && let Some(earlier) = earlier_reply(connection, submission, replay)?
     {
         return Ok(earlier);
@@ -24,7 +24,7 @@ pub(super) fn submit(
         return Ok(Acceptance::TooManyFailed(until));
     }
     let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
-    if let Some(at_most) = submission.unfinished_at_most {
+    if let Some(at_most) = submission.max_unfinished {
         let unfinished = unfinished(connection, &submission.account_id)?;
         if (unfinished + audits).unsigned_abs() > at_most {
             return Ok(Acceptance::TooManyUnfinished);
@@ -71,7 +71,7 @@ pub(super) fn submit(
             .open(connection, position)?;
         }
     }
-    if let Some(replay) = &submission.replay {
+    if let Some(replay) = &submission.idempotency {
         remember(connection, &submission.account_id, replay)?;
     }
     Ok(Acceptance::Accepted)
@@ -118,7 +118,7 @@ fn queue(
 fn earlier_reply(
     connection: &Connection,
     submission: &Submission,
-    replay: &Replay,
+    replay: &IdempotencyRecord,
 ) -> Result<Option<Acceptance>, StoreError> {
     let found: Option<([u8; 32], String)> = connection
         .prepare_cached(
@@ -136,7 +136,11 @@ fn earlier_reply(
 }
 
 /// In place of one that is over, if there is one.
-fn remember(connection: &Connection, account_id: &str, replay: &Replay) -> Result<(), StoreError> {
+fn remember(
+    connection: &Connection,
+    account_id: &str,
+    replay: &IdempotencyRecord,
+) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "INSERT INTO replies (account_id, key, digest, reply, expires_at) VALUES (?, ?, ?, ?, ?)

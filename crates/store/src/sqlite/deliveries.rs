@@ -6,7 +6,7 @@ use super::audits;
 use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, Hold, Settled, StoreError, Timestamp,
+    DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
 };
 
 pub(super) fn add(
@@ -33,7 +33,7 @@ pub(super) fn claim(
     let lane = Lane::of(claim.lane);
     let candidates = candidates(connection, &lane, now)?;
     let mut claimed = ClaimedDeliveries {
-        look_again_at: next(connection, now)?,
+        next_claim_at: next(connection, now)?,
         ..ClaimedDeliveries::default()
     };
     if candidates.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn claim(
     let chosen = choose(
         claim.lane,
         &claim.after_account,
-        usize::try_from(claim.at_most).unwrap_or(usize::MAX),
+        usize::try_from(claim.limit).unwrap_or(usize::MAX),
         &under_way(connection, now)?,
         candidates,
     );
@@ -178,12 +178,12 @@ pub(super) fn settle(
     connection: &Connection,
     tracking_id: &str,
     attempt: u32,
-    settled: &Settled,
+    settled: &DeliveryOutcome,
 ) -> Result<Hold, StoreError> {
     let (state, due_at, error) = match settled {
-        Settled::Delivered => ("delivered", None, None),
-        Settled::Again(at, error) => ("pending", Some(at.0), Some(error)),
-        Settled::GivenUp(error) => ("given-up", None, Some(error)),
+        DeliveryOutcome::Delivered => ("delivered", None, None),
+        DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),
+        DeliveryOutcome::GivenUp(error) => ("given-up", None, Some(error)),
     };
     let changed = connection
         .prepare_cached(

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{INTERACTIVE_IN_A_ROW, Seat, StoreError};
+use crate::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, StoreError};
 
 /// What an audit waits behind: those of its account, of the same kind, for the same location.
 pub(super) struct Lane<'a> {
@@ -64,13 +64,13 @@ impl Lane<'_> {
 /// The position of the audit to be leased next, of those that wait.
 pub(super) fn next(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     running_per_account: Option<u32>,
 ) -> Result<Option<i64>, StoreError> {
     let batches_lag: i64 = connection
         .prepare_cached("SELECT turn - batch_turn FROM queue_clock")?
         .query_row([], |row| row.get(0))?;
-    let interactive_first = batches_lag < INTERACTIVE_IN_A_ROW;
+    let interactive_first = batches_lag < MAX_INTERACTIVE_IN_A_ROW;
     for interactive in [interactive_first, !interactive_first] {
         if let Some(account_id) = next_account(connection, seat, running_per_account, interactive)?
         {
@@ -82,7 +82,7 @@ pub(super) fn next(
 
 fn next_account(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     running_per_account: Option<u32>,
     interactive: bool,
 ) -> Result<Option<String>, rusqlite::Error> {
@@ -113,7 +113,7 @@ fn next_account(
 /// Of those that failed least often the oldest.
 fn first_of(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     account_id: &str,
     interactive: bool,
 ) -> Result<Option<i64>, StoreError> {
@@ -144,7 +144,7 @@ fn first_of(
 /// Whether anything waits that the seat may take now.
 pub(super) fn any_waits(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     running_per_account: Option<u32>,
 ) -> Result<bool, rusqlite::Error> {
     for interactive in [true, false] {

@@ -3,7 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 
 use super::audits;
-use crate::{AuditEntry, AuditFilter, AuditPage, AuditState, Batch, Place, StoreError, Timestamp};
+use crate::{
+    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
+};
 
 /// How many audits are looked at for one page. An index serves any one filter; several together
 /// may fit nothing of a million audits, and the next page then goes on where this one stopped.
@@ -29,7 +31,7 @@ pub(super) fn page(
     connection: &Connection,
     account_id: &str,
     filter: &AuditFilter,
-    after: Option<Place>,
+    after: Option<ListCursor>,
     limit: u32,
 ) -> Result<AuditPage, rusqlite::Error> {
     let (index, condition, value) = leading(filter);
@@ -68,7 +70,7 @@ pub(super) fn page(
         }
         last_seen = place(&audit);
         looked_at += 1;
-        if filter.fits(&audit) {
+        if filter.matches(&audit) {
             page.audits.push(audit);
         }
     }
@@ -96,20 +98,20 @@ fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
 }
 
 /// Everything on the page stands before this.
-fn upper_bound(filter: &AuditFilter, after: Option<Place>) -> Place {
-    const END: Place = Place {
+fn upper_bound(filter: &AuditFilter, after: Option<ListCursor>) -> ListCursor {
+    const END: ListCursor = ListCursor {
         accepted_at: Timestamp(i64::MAX),
         number: i64::MAX,
     };
-    let to = filter.to.map_or(END, |accepted_at| Place {
+    let to = filter.to.map_or(END, |accepted_at| ListCursor {
         accepted_at,
         number: 0,
     });
     after.map_or(to, |after| after.min(to))
 }
 
-fn place(audit: &AuditEntry) -> Place {
-    Place {
+fn place(audit: &AuditEntry) -> ListCursor {
+    ListCursor {
         accepted_at: audit.accepted_at,
         number: audit.number,
     }

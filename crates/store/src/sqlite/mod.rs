@@ -26,11 +26,11 @@ use self::queue::Attempt;
 use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
-    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditState,
-    AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, Finished,
-    Forgotten, HandBack, Hold, KeyDigest, KeyRecord, Lease, LedgerEntry, Place, Progress,
-    QueueDepth, QueuedAudit, Retention, Seat, Settled, Store, StoreError, StoreLatency,
-    StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
+    AuditState, AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, LedgerEntry,
+    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store, StoreError,
+    StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// One SQLite file in WAL mode, every commit synced to disk.
@@ -41,7 +41,7 @@ pub struct SqliteStore {
     // Closed before the writer, which as the last to close empties the write-ahead log.
     readers: Readers,
     writer: Writer,
-    progress: Progress,
+    progress: AuditProgress,
     running_per_account: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl SqliteStore {
         Ok(Self {
             readers: Readers::open(path)?,
             writer: Writer::start(connection)?,
-            progress: Progress::default(),
+            progress: AuditProgress::default(),
             running_per_account: None,
         })
     }
@@ -166,7 +166,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn completion(
+    async fn wait_for_completion(
         &self,
         account_id: &str,
         tracking_id: &str,
@@ -175,7 +175,7 @@ impl Store for SqliteStore {
         let deadline = Instant::now() + at_most;
         loop {
             let mut finish = std::pin::pin!(self.writer.bells().finishes.notified());
-            // First listen, then look, as in `work_arrives`.
+            // First listen, then look, as in `wait_for_work`.
             finish.as_mut().enable();
             let status = self.status(account_id, tracking_id).await?;
             let is_over = status
@@ -191,7 +191,7 @@ impl Store for SqliteStore {
         &self,
         account_id: &str,
         filter: AuditFilter,
-        after: Option<Place>,
+        after: Option<ListCursor>,
         limit: u32,
     ) -> Result<AuditPage, StoreError> {
         let account_id = account_id.to_owned();
@@ -237,7 +237,7 @@ impl Store for SqliteStore {
 
     async fn lease(
         &self,
-        seat: &Seat,
+        seat: &LeaseScope,
         now: Timestamp,
         lasting: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -249,7 +249,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn work_arrives(&self, seat: &Seat, at_most: Duration) {
+    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration) {
         let (seat, at_once) = (seat.clone(), self.running_per_account);
         let arrives = async {
             let mut arrival = std::pin::pin!(self.writer.bells().arrivals.notified());
@@ -275,7 +275,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn finish(&self, lease: &Lease, finished: Finished) -> Result<Hold, StoreError> {
+    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
         // An account at its bound may have the next one leased.
         let wakes = match self.running_per_account {
@@ -289,11 +289,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn hand_back(&self, lease: &Lease, why: HandBack) -> Result<Hold, StoreError> {
+    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
         let held = Attempt::from(lease);
         self.writer
             .write(Wakes::Leasers, move |connection| {
-                queue::hand_back(connection, &held, why)
+                queue::release(connection, &held, why)
             })
             .await
     }
@@ -347,7 +347,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn settle(&self, delivery: &Delivery, settled: Settled) -> Result<Hold, StoreError> {
+    async fn settle(
+        &self,
+        delivery: &Delivery,
+        settled: DeliveryOutcome,
+    ) -> Result<Hold, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
         self.writer
             .write(Wakes::Nobody, move |connection| {
@@ -356,7 +360,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    fn deliveries_arrive(&self) -> &Notify {
+    fn delivery_notify(&self) -> &Notify {
         &self.writer.bells().finishes
     }
 
@@ -364,20 +368,20 @@ impl Store for SqliteStore {
         self.readers.patient(deliveries::depth).await
     }
 
-    async fn forget(
+    async fn purge(
         &self,
         retention: Retention,
         now: Timestamp,
         at_most: u32,
-    ) -> Result<Forgotten, StoreError> {
+    ) -> Result<PurgeResult, StoreError> {
         self.writer
             .write(Wakes::Nobody, move |connection| {
-                retention::forget(connection, &retention, now, at_most)
+                retention::purge(connection, &retention, now, at_most)
             })
             .await
     }
 
-    fn progress(&self) -> &Progress {
+    fn progress(&self) -> &AuditProgress {
         &self.progress
     }
 

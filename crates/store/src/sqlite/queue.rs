@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    Finished, HandBack, Hold, Lease, LedgerReason, QueueDepth, QueuedAudit, Seat, StoreError,
-    Timestamp,
+    FinishedAudit, Hold, Lease, LeaseScope, LedgerReason, QueueDepth, QueuedAudit, ReleaseReason,
+    StoreError, Timestamp,
 };
 
 // `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
@@ -14,15 +14,15 @@ use crate::{
 
 pub(super) fn lease(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     running_per_account: Option<u32>,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
     if let Some(bound) = &seat.slots {
         let held = held(connection, &bound.owner_prefix, now)?;
-        if held >= i64::from(bound.at_most) {
-            return Err(StoreError::SlotsInUse(bound.at_most));
+        if held >= i64::from(bound.max_leases) {
+            return Err(StoreError::SlotsInUse(bound.max_leases));
         }
     }
     let position = match first_expired(connection, seat, now)? {
@@ -76,7 +76,7 @@ fn held(connection: &Connection, owner_prefix: &str, now: Timestamp) -> Result<i
 
 fn first_expired(
     connection: &Connection,
-    seat: &Seat,
+    seat: &LeaseScope,
     now: Timestamp,
 ) -> Result<Option<i64>, StoreError> {
     let mut first: Option<(i64, i64)> = None;
@@ -112,7 +112,7 @@ pub(super) fn heartbeat(
 pub(super) fn finish(
     connection: &Connection,
     held: &Attempt,
-    finished: &Finished,
+    finished: &FinishedAudit,
 ) -> Result<Hold, StoreError> {
     let error = finished.error.as_ref();
     let completed: Option<(i64, String, i64, bool)> = connection
@@ -159,10 +159,10 @@ pub(super) fn finish(
     Ok(Hold::Held)
 }
 
-pub(super) fn hand_back(
+pub(super) fn release(
     connection: &Connection,
     held: &Attempt,
-    why: HandBack,
+    why: ReleaseReason,
 ) -> Result<Hold, StoreError> {
     let back = connection
         .prepare_cached(
@@ -174,10 +174,10 @@ pub(super) fn hand_back(
         )?
         .query_row(
             params![
-                why == HandBack::Fault,
+                why == ReleaseReason::Fault,
                 held.tracking_id,
                 held.attempt,
-                why == HandBack::Unheard,
+                why == ReleaseReason::Unconfirmed,
                 held.expires_at.0
             ],
             |row| row.get(0),

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{Forgotten, ForgottenAudit, Retention, StoreError, Timestamp};
+use crate::{PurgeResult, PurgedAudit, Retention, StoreError, Timestamp};
 
 pub(super) fn delete(
     connection: &Connection,
@@ -34,12 +34,12 @@ fn remove(connection: &Connection, position: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(super) fn forget(
+pub(super) fn purge(
     connection: &Connection,
     retention: &Retention,
     now: Timestamp,
     at_most: u32,
-) -> Result<Forgotten, StoreError> {
+) -> Result<PurgeResult, StoreError> {
     connection
         .prepare_cached("DELETE FROM replies WHERE expires_at <= ?")?
         .execute([now.0])?;
@@ -53,10 +53,10 @@ pub(super) fn forget(
     if let Some(keep) = retention.keep_per_account {
         too_many(connection, keep, at_most, &mut over)?;
     }
-    let mut forgotten = Forgotten::default();
+    let mut forgotten = PurgeResult::default();
     for (position, audit_id, attempt) in over {
         remove(connection, position)?;
-        forgotten.audits.push(ForgottenAudit { audit_id, attempt });
+        forgotten.audits.push(PurgedAudit { audit_id, attempt });
     }
     connection
         .prepare_cached(

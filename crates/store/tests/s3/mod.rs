@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use plumbline_store::S3Place;
+use plumbline_store::S3Config;
 
 /// s3rver over a temporary directory; ends with the test.
 pub struct S3Server {
@@ -39,14 +39,14 @@ impl S3Server {
         }
     }
 
-    pub fn place(&self) -> S3Place {
-        S3Place {
+    pub fn place(&self) -> S3Config {
+        S3Config {
             bucket: "audits".to_owned(),
             endpoint: Some(format!("http://127.0.0.1:{}", self.port)),
             region: "us-east-1".to_owned(),
             access_key_id: Some("S3RVER".to_owned()),
             secret_access_key: Some("S3RVER".to_owned()),
-            ..S3Place::default()
+            ..S3Config::default()
         }
     }
 }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    AgentBounds, AgentStore, AgentToken, HandBack, SIGHTING_KEPT_MS, Seat, Sighting, SlotBound,
-    Standing, StoreError, Timestamp,
+    AgentBounds, AgentPresence, AgentStore, AgentToken, AttemptState, LeaseScope,
+    PRESENCE_RETENTION_MS, ReleaseReason, SlotLimit, StoreError, Timestamp,
 };
 
 use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
@@ -16,8 +16,8 @@ async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
     token
 }
 
-fn sighting(process: &str, agent: Option<&AgentToken>, location: &str) -> Sighting {
-    Sighting {
+fn sighting(process: &str, agent: Option<&AgentToken>, location: &str) -> AgentPresence {
+    AgentPresence {
         process: process.to_owned(),
         agent_id: agent.map(|token| token.key().id().to_owned()),
         location: location.to_owned(),
@@ -91,33 +91,33 @@ pub async fn who_was_seen_last_is_known_and_forgotten_after_a_day(backend: &dyn 
     let (_, agents) = backend.open_agents().await;
     let token = add(&*agents, "frankfurt").await;
     let first = sighting("agent/x", Some(&token), "eu");
-    agents.see(first.clone()).await.unwrap();
+    agents.record_presence(first.clone()).await.unwrap();
     let embedded = sighting("embedded-y", None, "us-tx");
-    agents.see(embedded.clone()).await.unwrap();
+    agents.record_presence(embedded.clone()).await.unwrap();
     assert_eq!(
-        agents.sightings(NOW).await.unwrap(),
+        agents.presences(NOW).await.unwrap(),
         [first.clone(), embedded]
     );
 
-    let again = Sighting {
+    let again = AgentPresence {
         host_index: None,
         seen_at: later(LEASE),
         ..first
     };
-    agents.see(again.clone()).await.unwrap();
-    let fresh = agents.sightings(later(LEASE)).await.unwrap();
+    agents.record_presence(again.clone()).await.unwrap();
+    let fresh = agents.presences(later(LEASE)).await.unwrap();
     assert_eq!(fresh, std::slice::from_ref(&again));
 
-    let tomorrow = Timestamp(NOW.0 + SIGHTING_KEPT_MS + 1);
-    let late = Sighting {
+    let tomorrow = Timestamp(NOW.0 + PRESENCE_RETENTION_MS + 1);
+    let late = AgentPresence {
         seen_at: tomorrow,
         ..again
     };
-    agents.see(late.clone()).await.unwrap();
-    assert_eq!(agents.sightings(Timestamp(0)).await.unwrap(), [late]);
-    assert_eq!(agents.unsee("agent/").await.unwrap(), 1);
-    assert_eq!(agents.unsee("agent/").await.unwrap(), 0);
-    assert_eq!(agents.sightings(Timestamp(0)).await.unwrap(), []);
+    agents.record_presence(late.clone()).await.unwrap();
+    assert_eq!(agents.presences(Timestamp(0)).await.unwrap(), [late]);
+    assert_eq!(agents.remove_presence("agent/").await.unwrap(), 1);
+    assert_eq!(agents.remove_presence("agent/").await.unwrap(), 0);
+    assert_eq!(agents.presences(Timestamp(0)).await.unwrap(), []);
 }
 
 pub async fn a_place_is_stood_at_while_somebody_may_work_there(backend: &dyn Backend) {
@@ -130,16 +130,19 @@ pub async fn a_place_is_stood_at_while_somebody_may_work_there(backend: &dyn Bac
         sighting("agent/2", Some(&eu), "eu"),
         sighting("agent/3", Some(&asia), "asia"),
     ] {
-        agents.see(seen).await.unwrap();
+        agents.record_presence(seen).await.unwrap();
     }
-    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["asia", "eu", "us-tx"]);
+    assert_eq!(
+        agents.active_locations(NOW).await.unwrap(),
+        ["asia", "eu", "us-tx"]
+    );
     agents.drain_agent("frankfurt", true, NOW).await.unwrap();
     agents.revoke_agent("singapore", NOW).await.unwrap();
-    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["us-tx"]);
+    assert_eq!(agents.active_locations(NOW).await.unwrap(), ["us-tx"]);
     agents.drain_agent("frankfurt", false, NOW).await.unwrap();
-    assert_eq!(agents.stood_at(NOW).await.unwrap(), ["eu", "us-tx"]);
+    assert_eq!(agents.active_locations(NOW).await.unwrap(), ["eu", "us-tx"]);
     let after = later(Duration::from_millis(1));
-    assert_eq!(agents.stood_at(after).await.unwrap(), [""; 0]);
+    assert_eq!(agents.active_locations(after).await.unwrap(), [""; 0]);
 }
 
 pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
@@ -147,27 +150,36 @@ pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
 ) {
     let (store, agents) = backend.open_agents().await;
     accepted(&*store, &["a"]).await;
-    assert_eq!(agents.standing("a", 0).await.unwrap(), Standing::Lost);
+    assert_eq!(
+        agents.attempt_state("a", 0).await.unwrap(),
+        AttemptState::Lost
+    );
     let first = lease(&*store, NOW).await.unwrap();
-    let held = agents.standing("a", first.attempt).await.unwrap();
-    assert_eq!(held, Standing::Held(first.clone()));
+    let held = agents.attempt_state("a", first.attempt).await.unwrap();
+    assert_eq!(held, AttemptState::Held(first.clone()));
 
     let second = lease(&*store, later(LEASE)).await.unwrap();
-    let lost = agents.standing("a", first.attempt).await.unwrap();
-    assert_eq!(lost, Standing::Lost, "taken over");
-    store.hand_back(&second, HandBack::Drained).await.unwrap();
-    let lost = agents.standing("a", second.attempt).await.unwrap();
-    assert_eq!(lost, Standing::Lost, "handed back");
+    let lost = agents.attempt_state("a", first.attempt).await.unwrap();
+    assert_eq!(lost, AttemptState::Lost, "taken over");
+    store
+        .release(&second, ReleaseReason::Drained)
+        .await
+        .unwrap();
+    let lost = agents.attempt_state("a", second.attempt).await.unwrap();
+    assert_eq!(lost, AttemptState::Lost, "handed back");
 
     let third = lease(&*store, later(LEASE)).await.unwrap();
     store.finish(&third, measured()).await.unwrap();
-    let done = agents.standing("a", third.attempt).await.unwrap();
-    assert_eq!(done, Standing::Finished);
+    let done = agents.attempt_state("a", third.attempt).await.unwrap();
+    assert_eq!(done, AttemptState::Finished);
     assert_eq!(
-        agents.standing("a", second.attempt).await.unwrap(),
-        Standing::Lost
+        agents.attempt_state("a", second.attempt).await.unwrap(),
+        AttemptState::Lost
     );
-    assert_eq!(agents.standing("unknown", 1).await.unwrap(), Standing::Lost);
+    assert_eq!(
+        agents.attempt_state("unknown", 1).await.unwrap(),
+        AttemptState::Lost
+    );
 }
 
 pub async fn what_runs_is_known_by_its_owner(backend: &dyn Backend) {
@@ -197,10 +209,10 @@ pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
     added.await.unwrap();
     let found = agents.agent(key.id()).await.unwrap().unwrap();
     assert_eq!(found.bounds, bounds);
-    assert!(found.bounds.allow("eu") && !found.bounds.allow("fr"));
+    assert!(found.bounds.allows_location("eu") && !found.bounds.allows_location("fr"));
     let other = agents.agent(unbound.key().id()).await.unwrap().unwrap();
     assert_eq!(other.bounds, AgentBounds::default());
-    assert!(other.bounds.allow("anywhere"));
+    assert!(other.bounds.allows_location("anywhere"));
 
     for locations in [vec![], vec![String::new()], vec!["a,b".to_owned()]] {
         let bounds = AgentBounds {
@@ -212,13 +224,13 @@ pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
     }
 }
 
-fn bounded(owner: &str, at_most: u32) -> Seat {
-    Seat {
-        slots: Some(SlotBound {
+fn bounded(owner: &str, at_most: u32) -> LeaseScope {
+    LeaseScope {
+        slots: Some(SlotLimit {
             owner_prefix: "agent/t/".to_owned(),
-            at_most,
+            max_leases: at_most,
         }),
-        ..Seat::anywhere(owner)
+        ..LeaseScope::any_location(owner)
     }
 }
 
@@ -234,7 +246,7 @@ pub async fn no_more_is_held_than_a_token_has_slots(backend: &dyn Backend) {
         "{refused:?}"
     );
     // Another's name that begins alike has slots of its own.
-    let seat = Seat::anywhere("agent/tt/p/0");
+    let seat = LeaseScope::any_location("agent/tt/p/0");
     let other = store.lease(&seat, NOW, LEASE).await.unwrap().unwrap();
     store.finish(&other, measured()).await.unwrap();
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use plumbline_store::{Acceptance, Hold, LedgerReason, QueueDepth, StoreError};
+use plumbline_store::{Acceptance, Hold, LedgerReason, QueueDepth, StoreError, Submission};
 
 use super::{Backend, NOW, accepted, account, audit, balance, failed, lease, measured};
 
@@ -10,7 +10,7 @@ pub async fn two_hundred_starts_on_fifty_credits_accept_exactly_fifty(backend: &
     let starts: Vec<_> = (0..200)
         .map(|n| {
             let (store, audit) = (Arc::clone(&store), audit(&account, &format!("a{n}")));
-            tokio::spawn(async move { store.accept(audit).await.unwrap() })
+            tokio::spawn(async move { store.submit(Submission::single(audit)).await.unwrap() })
         })
         .collect();
     let mut accepted = 0;
@@ -29,15 +29,24 @@ pub async fn two_hundred_starts_on_fifty_credits_accept_exactly_fifty(backend: &
 pub async fn an_audit_costs_one_credit_and_a_refused_one_costs_nothing(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let first = store.accept(audit(&account, "first")).await.unwrap();
+    let first = store
+        .submit(Submission::single(audit(&account, "first")))
+        .await
+        .unwrap();
     assert_eq!(first, Acceptance::Accepted);
-    let second = store.accept(audit(&account, "second")).await.unwrap();
+    let second = store
+        .submit(Submission::single(audit(&account, "second")))
+        .await
+        .unwrap();
     assert_eq!(second, Acceptance::InsufficientCredits);
     assert_eq!(store.status(&account.id, "second").await.unwrap(), None);
     assert_eq!(balance(backend, &*store, &account).await, 0);
 
     assert_eq!(store.add_credits(&account.id, 1, NOW).await.unwrap(), 1);
-    let again = store.accept(audit(&account, "second")).await.unwrap();
+    let again = store
+        .submit(Submission::single(audit(&account, "second")))
+        .await
+        .unwrap();
     assert_eq!(again, Acceptance::Accepted);
     let reasons: Vec<_> = backend
         .ledger(&account.id)
@@ -59,12 +68,15 @@ pub async fn an_audit_costs_one_credit_and_a_refused_one_costs_nothing(backend: 
 pub async fn an_id_that_is_in_use_is_refused_and_costs_nothing(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 5).await;
-    store.accept(audit(&account, "a")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "a")))
+        .await
+        .unwrap();
 
     let mut same_audit_id = audit(&account, "b");
     same_audit_id.audit_id = audit(&account, "a").audit_id;
     for taken in [audit(&account, "a"), same_audit_id] {
-        assert!(store.accept(taken).await.is_err());
+        assert!(store.submit(Submission::single(taken)).await.is_err());
     }
     assert_eq!(balance(backend, &*store, &account).await, 4);
 
@@ -77,7 +89,7 @@ pub async fn an_id_that_is_in_use_is_refused_and_costs_nothing(backend: &dyn Bac
                 format!("n{n}")
             };
             let (store, audit) = (Arc::clone(&store), audit(&account, &id));
-            tokio::spawn(async move { store.accept(audit).await.ok() })
+            tokio::spawn(async move { store.submit(Submission::single(audit)).await.ok() })
         })
         .collect();
     let mut accepted = 0;
@@ -112,7 +124,7 @@ pub async fn an_unknown_account_is_not_found(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut nobody = account(&*store, 1).await;
     nobody.id = "nobody".to_owned();
-    let refused = store.accept(audit(&nobody, "a")).await;
+    let refused = store.submit(Submission::single(audit(&nobody, "a"))).await;
     assert!(matches!(refused, Err(StoreError::NotFound("account"))));
     let refused = store.add_credits("nobody", 1, NOW).await;
     assert!(matches!(refused, Err(StoreError::NotFound("account"))));

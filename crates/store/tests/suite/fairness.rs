@@ -1,7 +1,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use plumbline_store::{Account, INTERACTIVE_IN_A_ROW, Store, Submission};
+use plumbline_store::{Account, MAX_INTERACTIVE_IN_A_ROW, Store, Submission};
 use tokio::time::timeout;
 
 use super::{Backend, LEASE, NEVER, NOW, account, audit, later, lease, measured, seat_at};
@@ -11,7 +11,7 @@ async fn singles(store: &dyn Store, name: &str, count: u32) -> Account {
     let account = account(store, count).await;
     for n in 0..count {
         store
-            .accept(audit(&account, &format!("{name}{n}")))
+            .submit(Submission::single(audit(&account, &format!("{name}{n}"))))
             .await
             .unwrap();
     }
@@ -23,7 +23,7 @@ async fn batch(store: &dyn Store, account: &Account, name: &str, count: u32) {
     let submission = Submission {
         audits: audits.collect(),
         batch_id: Some(name.to_owned()),
-        ..Submission::of(audit(account, name))
+        ..Submission::single(audit(account, name))
     };
     store.submit(submission).await.unwrap();
 }
@@ -68,7 +68,10 @@ pub async fn who_starts_one_after_another_takes_turns_all_the_same(backend: &dyn
     let other = account(&*store, 5).await;
     let mut order = Vec::new();
     for n in 0..5 {
-        store.accept(audit(&other, &format!("b{n}"))).await.unwrap();
+        store
+            .submit(Submission::single(audit(&other, &format!("b{n}"))))
+            .await
+            .unwrap();
         order.extend(leased(&*store, 2).await);
     }
     let turns: Vec<_> = order.iter().map(|name| &name[..1]).collect();
@@ -83,14 +86,14 @@ pub async fn starts_go_before_batches_but_do_not_starve_them(backend: &dyn Backe
     batch(&*store, &account, "batch", 3).await;
     for n in 0..20 {
         store
-            .accept(audit(&account, &format!("start{n}")))
+            .submit(Submission::single(audit(&account, &format!("start{n}"))))
             .await
             .unwrap();
     }
     let order = leased(&*store, 23).await;
     assert_eq!(order.len(), 23);
     assert_eq!(order[0], "start0");
-    let in_a_row = usize::try_from(INTERACTIVE_IN_A_ROW).unwrap();
+    let in_a_row = usize::try_from(MAX_INTERACTIVE_IN_A_ROW).unwrap();
     for n in 0..3 {
         let name = format!("batch{n}");
         let place = order.iter().position(|leased| *leased == name).unwrap();
@@ -110,8 +113,8 @@ pub async fn an_account_has_only_so_many_running(backend: &dyn Backend) {
     singles(&*store, "b", 1).await;
     assert_eq!(leased(&*store, 2).await, ["b0"]);
 
-    let anywhere = plumbline_store::Seat::anywhere("waiter");
-    let mut waiter = pin!(store.work_arrives(&anywhere, NEVER));
+    let anywhere = plumbline_store::LeaseScope::any_location("waiter");
+    let mut waiter = pin!(store.wait_for_work(&anywhere, NEVER));
     let early = timeout(Duration::from_millis(50), waiter.as_mut()).await;
     assert!(early.is_err(), "woke for what may not run yet");
     store.finish(&held, measured()).await.unwrap();
@@ -135,7 +138,7 @@ pub async fn whose_turn_it_is_is_decided_among_what_a_seat_may_take(backend: &dy
     ] {
         let mut audit = audit(account, name);
         audit.order.location = location.to_owned();
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     let mut order = Vec::new();
     for locations in [
@@ -162,7 +165,7 @@ pub async fn many_who_ask_at_once_are_served_in_turn(backend: &dyn Backend) {
         let store = store.clone();
         tokio::spawn(async move {
             let owner = "agent/1".to_owned();
-            let seat = plumbline_store::Seat {
+            let seat = plumbline_store::LeaseScope {
                 owner,
                 locations,
                 slots: None,

@@ -1,5 +1,6 @@
 use plumbline_store::{
-    Acceptance, AuditOptions, AuditOrder, AuditState, Finished, Hold, Key, NewAudit, Seat,
+    Acceptance, AuditOptions, AuditOrder, AuditState, FinishedAudit, Hold, Key, LeaseScope,
+    NewAudit, Submission,
 };
 
 use super::{
@@ -70,10 +71,16 @@ pub async fn two_opened_at_once_see_each_others_writes(backend: &dyn Backend) {
     let account = account(&*one, 1).await;
     assert_eq!(two.add_credits(&account.id, 1, NOW).await.unwrap(), 2);
     for (store, name) in [(&one, "a"), (&two, "b")] {
-        let answer = store.accept(audit(&account, name)).await.unwrap();
+        let answer = store
+            .submit(Submission::single(audit(&account, name)))
+            .await
+            .unwrap();
         assert_eq!(answer, Acceptance::Accepted);
     }
-    let refused = one.accept(audit(&account, "c")).await.unwrap();
+    let refused = one
+        .submit(Submission::single(audit(&account, "c")))
+        .await
+        .unwrap();
     assert_eq!(refused, Acceptance::InsufficientCredits);
     let a = lease(&*two, NOW).await.unwrap();
     assert_eq!(a.tracking_id, "a");
@@ -131,7 +138,7 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
             options: AuditOptions::default(),
             accepted_at: NOW,
         };
-        if store.accept(audit).await.is_err() {
+        if store.submit(Submission::single(audit)).await.is_err() {
             assert_eq!(
                 balance(backend, &*store, &account).await,
                 i64::from(expected)
@@ -143,7 +150,7 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
             i64::from(expected) - 1
         );
         let held = store
-            .lease(&Seat::anywhere(text), NOW, LEASE)
+            .lease(&LeaseScope::any_location(text), NOW, LEASE)
             .await
             .unwrap()
             .unwrap();
@@ -151,7 +158,7 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
         assert_eq!(store.recover(&format!("{text}\0")).await.unwrap(), 0);
         assert_eq!(store.recover(text).await.unwrap(), 1);
         let held = store
-            .lease(&Seat::anywhere(text), NOW, LEASE)
+            .lease(&LeaseScope::any_location(text), NOW, LEASE)
             .await
             .unwrap()
             .unwrap();
@@ -181,7 +188,7 @@ pub async fn a_large_report_comes_back_unchanged(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
-    let finished = Finished {
+    let finished = FinishedAudit {
         report: format!("[{}0]", "1234567890,".repeat(1_000_000)),
         ..measured()
     };

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use plumbline_store::{Key, StoreError, Timestamp};
+use plumbline_store::{Key, StoreError, Submission, Timestamp};
 
 use super::{Backend, NOW, account, audit, later};
 
@@ -22,7 +22,10 @@ pub async fn a_key_is_found_with_its_account_and_balance(backend: &dyn Backend) 
     assert!(found.is_usable(NOW));
     assert_eq!(store.keys().await.unwrap(), [found]);
 
-    store.accept(audit(&account, "a")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "a")))
+        .await
+        .unwrap();
     let found = store.key(key.id()).await.unwrap().unwrap();
     assert_eq!(found.credits, 6);
 }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use plumbline_store::{Rate, Retention, SharedLimits, Store, Taken, Taking, Timestamp};
+use plumbline_store::{
+    BucketGrant, BucketRate, BucketRequest, Retention, SharedLimits, Store, Timestamp,
+};
 use tokio::task::JoinSet;
 
 use super::{Backend, NOW};
@@ -8,26 +10,26 @@ use super::{Backend, NOW};
 const SECOND: i64 = 1_000_000_000;
 
 /// Ten, of which one flows back each second.
-fn rate(now: Timestamp, each: i64) -> Rate {
-    Rate {
+fn rate(now: Timestamp, each: i64) -> BucketRate {
+    BucketRate {
         now_ns: now.0 * 1_000_000,
         burst_ns: 10 * SECOND,
-        each_ns: each * SECOND,
+        cost_ns: each * SECOND,
     }
 }
 
-fn want(bucket: &str, wanted: u32) -> Taking {
-    Taking {
+fn want(bucket: &str, wanted: u32) -> BucketRequest {
+    BucketRequest {
         bucket: bucket.to_owned(),
-        owed_ns: 0,
-        wanted,
+        debt_ns: 0,
+        requested: wanted,
     }
 }
 
-async fn take(limits: &dyn SharedLimits, rate: Rate, taking: Taking) -> (u32, i64) {
+async fn take(limits: &dyn SharedLimits, rate: BucketRate, taking: BucketRequest) -> (u32, i64) {
     let taken = limits.take(rate, vec![taking]).await.unwrap();
     let [
-        Taken {
+        BucketGrant {
             full_at_ns,
             granted,
         },
@@ -81,8 +83,8 @@ pub async fn what_was_let_pass_is_owed_and_flows_back_first(backend: &dyn Backen
         return;
     };
     let (one, other) = (limits(&one), limits(&other));
-    let owing = |owed: i64, wanted: u32| Taking {
-        owed_ns: owed * SECOND,
+    let owing = |owed: i64, wanted: u32| BucketRequest {
+        debt_ns: owed * SECOND,
         ..want("a", wanted)
     };
     assert_eq!(take(one, rate(NOW, 1), owing(3, 0)).await, (0, 3));
@@ -122,7 +124,7 @@ pub async fn forgetting_keeps_a_bucket_that_is_not_full(backend: &dyn Backend) {
         return;
     };
     take(limits(&one), rate(NOW, 1), want("a", 10)).await;
-    let forget = async |now| one.forget(Retention::default(), now, 10).await.unwrap();
+    let forget = async |now| one.purge(Retention::default(), now, 10).await.unwrap();
     forget(NOW).await;
     assert_eq!(
         take(limits(&other), rate(NOW, 1), want("a", 1)).await,

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditEntry, AuditFilter, AuditState, NewAudit, Place, Store, Submission, Timestamp,
+    Account, AuditEntry, AuditFilter, AuditState, ListCursor, NewAudit, Store, Submission,
+    Timestamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -48,7 +49,7 @@ pub async fn audits_are_listed_newest_first_and_only_ones_own(backend: &dyn Back
     let theirs = account(&*store, 10).await;
     for (n, owner) in [&mine, &theirs, &mine, &theirs, &mine].iter().enumerate() {
         store
-            .accept(at(owner, &n.to_string(), n as i64))
+            .submit(Submission::single(at(owner, &n.to_string(), n as i64)))
             .await
             .unwrap();
     }
@@ -76,7 +77,7 @@ pub async fn a_page_ends_where_the_next_begins(backend: &dyn Backend) {
     for n in 0..7 {
         // Several in the same millisecond: the order of acceptance decides.
         store
-            .accept(at(&account, &n.to_string(), n / 3))
+            .submit(Submission::single(at(&account, &n.to_string(), n / 3)))
             .await
             .unwrap();
     }
@@ -90,14 +91,20 @@ pub async fn pages_are_stable_while_audits_come_and_go(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 20).await;
     for n in 0..6 {
-        store.accept(at(&account, &n.to_string(), n)).await.unwrap();
+        store
+            .submit(Submission::single(at(&account, &n.to_string(), n)))
+            .await
+            .unwrap();
     }
     let first = store
         .audits(&account.id, AuditFilter::default(), None, 3)
         .await
         .unwrap();
     assert_eq!(names(&first.audits), ["5", "4", "3"]);
-    store.accept(at(&account, "new", 9)).await.unwrap();
+    store
+        .submit(Submission::single(at(&account, "new", 9)))
+        .await
+        .unwrap();
     // The audit at which the page ended, and one on the next page, are deleted meanwhile.
     for _ in 0..4 {
         let held = lease(&*store, NOW).await.unwrap();
@@ -131,7 +138,7 @@ pub async fn any_filter_lists_what_fits_and_nothing_else(backend: &dyn Backend) 
         audit.order.device = device.to_owned();
         audit.order.network = network.to_owned();
         audit.order.location = location.to_owned();
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     for n in 0..30 {
         let held = lease(&*store, NOW).await.unwrap();
@@ -171,7 +178,7 @@ pub async fn any_filter_lists_what_fits_and_nothing_else(backend: &dyn Backend) 
             from: from.map(|ms| Timestamp(NOW.0 + ms)),
             to: to.map(|ms| Timestamp(NOW.0 + ms)),
         };
-        let fitting: Vec<_> = every.iter().filter(|audit| filter.fits(audit)).collect();
+        let fitting: Vec<_> = every.iter().filter(|audit| filter.matches(audit)).collect();
         let found = all(&*store, &account, filter.clone(), limit).await;
         let expected: Vec<_> = fitting.iter().map(|a| a.tracking_id.clone()).collect();
         assert_eq!(found, expected, "{filter:?}");
@@ -191,7 +198,7 @@ pub async fn a_search_that_finds_nothing_still_comes_to_its_end(backend: &dyn Ba
     for from in (0..4_500).step_by(500) {
         let submission = Submission {
             audits: (from..from + 500).map(audits).collect(),
-            ..Submission::of(audits(0))
+            ..Submission::single(audits(0))
         };
         store.submit(submission).await.unwrap();
     }
@@ -207,7 +214,7 @@ pub async fn a_place_is_no_way_into_anothers_list(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["theirs"]).await;
     let mine = account(&*store, 1).await;
-    let anywhere = Place {
+    let anywhere = ListCursor {
         accepted_at: Timestamp(i64::MAX),
         number: i64::MAX,
     };
@@ -251,7 +258,10 @@ pub async fn a_deleted_audit_is_gone_and_stays_paid_for(backend: &dyn Backend) {
     );
     // What is accepted next takes nothing over from it.
     store.add_credits(&account.id, 1, NOW).await.unwrap();
-    store.accept(audit(&account, "next")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "next")))
+        .await
+        .unwrap();
     assert_eq!(balance(backend, &*store, &account).await, 0);
 }
 
@@ -264,14 +274,22 @@ pub async fn who_waits_for_a_completion_is_woken_by_it(backend: &dyn Backend) {
     );
     let waiting = {
         let (store, account_id) = (store.clone(), account.id.clone());
-        tokio::spawn(async move { store.completion(&account_id, "a", NEVER).await.unwrap() })
+        tokio::spawn(async move {
+            store
+                .wait_for_completion(&account_id, "a", NEVER)
+                .await
+                .unwrap()
+        })
     };
     // Another audit's end is not this one's.
     store.finish(&b, measured()).await.unwrap();
-    let at_once = store.completion(&account.id, "b", NEVER).await.unwrap();
+    let at_once = store
+        .wait_for_completion(&account.id, "b", NEVER)
+        .await
+        .unwrap();
     assert_eq!(at_once.unwrap().state, AuditState::Completed);
     let too_short = store
-        .completion(&account.id, "a", Duration::from_millis(5))
+        .wait_for_completion(&account.id, "a", Duration::from_millis(5))
         .await
         .unwrap();
     assert_eq!(too_short.unwrap().state, AuditState::InProgress);
@@ -279,8 +297,17 @@ pub async fn who_waits_for_a_completion_is_woken_by_it(backend: &dyn Backend) {
     let woken = waiting.await.unwrap().unwrap();
     assert_eq!(woken.state, AuditState::Completed);
     assert_eq!(
-        store.completion(&account.id, "c", NEVER).await.unwrap(),
+        store
+            .wait_for_completion(&account.id, "c", NEVER)
+            .await
+            .unwrap(),
         None
     );
-    assert_eq!(store.completion("nobody", "a", NEVER).await.unwrap(), None);
+    assert_eq!(
+        store
+            .wait_for_completion("nobody", "a", NEVER)
+            .await
+            .unwrap(),
+        None
+    );
 }

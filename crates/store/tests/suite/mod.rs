@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, Finished, Lease,
-    LedgerEntry, LedgerReason, NewAudit, PageStore, Seat, Store, Timestamp,
+    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, FinishedAudit, Lease,
+    LeaseScope, LedgerEntry, LedgerReason, NewAudit, PageStore, Store, Submission, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -71,16 +71,16 @@ pub fn audit(account: &Account, name: &str) -> NewAudit {
     }
 }
 
-pub fn measured() -> Finished {
-    Finished {
+pub fn measured() -> FinishedAudit {
+    FinishedAudit {
         report: r#"{"score":1}"#.to_owned(),
         error: None,
         finished_at: NOW,
     }
 }
 
-pub fn failed() -> Finished {
-    Finished {
+pub fn failed() -> FinishedAudit {
+    FinishedAudit {
         report: "{}".to_owned(),
         error: Some(AuditError {
             code: "INTERNAL".to_owned(),
@@ -98,7 +98,10 @@ pub async fn account(store: &dyn Store, credits: u32) -> Account {
 pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
     let account = account(store, names.len().try_into().unwrap()).await;
     for name in names {
-        let answer = store.accept(audit(&account, name)).await.unwrap();
+        let answer = store
+            .submit(Submission::single(audit(&account, name)))
+            .await
+            .unwrap();
         assert_eq!(answer, Acceptance::Accepted);
     }
     account
@@ -106,13 +109,13 @@ pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
 
 pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
     store
-        .lease(&Seat::anywhere("agent/1"), now, LEASE)
+        .lease(&LeaseScope::any_location("agent/1"), now, LEASE)
         .await
         .unwrap()
 }
 
-pub fn seat_at(locations: &[&str]) -> Seat {
-    Seat {
+pub fn seat_at(locations: &[&str]) -> LeaseScope {
+    LeaseScope {
         owner: "agent/there".to_owned(),
         locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
         slots: None,

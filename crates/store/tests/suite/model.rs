@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use plumbline_store::{Account, HandBack, Hold, Lease, QueueDepth, Seat, Store, Timestamp};
+use plumbline_store::{
+    Account, Hold, Lease, LeaseScope, QueueDepth, ReleaseReason, Store, Submission, Timestamp,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -16,7 +18,7 @@ enum Step {
     /// One of the leases ever given, the newest or not.
     Heartbeat(prop::sample::Index),
     Finish(prop::sample::Index, bool),
-    HandBack(prop::sample::Index, HandBack),
+    Release(prop::sample::Index, ReleaseReason),
     Recover,
     AddCredits(i64),
     Wait(u64),
@@ -29,15 +31,19 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Lease),
         2 => which().prop_map(Step::Heartbeat),
         3 => (which(), any::<bool>()).prop_map(|(lease, fails)| Step::Finish(lease, fails)),
-        3 => (which(), why()).prop_map(|(lease, why)| Step::HandBack(lease, why)),
+        3 => (which(), why()).prop_map(|(lease, why)| Step::Release(lease, why)),
         1 => Just(Step::Recover),
         1 => (-3..6_i64).prop_map(Step::AddCredits),
         2 => (1..90_u64).prop_map(Step::Wait),
     ]
 }
 
-fn why() -> impl Strategy<Value = HandBack> {
-    prop::sample::select(vec![HandBack::Drained, HandBack::Fault, HandBack::Unheard])
+fn why() -> impl Strategy<Value = ReleaseReason> {
+    prop::sample::select(vec![
+        ReleaseReason::Drained,
+        ReleaseReason::Fault,
+        ReleaseReason::Unconfirmed,
+    ])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,7 +146,7 @@ async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
     // The next sequence finds an empty queue.
     let much_later = model.now.plus(LEASE * 1000);
     while let Some(lease) = store
-        .lease(&Seat::anywhere("end"), much_later, LEASE)
+        .lease(&LeaseScope::any_location("end"), much_later, LEASE)
         .await
         .unwrap()
     {
@@ -165,7 +171,10 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
     match step {
         Step::Accept => {
             let name = full_name(account, &model.audits.len().to_string());
-            let answer = store.accept(audit(account, &name)).await.unwrap();
+            let answer = store
+                .submit(Submission::single(audit(account, &name)))
+                .await
+                .unwrap();
             assert_eq!(
                 answer == plumbline_store::Acceptance::Accepted,
                 model.credits > 0
@@ -181,7 +190,7 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
         }
         Step::Lease => {
             let leased = store
-                .lease(&Seat::anywhere("model"), model.now, LEASE)
+                .lease(&LeaseScope::any_location("model"), model.now, LEASE)
                 .await
                 .unwrap();
             let expected = model.lease();
@@ -222,7 +231,7 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             let end = if *fails { failed() } else { measured() };
             assert_eq!(store.finish(&real(&lease), end).await.unwrap(), want);
         }
-        Step::HandBack(which, why) => {
+        Step::Release(which, why) => {
             let Some(lease) = pick(which, model) else {
                 return;
             };
@@ -230,13 +239,14 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
                 expires_at: lease.expires_at,
             };
             let held = model.held(&lease);
-            let held = held.filter(|audit| *why != HandBack::Unheard || audit.state == as_leased);
+            let held =
+                held.filter(|audit| *why != ReleaseReason::Unconfirmed || audit.state == as_leased);
             let want = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Waiting;
-                audit.faults += u32::from(*why == HandBack::Fault);
+                audit.faults += u32::from(*why == ReleaseReason::Fault);
             }
-            assert_eq!(store.hand_back(&real(&lease), *why).await.unwrap(), want);
+            assert_eq!(store.release(&real(&lease), *why).await.unwrap(), want);
         }
         Step::Recover => {
             let mut count = 0;

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Acceptance, AuditFilter, Forgotten, NewAudit, Replay, Retention, Submission, Timestamp,
+    Acceptance, AuditFilter, IdempotencyRecord, NewAudit, PurgeResult, Retention, Submission,
+    Timestamp,
 };
 
 use super::{Backend, NOW, accepted, account, audit, balance, lease, measured};
 
-fn ids(forgotten: &Forgotten) -> Vec<&str> {
+fn ids(forgotten: &PurgeResult) -> Vec<&str> {
     let audits = forgotten.audits.iter();
     audits.map(|audit| audit.audit_id.as_str()).collect()
 }
@@ -19,7 +20,7 @@ pub async fn what_was_kept_long_enough_is_forgotten(backend: &dyn Backend) {
             accepted_at: Timestamp(NOW.0 + ms),
             ..audit(&account, name)
         };
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     let mut leases = Vec::new();
     for _ in 0..4 {
@@ -32,11 +33,11 @@ pub async fn what_was_kept_long_enough_is_forgotten(backend: &dyn Backend) {
         accepted_before: Some(Timestamp(NOW.0 + 50)),
         keep_per_account: None,
     };
-    let first = store.forget(retention, NOW, 1).await.unwrap();
+    let first = store.purge(retention, NOW, 1).await.unwrap();
     assert_eq!(ids(&first), ["report-of-old"]);
-    let second = store.forget(retention, NOW, 10).await.unwrap();
+    let second = store.purge(retention, NOW, 10).await.unwrap();
     assert_eq!(ids(&second), ["report-of-old-too"]);
-    let third = store.forget(retention, NOW, 10).await.unwrap();
+    let third = store.purge(retention, NOW, 10).await.unwrap();
     assert_eq!(ids(&third), [""; 0]);
     let left = store
         .audits(&account.id, AuditFilter::default(), None, 10)
@@ -59,12 +60,12 @@ pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
         accepted_before: None,
         keep_per_account: Some(2),
     };
-    let forgotten = store.forget(retention, NOW, 100).await.unwrap();
+    let forgotten = store.purge(retention, NOW, 100).await.unwrap();
     let mut forgotten = ids(&forgotten);
     forgotten.sort_unstable();
     assert_eq!(forgotten, ["report-of-a", "report-of-b"]);
     assert_eq!(
-        ids(&store.forget(retention, NOW, 100).await.unwrap()),
+        ids(&store.purge(retention, NOW, 100).await.unwrap()),
         [""; 0]
     );
     for (account, name, is_there) in [(&many, "a", false), (&many, "c", true), (&few, "e", true)] {
@@ -72,25 +73,25 @@ pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
         assert_eq!(status.is_some(), is_there, "{name}");
     }
     let none = Retention::default();
-    assert_eq!(ids(&store.forget(none, NOW, 100).await.unwrap()), [""; 0]);
+    assert_eq!(ids(&store.purge(none, NOW, 100).await.unwrap()), [""; 0]);
 }
 
 pub async fn forgetting_a_reply_frees_its_key(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 5).await;
     let submission = |name: &str| Submission {
-        replay: Some(Replay {
+        idempotency: Some(IdempotencyRecord {
             key: "key".to_owned(),
             digest: [0; 32],
             reply: name.to_owned(),
             until: NOW.plus(Duration::from_secs(1)),
         }),
-        ..Submission::of(audit(&account, name))
+        ..Submission::single(audit(&account, name))
     };
     store.submit(submission("a")).await.unwrap();
     let much_later = NOW.plus(Duration::from_secs(60));
     store
-        .forget(Retention::default(), much_later, 10)
+        .purge(Retention::default(), much_later, 10)
         .await
         .unwrap();
     let again = store.submit(submission("b")).await.unwrap();
@@ -106,7 +107,7 @@ pub async fn operators_see_accounts_and_what_waits(backend: &dyn Backend) {
             accepted_at: Timestamp(NOW.0 + ms),
             ..audit(&account, name)
         };
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     let done = lease(&*store, NOW).await.unwrap();
     store.finish(&done, measured()).await.unwrap();

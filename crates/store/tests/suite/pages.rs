@@ -107,7 +107,7 @@ pub async fn a_link_that_is_over_opens_nothing_and_is_forgotten(backend: &dyn Ba
     assert!(!opens(end).await);
     assert_eq!(pages.shared(&mine.id, id, end).await.unwrap(), None);
 
-    let forget = async |now| store.forget(Retention::default(), now, 10).await.unwrap();
+    let forget = async |now| store.purge(Retention::default(), now, 10).await.unwrap();
     forget(before).await;
     assert!(opens(before).await);
     forget(end).await;

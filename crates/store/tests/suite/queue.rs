@@ -3,7 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditState, HandBack, Hold, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, Seat, Timestamp,
+    AuditState, Hold, LeaseScope, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, ReleaseReason, Submission,
+    Timestamp,
 };
 
 use super::{
@@ -16,7 +17,7 @@ pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn
     let accepts: Vec<_> = (0..1000)
         .map(|n| {
             let (store, audit) = (Arc::clone(&store), audit(&account, &format!("a{n}")));
-            tokio::spawn(async move { store.accept(audit).await.unwrap() })
+            tokio::spawn(async move { store.submit(Submission::single(audit)).await.unwrap() })
         })
         .collect();
     for accept in accepts {
@@ -30,7 +31,7 @@ pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn
             tokio::spawn(async move {
                 let mut leased = Vec::new();
                 while let Some(lease) = store
-                    .lease(&Seat::anywhere("leaser"), NOW, LEASE)
+                    .lease(&LeaseScope::any_location("leaser"), NOW, LEASE)
                     .await
                     .unwrap()
                 {
@@ -59,7 +60,7 @@ pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
     for (name, after_s) in [("c", 3), ("a", 1), ("b", 2)] {
         let mut audit = audit(&account, name);
         audit.accepted_at = later(Duration::from_secs(after_s));
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     for expected in ["c", "a", "b"] {
         let lease = lease(&*store, NOW).await.unwrap();
@@ -68,7 +69,7 @@ pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
         assert_eq!(lease.order, audit(&account, expected).order);
         assert_eq!(lease.owner, "agent/1");
         assert_eq!(lease.expires_at, later(LEASE));
-        assert!(!lease.exhausted());
+        assert!(!lease.is_exhausted());
     }
     assert_eq!(lease(&*store, NOW).await, None);
 }
@@ -79,7 +80,7 @@ pub async fn a_seat_takes_only_audits_of_its_locations(backend: &dyn Backend) {
     for (name, location) in [("a", "here"), ("b", "there"), ("c", "far"), ("d", "here")] {
         let mut audit = audit(&account, name);
         audit.order.location = location.to_owned();
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
     }
     let taken = async |locations: &[&str], now| {
         let lease = store.lease(&seat_at(locations), now, LEASE).await.unwrap();
@@ -128,7 +129,7 @@ pub async fn a_late_result_is_refused(backend: &dyn Backend) {
         Hold::Lost
     );
     assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
-    let back = store.hand_back(&late, HandBack::Fault).await.unwrap();
+    let back = store.release(&late, ReleaseReason::Fault).await.unwrap();
     assert_eq!(back, Hold::Lost);
     let status = store.status(&account.id, "a").await.unwrap().unwrap();
     assert_eq!(status.state, AuditState::InProgress);
@@ -174,7 +175,10 @@ pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
         store.finish(&finished, measured()).await.unwrap(),
         Hold::Held
     );
-    let back = store.hand_back(&returned, HandBack::Drained).await.unwrap();
+    let back = store
+        .release(&returned, ReleaseReason::Drained)
+        .await
+        .unwrap();
     assert_eq!(back, Hold::Held);
     for lost in [&finished, &returned] {
         assert_eq!(
@@ -182,7 +186,7 @@ pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
             Hold::Lost
         );
         assert_eq!(store.finish(lost, measured()).await.unwrap(), Hold::Lost);
-        let back = store.hand_back(lost, HandBack::Fault).await.unwrap();
+        let back = store.release(lost, ReleaseReason::Fault).await.unwrap();
         assert_eq!(back, Hold::Lost);
     }
     let again = lease(&*store, NOW).await.unwrap();
@@ -203,14 +207,14 @@ pub async fn what_nobody_has_heard_of_goes_back_and_what_was_prolonged_stays(
         (&unheard, Hold::Lost),
         (&heard, Hold::Lost),
     ] {
-        let back = store.hand_back(lease, HandBack::Unheard).await;
+        let back = store.release(lease, ReleaseReason::Unconfirmed).await;
         assert_eq!(back.unwrap(), hold);
     }
     let again = lease(&*store, NOW).await.unwrap();
     assert_eq!(again.tracking_id, "a");
     assert_eq!((again.attempt, again.faults), (2, 0));
     // Of an earlier attempt, nothing can be said any more.
-    let late = store.hand_back(&unheard, HandBack::Unheard).await;
+    let late = store.release(&unheard, ReleaseReason::Unconfirmed).await;
     assert_eq!(late.unwrap(), Hold::Lost);
     assert_eq!(store.finish(&heard, measured()).await.unwrap(), Hold::Held);
 }
@@ -220,8 +224,8 @@ pub async fn an_audit_handed_back_keeps_its_place(backend: &dyn Backend) {
     accepted(&*store, &["a", "b", "c"]).await;
     let a = lease(&*store, NOW).await.unwrap();
     let b = lease(&*store, NOW).await.unwrap();
-    store.hand_back(&b, HandBack::Fault).await.unwrap();
-    store.hand_back(&a, HandBack::Drained).await.unwrap();
+    store.release(&b, ReleaseReason::Fault).await.unwrap();
+    store.release(&a, ReleaseReason::Drained).await.unwrap();
     // One that has failed lets others go first.
     for expected in ["a", "c", "b"] {
         let lease = lease(&*store, NOW).await.unwrap();
@@ -235,19 +239,22 @@ pub async fn only_faults_exhaust_an_audit(backend: &dyn Backend) {
     for _ in 0..5 {
         let drained = lease(&*store, NOW).await.unwrap();
         assert_eq!(drained.faults, 0);
-        store.hand_back(&drained, HandBack::Drained).await.unwrap();
+        store
+            .release(&drained, ReleaseReason::Drained)
+            .await
+            .unwrap();
     }
     for faults in 0..MAX_FAULTS {
         let faulty = lease(&*store, NOW).await.unwrap();
         assert_eq!(faulty.faults, faults);
-        assert!(!faulty.exhausted());
-        store.hand_back(&faulty, HandBack::Fault).await.unwrap();
+        assert!(!faulty.is_exhausted());
+        store.release(&faulty, ReleaseReason::Fault).await.unwrap();
     }
     // Who should have ended it may itself be gone: it is offered until someone does.
     let last = lease(&*store, NOW).await.unwrap();
-    assert!(last.exhausted());
+    assert!(last.is_exhausted());
     let last = lease(&*store, last.expires_at).await.unwrap();
-    assert!(last.exhausted());
+    assert!(last.is_exhausted());
     assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
     assert_eq!(lease(&*store, later(LEASE * 10)).await, None);
     assert_eq!(balance(backend, &*store, &account).await, 1);
@@ -258,11 +265,11 @@ pub async fn an_audit_leased_too_often_is_exhausted(backend: &dyn Backend) {
     accepted(&*store, &["a"]).await;
     for attempt in 1..=MAX_ATTEMPTS {
         let lease = lease(&*store, NOW).await.unwrap();
-        assert_eq!((lease.attempt, lease.exhausted()), (attempt, false));
-        store.hand_back(&lease, HandBack::Drained).await.unwrap();
+        assert_eq!((lease.attempt, lease.is_exhausted()), (attempt, false));
+        store.release(&lease, ReleaseReason::Drained).await.unwrap();
     }
     let last = lease(&*store, NOW).await.unwrap();
-    assert_eq!((last.faults, last.exhausted()), (0, true));
+    assert_eq!((last.faults, last.is_exhausted()), (0, true));
 }
 
 pub async fn three_deaths_of_its_process_exhaust_an_audit(backend: &dyn Backend) {
@@ -270,13 +277,13 @@ pub async fn three_deaths_of_its_process_exhaust_an_audit(backend: &dyn Backend)
     let account = accepted(&*store, &["a"]).await;
     for faults in 0..MAX_FAULTS {
         let held = lease(&*store, NOW).await.unwrap();
-        assert_eq!((held.faults, held.exhausted()), (faults, false));
+        assert_eq!((held.faults, held.is_exhausted()), (faults, false));
         // Whether it had been confirmed or not: the process had begun to work on it.
         store.heartbeat(&held, later(LEASE)).await.unwrap();
         assert_eq!(store.recover("agent/").await.unwrap(), 1);
     }
     let last = lease(&*store, NOW).await.unwrap();
-    assert!(last.exhausted());
+    assert!(last.is_exhausted());
     assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
     assert_eq!(balance(backend, &*store, &account).await, 1);
 }
@@ -289,7 +296,7 @@ pub async fn deaths_are_shared_among_the_audits_that_wait(backend: &dyn Backend)
     for nth in 0..2 * names.len() {
         let held = lease(&*store, NOW).await.unwrap();
         assert_eq!(held.tracking_id, names[nth % names.len()]);
-        assert!(!held.exhausted());
+        assert!(!held.is_exhausted());
         assert_eq!(store.recover("agent/").await.unwrap(), 1);
     }
 }
@@ -301,7 +308,7 @@ pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend
     for owner in ["one/1", "one/2", "two/1", "ONE/1"] {
         leases.push(
             store
-                .lease(&Seat::anywhere(owner), NOW, LEASE)
+                .lease(&LeaseScope::any_location(owner), NOW, LEASE)
                 .await
                 .unwrap()
                 .unwrap(),
@@ -340,7 +347,7 @@ pub async fn a_client_never_sees_an_audit_go_backwards(backend: &dyn Backend) {
     assert_eq!(state().await, AuditState::NotStarted);
     let first = lease(&*store, NOW).await.unwrap();
     assert_eq!(state().await, AuditState::InProgress);
-    store.hand_back(&first, HandBack::Drained).await.unwrap();
+    store.release(&first, ReleaseReason::Drained).await.unwrap();
     assert_eq!(state().await, AuditState::InProgress);
     lease(&*store, NOW).await.unwrap();
     store.recover("agent/").await.unwrap();
@@ -380,7 +387,7 @@ pub async fn an_unknown_lease_is_lost(backend: &dyn Backend) {
     unknown.tracking_id = "unknown".to_owned();
     assert_eq!(store.heartbeat(&unknown, NOW).await.unwrap(), Hold::Lost);
     assert_eq!(store.finish(&unknown, failed()).await.unwrap(), Hold::Lost);
-    let back = store.hand_back(&unknown, HandBack::Fault).await.unwrap();
+    let back = store.release(&unknown, ReleaseReason::Fault).await.unwrap();
     assert_eq!(back, Hold::Lost);
 }
 

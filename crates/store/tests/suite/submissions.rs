@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Acceptance, Account, AuditOptions, AuditState, FailureLimit, Finished, NewAudit, Replay, Store,
-    Submission, Timestamp,
+    Acceptance, Account, AuditOptions, AuditState, FailureLimit, FinishedAudit, IdempotencyRecord,
+    NewAudit, Store, Submission, Timestamp,
 };
 
 use super::{Backend, NOW, account, audit, balance, failed, lease, measured};
@@ -21,13 +21,13 @@ fn of_runs(account: &Account, name: &str, runs: u32) -> NewAudit {
 
 fn replayable(account: &Account, name: &str, key: &str, digest: u8) -> Submission {
     Submission {
-        replay: Some(Replay {
+        idempotency: Some(IdempotencyRecord {
             key: key.to_owned(),
             digest: [digest; 32],
             reply: format!("reply to {name}"),
             until: NOW.plus(DAY),
         }),
-        ..Submission::of(audit(account, name))
+        ..Submission::single(audit(account, name))
     }
 }
 
@@ -35,7 +35,7 @@ fn batch(account: &Account, id: &str, names: &[&str]) -> Submission {
     Submission {
         audits: names.iter().map(|name| audit(account, name)).collect(),
         batch_id: Some(id.to_owned()),
-        ..Submission::of(audit(account, names[0]))
+        ..Submission::single(audit(account, names[0]))
     }
 }
 
@@ -46,9 +46,15 @@ async fn submitted(store: &dyn Store, submission: Submission) -> Acceptance {
 pub async fn an_audit_costs_as_many_credits_as_it_has_runs(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 8).await;
-    let accepted = store.accept(of_runs(&account, "five", 5)).await.unwrap();
+    let accepted = store
+        .submit(Submission::single(of_runs(&account, "five", 5)))
+        .await
+        .unwrap();
     assert_eq!(accepted, Acceptance::Accepted);
-    let refused = store.accept(of_runs(&account, "four", 4)).await.unwrap();
+    let refused = store
+        .submit(Submission::single(of_runs(&account, "four", 4)))
+        .await
+        .unwrap();
     assert_eq!(refused, Acceptance::InsufficientCredits);
     assert_eq!(balance_of(&*store, &account).await, 3);
     let held = lease(&*store, NOW).await.unwrap();
@@ -138,8 +144,8 @@ pub async fn an_account_may_have_only_so_many_unfinished_audits(backend: &dyn Ba
     let store = backend.open().await;
     let account = account(&*store, 10).await;
     let bounded = |name: &str| Submission {
-        unfinished_at_most: Some(2),
-        ..Submission::of(audit(&account, name))
+        max_unfinished: Some(2),
+        ..Submission::single(audit(&account, name))
     };
     for name in ["a", "b"] {
         assert_eq!(
@@ -157,8 +163,8 @@ pub async fn an_account_may_have_only_so_many_unfinished_audits(backend: &dyn Ba
     assert_eq!(balance(backend, &*store, &account).await, 7);
     let other = super::account(&*store, 1).await;
     let others = Submission {
-        unfinished_at_most: Some(2),
-        ..Submission::of(audit(&other, "d"))
+        max_unfinished: Some(2),
+        ..Submission::single(audit(&other, "d"))
     };
     assert_eq!(submitted(&*store, others).await, Acceptance::Accepted);
 }
@@ -210,13 +216,16 @@ pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
 pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 21).await;
-    store.accept(audit(&account, "taken")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "taken")))
+        .await
+        .unwrap();
     let tasks: Vec<_> = (0..40)
         .map(|n| {
             // Every second has an id that is in use; of the others, one is too dear.
             let name = if n % 2 == 0 { "taken" } else { &n.to_string() };
             let runs = if n == 1 { 22 } else { 1 };
-            let submission = Submission::of(of_runs(&account, name, runs));
+            let submission = Submission::single(of_runs(&account, name, runs));
             let store = store.clone();
             tokio::spawn(async move { store.submit(submission).await })
         })
@@ -240,17 +249,17 @@ pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &
     let start = async |name: &str, now: Timestamp| {
         let submission = Submission {
             failures: Some(FailureLimit {
-                at_most: 2,
+                max_failures: 2,
                 window: HOUR,
             }),
             accepted_at: now,
-            ..Submission::of(audit(&account, name))
+            ..Submission::single(audit(&account, name))
         };
         submitted(&*store, submission).await
     };
-    let end = async |finished: Finished, at: Timestamp| {
+    let end = async |finished: FinishedAudit, at: Timestamp| {
         let held = lease(&*store, NOW).await.unwrap();
-        let finished = Finished {
+        let finished = FinishedAudit {
             finished_at: at,
             ..finished
         };
@@ -269,14 +278,14 @@ pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &
     let mut both = batch(&account, "batch", &["d", "e"]);
     (both.failures, both.accepted_at) = (
         Some(FailureLimit {
-            at_most: 2,
+            max_failures: 2,
             window: HOUR,
         }),
         minutes(59),
     );
     assert_eq!(submitted(&*store, both).await, refused);
     let other = super::account(&*store, 1).await;
-    let others = Submission::of(audit(&other, "other"));
+    let others = Submission::single(audit(&other, "other"));
     assert_eq!(submitted(&*store, others).await, Acceptance::Accepted);
     end(measured(), minutes(59)).await;
 

@@ -3,12 +3,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{HandBack, Seat, Store};
+use plumbline_store::{LeaseScope, ReleaseReason, Store, Submission};
 use tokio::time::timeout;
 
 use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, seat_at};
 
-static ANYWHERE: Seat = Seat {
+static ANYWHERE: LeaseScope = LeaseScope {
     owner: String::new(),
     locations: None,
     slots: None,
@@ -18,11 +18,11 @@ type Waiter<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Waits as agents do, having found nothing; what follows certainly happens while it does. A store may wake them for
 /// less than an audit: then they look again.
-async fn waiting<'a>(store: &'a dyn Store, seat: &'a Seat) -> Waiter<'a> {
+async fn waiting<'a>(store: &'a dyn Store, seat: &'a LeaseScope) -> Waiter<'a> {
     for _ in 0..1000 {
         let found = store.lease(seat, NOW, LEASE).await.unwrap();
         assert_eq!(found, None, "there is nothing to wait for");
-        let mut waiter: Waiter<'a> = Box::pin(store.work_arrives(seat, NEVER));
+        let mut waiter: Waiter<'a> = Box::pin(store.wait_for_work(seat, NEVER));
         tokio::select! {
             biased;
             () = &mut waiter => {}
@@ -37,7 +37,10 @@ pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
     let account = account(&*store, 1).await;
     let first = waiting(&*store, &ANYWHERE).await;
     let second = waiting(&*store, &ANYWHERE).await;
-    store.accept(audit(&account, "a")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "a")))
+        .await
+        .unwrap();
     timeout(NEVER / 2, async { tokio::join!(first, second) })
         .await
         .expect("both wake");
@@ -48,7 +51,7 @@ pub async fn a_waiter_wakes_when_an_audit_is_handed_back_or_recovered(backend: &
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
     let waiter = waiting(&*store, &ANYWHERE).await;
-    store.hand_back(&held, HandBack::Drained).await.unwrap();
+    store.release(&held, ReleaseReason::Drained).await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("handed back");
 
     lease(&*store, NOW).await.unwrap();
@@ -61,12 +64,12 @@ pub async fn what_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(lease(&*store, NOW).await, None);
     accepted(&*store, &["a"]).await;
-    timeout(NEVER / 2, store.work_arrives(&ANYWHERE, NEVER))
+    timeout(NEVER / 2, store.wait_for_work(&ANYWHERE, NEVER))
         .await
         .expect("the audit waits already");
     // Also where another process has accepted it.
     let other = backend.open().await;
-    timeout(NEVER / 2, other.work_arrives(&ANYWHERE, NEVER))
+    timeout(NEVER / 2, other.wait_for_work(&ANYWHERE, NEVER))
         .await
         .expect("the audit waits already");
 }
@@ -74,12 +77,15 @@ pub async fn what_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
 pub async fn a_waiter_sleeps_while_nothing_waits_that_it_may_take(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 2).await;
-    store.accept(audit(&account, "a")).await.unwrap();
+    store
+        .submit(Submission::single(audit(&account, "a")))
+        .await
+        .unwrap();
     let seat = seat_at(&["elsewhere"]);
     let waiter = waiting(&*store, &seat).await;
     let mut there = audit(&account, "b");
     there.order.location = "elsewhere".to_owned();
-    store.accept(there).await.unwrap();
+    store.submit(Submission::single(there)).await.unwrap();
     timeout(NEVER / 2, waiter)
         .await
         .expect("there is one for it");
@@ -89,7 +95,7 @@ pub async fn a_waiter_gives_up_after_its_time(backend: &dyn Backend) {
     let store = backend.open().await;
     timeout(
         NEVER,
-        store.work_arrives(&ANYWHERE, Duration::from_millis(1)),
+        store.wait_for_work(&ANYWHERE, Duration::from_millis(1)),
     )
     .await
     .expect("the time had passed");
@@ -108,7 +114,7 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
             tokio::spawn(async move {
                 loop {
                     match store
-                        .lease(&Seat::anywhere("leaser"), NOW, LEASE)
+                        .lease(&LeaseScope::any_location("leaser"), NOW, LEASE)
                         .await
                         .unwrap()
                     {
@@ -116,14 +122,17 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
                             store.finish(&lease, measured()).await.unwrap();
                             left.add_permits(1);
                         }
-                        None => store.work_arrives(&ANYWHERE, NEVER).await,
+                        None => store.wait_for_work(&ANYWHERE, NEVER).await,
                     }
                 }
             })
         })
         .collect();
     for n in 0..AUDITS {
-        store.accept(audit(&account, &n.to_string())).await.unwrap();
+        store
+            .submit(Submission::single(audit(&account, &n.to_string())))
+            .await
+            .unwrap();
         // One at a time, so that the leasers run dry again and again.
         let done = timeout(NEVER / 2, left.acquire())
             .await
@@ -140,7 +149,7 @@ pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
     let account = account(&*store, 1).await;
     let waiter = waiting(&*store, &ANYWHERE).await;
     {
-        let mut accept = pin!(store.accept(audit(&account, "a")));
+        let mut accept = pin!(store.submit(Submission::single(audit(&account, "a"))));
         tokio::select! {
             biased;
             answer = &mut accept => { answer.unwrap(); }

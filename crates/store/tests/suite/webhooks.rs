@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, Hold, NewAudit,
-    Settled, Store, Timestamp,
+    Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
+    Hold, NewAudit, Store, Submission, Timestamp,
 };
 
 use super::{Backend, NEVER, NOW, account, audit, failed, later, lease, measured};
@@ -22,7 +22,10 @@ fn with_webhook(account: &Account, name: &str) -> NewAudit {
 async fn finished(store: &dyn Store, names: &[&str]) -> Account {
     let account = account(store, 10).await;
     for name in names {
-        store.accept(with_webhook(&account, name)).await.unwrap();
+        store
+            .submit(Submission::single(with_webhook(&account, name)))
+            .await
+            .unwrap();
         let held = lease(store, NOW).await.unwrap();
         store.finish(&held, measured()).await.unwrap();
     }
@@ -40,7 +43,7 @@ async fn claim(
         lane,
         after_account: after.to_owned(),
         hold: HOLD,
-        at_most: 10,
+        limit: 10,
     };
     store.claim_deliveries(claim, now).await.unwrap().deliveries
 }
@@ -62,8 +65,14 @@ fn tracking_ids(claimed: &[Delivery]) -> Vec<&str> {
 pub async fn a_webhook_is_due_when_its_audit_is_finished(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 5).await;
-    store.accept(with_webhook(&account, "a")).await.unwrap();
-    store.accept(audit(&account, "without")).await.unwrap();
+    store
+        .submit(Submission::single(with_webhook(&account, "a")))
+        .await
+        .unwrap();
+    store
+        .submit(Submission::single(audit(&account, "without")))
+        .await
+        .unwrap();
     assert_eq!(due(&*store, later(NEVER)).await, []);
     for end in [failed(), measured()] {
         let held = lease(&*store, NOW).await.unwrap();
@@ -88,10 +97,13 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     assert_eq!(first.len(), 2);
     assert_eq!(due(&*store, NOW).await, [], "claimed");
     let again_at = later(Duration::from_secs(10));
-    let again = Settled::Again(again_at, "refused".to_owned());
+    let again = DeliveryOutcome::RetryAt(again_at, "refused".to_owned());
     assert_eq!(store.settle(&first[0], again).await.unwrap(), Hold::Held);
     assert_eq!(
-        store.settle(&first[1], Settled::Delivered).await.unwrap(),
+        store
+            .settle(&first[1], DeliveryOutcome::Delivered)
+            .await
+            .unwrap(),
         Hold::Held
     );
     assert_eq!(due(&*store, Timestamp(again_at.0 - 1)).await, []);
@@ -100,7 +112,7 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     assert_eq!(second[0].attempt, 2);
     let depth = |pending, given_up| DeliveryDepth { pending, given_up };
     assert_eq!(store.delivery_depth().await.unwrap(), depth(1, 0));
-    let over = Settled::GivenUp("gone".to_owned());
+    let over = DeliveryOutcome::GivenUp("gone".to_owned());
     store.settle(&second[0], over).await.unwrap();
     assert_eq!(store.delivery_depth().await.unwrap(), depth(0, 1));
     assert_eq!(due(&*store, later(NEVER * 1000)).await, []);
@@ -112,7 +124,10 @@ pub async fn an_attempt_that_was_never_heard_of_again_is_repeated(backend: &dyn 
     let lost = due(&*store, NOW).await;
     let second = due(&*store, later(HOLD)).await;
     assert_eq!(second[0].attempt, 2);
-    let late = store.settle(&lost[0], Settled::Delivered).await.unwrap();
+    let late = store
+        .settle(&lost[0], DeliveryOutcome::Delivered)
+        .await
+        .unwrap();
     assert_eq!(late, Hold::Lost);
     assert_eq!(store.delivery_depth().await.unwrap().pending, 1);
 }
@@ -123,7 +138,7 @@ pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
         let store = store.clone();
         tokio::spawn(async move {
             loop {
-                let mut arrival = std::pin::pin!(store.deliveries_arrive().notified());
+                let mut arrival = std::pin::pin!(store.delivery_notify().notified());
                 arrival.as_mut().enable();
                 if let [delivery] = &due(&*store, NOW).await[..] {
                     return delivery.clone();
@@ -135,17 +150,17 @@ pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
     finished(&*store, &["a"]).await;
     let delivery = waiting.await.unwrap();
     let soon = later(Duration::from_millis(20));
-    let again = Settled::Again(soon, "refused".to_owned());
+    let again = DeliveryOutcome::RetryAt(soon, "refused".to_owned());
     store.settle(&delivery, again).await.unwrap();
     let nothing_yet = DeliveryClaim {
         lane: DeliveryLane::First,
         after_account: String::new(),
         hold: HOLD,
-        at_most: 10,
+        limit: 10,
     };
     let claimed = store.claim_deliveries(nothing_yet, NOW).await.unwrap();
     assert_eq!(
-        (claimed.deliveries.len(), claimed.look_again_at),
+        (claimed.deliveries.len(), claimed.next_claim_at),
         (0, Some(soon))
     );
     assert_eq!(due(&*store, soon).await.len(), 1);
@@ -175,7 +190,7 @@ pub async fn accounts_take_turns_and_have_two_attempts_under_way(backend: &dyn B
             .is_empty()
     );
     let a = claimed.iter().find(|d| d.audit.tracking_id == "a").unwrap();
-    store.settle(a, Settled::Delivered).await.unwrap();
+    store.settle(a, DeliveryOutcome::Delivered).await.unwrap();
     let next = claim(&*store, DeliveryLane::First, "", NOW).await;
     assert_eq!(tracking_ids(&next), ["c"]);
     let silent = later(HOLD);
@@ -202,7 +217,7 @@ pub async fn a_receiver_has_two_attempts_under_way_whoever_it_is_told_by(backend
         let account = account(&*store, 10).await;
         let mut audit = with_webhook(&account, name);
         audit.options.webhook = Some(format!("https://same.example/{name}"));
-        store.accept(audit).await.unwrap();
+        store.submit(Submission::single(audit)).await.unwrap();
         let held = lease(&*store, NOW).await.unwrap();
         store.finish(&held, measured()).await.unwrap();
         accounts.push(account.id);
@@ -220,7 +235,7 @@ pub async fn retries_leave_first_attempts_a_place(backend: &dyn Backend) {
     finished(&*store, &["a", "b", "c", "d"]).await;
     let first = claim(&*store, DeliveryLane::First, "", NOW).await;
     for delivery in &first {
-        let again = Settled::Again(NOW, "refused".to_owned());
+        let again = DeliveryOutcome::RetryAt(NOW, "refused".to_owned());
         store.settle(delivery, again).await.unwrap();
     }
     let retries = claim(&*store, DeliveryLane::Retry, "", NOW).await;

@@ -1,62 +1,63 @@
-//! What went over the network, exchange by exchange, as the protocol's messages tell it: all that anybody needs to
-//! know of a request, read once.
+//! Network exchanges, read once from the protocol's messages.
 //!
-//! Request ids are unique over all sessions of a visit: a frame in a process of its own is announced by its parent's
-//! session and answered in its own, under one id. The rules by which messages become exchanges are those of
-//! Lighthouse's network records (core/lib/network-recorder.js, network-request.js).
+//! Request ids are unique over all sessions of a visit: a frame in its own process is announced by
+//! its parent's session and answered in its own, under one id. The rules by which messages become
+//! exchanges are those of Lighthouse's network records (core/lib/network-recorder.js,
+//! network-request.js).
 
-mod ledger;
-mod told;
+mod messages;
+mod recorder;
 
 use crate::timing::ResourceTiming;
 
-pub(crate) use ledger::Exchanges;
+pub(crate) use recorder::Exchanges;
 
-/// Names as they were sent; a name that came twice is two entries.
+/// Header names and values, with names as they were sent; a repeated name has one entry per value.
 pub type Headers = Vec<(String, String)>;
 
-/// One request and what came of it; a redirect ends one and begins the next. Times in seconds of Chromium's
-/// monotonic clock.
+/// One request and its response or failure. A redirect ends one exchange and starts the next. Times
+/// are seconds of Chromium's monotonic clock.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exchange {
-    /// Chromium's; the exchanges of a chain of redirects share one.
+    /// Chromium's request id; the exchanges of a redirect chain share it.
     pub id: String,
     pub url: String,
     pub method: String,
-    /// As they went over the wire, where that is told.
+    /// Request headers, as sent over the wire if the protocol reports that.
     pub request_headers: Headers,
     pub post_data: Option<String>,
     pub frame: Option<String>,
-    /// Of the document, or worker, that it was asked for in.
+    /// URL of the requesting document or worker.
     pub document_url: String,
-    /// What kind of thing the session that told of it is attached to.
+    /// Type of the target whose session reported the request, in the protocol's terms.
     pub target_type: String,
-    /// What it was asked for as, in the protocol's words.
+    /// Resource type as requested, in the protocol's terms.
     pub asked_type: Option<String>,
     pub initial_priority: String,
     pub priority: String,
-    /// Whether Chromium counts it to the same site as the page.
+    /// True if Chromium considers the request same-site with the page.
     pub is_same_site: Option<bool>,
-    /// A document or style sheet, else the innermost script that asked.
+    /// URL of the document or style sheet that caused the request, else of the innermost script on
+    /// the stack.
     pub initiator_url: Option<String>,
-    /// When it was asked for, in seconds since 1970.
+    /// Time of the request, in seconds since 1970.
     pub wall_time_s: Option<f64>,
     pub sent_s: f64,
     pub from_memory: bool,
     pub is_web_socket: bool,
     pub answer: Option<Answer>,
-    /// When the last byte came, or the redirect, or the failure; nothing while it was still in flight.
+    /// Time of the last byte, the redirect or the failure; `None` while in flight.
     pub end_s: Option<f64>,
     pub failure: Option<Failure>,
-    /// The exchange that it was redirected to, by its place among all.
+    /// Index of the exchange that this one was redirected to.
     pub redirected_to: Option<usize>,
-    /// Of the body, unpacked.
+    /// Size of the decoded body.
     pub resource_bytes: u64,
-    /// Of the body, as it arrived piece by piece.
+    /// Encoded size of the body chunks received.
     pub received_bytes: u64,
-    /// Chromium's own sum over the wire, headers included, once it is known.
+    /// Chromium's total of transferred bytes including headers, if the request has ended.
     pub wire_bytes: Option<u64>,
-    /// Whether the wire's own headers were announced for it.
+    /// True if separate messages with wire headers were announced.
     pub(crate) has_wire_headers: bool,
 }
 
@@ -66,14 +67,14 @@ pub struct Answer {
     pub url: Option<String>,
     pub status: Option<i64>,
     pub status_text: String,
-    /// What it turned out to be, in the protocol's words.
+    /// Resource type of the response, in the protocol's terms.
     pub resource_type: Option<String>,
     pub mime_type: String,
-    /// As the network stack names it: `http/1.1`, `h2`, `data`, `blob` …
+    /// Protocol as the network stack names it: `http/1.1`, `h2`, `data`, `blob` …
     pub protocol: String,
-    /// As the page was told.
+    /// Response headers as exposed to the page.
     pub headers: Headers,
-    /// As they went over the wire, where that is told.
+    /// Response headers as sent over the wire, if the protocol reports them.
     pub wire_headers: Option<Headers>,
     pub header_bytes: u64,
     pub remote_address: Option<String>,
@@ -83,7 +84,7 @@ pub struct Answer {
     pub timing: Option<ResourceTiming>,
 }
 
-/// What the browser said where no whole answer came.
+/// The browser's reasons for an incomplete response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Failure {
     pub error_text: Option<String>,
@@ -91,20 +92,21 @@ pub struct Failure {
 }
 
 impl Exchange {
-    /// What it is: as it was asked for, until the answer knows better.
+    /// Returns the resource type of the response, or else the one requested.
     pub fn resource_type(&self) -> Option<&str> {
-        let answered = self.answer.as_ref();
-        let answered = answered.and_then(|answer| answer.resource_type.as_deref());
-        answered.or(self.asked_type.as_deref())
+        let answer = self.answer.as_ref();
+        let response_type = answer.and_then(|answer| answer.resource_type.as_deref());
+        response_type.or(self.asked_type.as_deref())
     }
 
-    /// Chromium says so in the request itself (Service Workers, "Service-Worker").
+    /// Returns true for a service worker's script, which Chromium requests with a `Service-Worker`
+    /// header.
     pub fn asks_for_service_worker(&self) -> bool {
         let mut headers = self.request_headers.iter();
         headers.any(|(name, _)| name.eq_ignore_ascii_case("service-worker"))
     }
 
-    /// Over the wire, headers included, as far as it came.
+    /// Returns the bytes transferred so far, headers included.
     pub fn transfer_bytes(&self) -> u64 {
         let headers = self.answer.as_ref().map_or(0, |answer| answer.header_bytes);
         self.wire_bytes.unwrap_or(headers + self.received_bytes)

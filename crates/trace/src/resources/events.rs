@@ -1,16 +1,16 @@
-//! What the trace tells of resources, kept until the trace has ended.
+//! Collects the trace's events about resources until the end of the trace.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use super::story::Story;
+use super::request_events::RequestEvents;
 use super::{ImagePaint, Preconnect, RemoteFont, Resources};
 use crate::event::{Event, WithData};
 
 #[derive(Debug, Default)]
 pub(crate) struct ResourceEvents {
-    by_id: HashMap<String, Story>,
+    by_id: HashMap<String, RequestEvents>,
     image_paints: Vec<ImagePaint>,
     remote_fonts: Vec<RemoteFont>,
     preconnects: Vec<Preconnect>,
@@ -19,7 +19,7 @@ pub(crate) struct ResourceEvents {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct RequestId {
     request_id: String,
 }
 
@@ -68,7 +68,7 @@ struct Awaited {
 }
 
 impl ResourceEvents {
-    pub(crate) fn see(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &Event) {
         match event.name.as_ref() {
             "ResourceWillSendRequest"
             | "ResourceSendRequest"
@@ -76,8 +76,8 @@ impl ResourceEvents {
             | "ResourceFinish"
             | "ResourceMarkAsCached"
             | "ResourceChangePriority"
-            | "PreloadRenderBlockingStatusChange" => self.see_story(event),
-            "PaintImage" => self.see_image(event),
+            | "PreloadRenderBlockingStatusChange" => self.record_request_event(event),
+            "PaintImage" => self.record_image(event),
             "BeginRemoteFontLoad" => {
                 if let Some(args) = event.args::<FontArgs>() {
                     let number = args.id.to_string().replace('"', "");
@@ -107,15 +107,15 @@ impl ResourceEvents {
         }
     }
 
-    fn see_story(&mut self, event: &Event) {
-        let Some(named) = event.args::<WithData<Named>>() else {
+    fn record_request_event(&mut self, event: &Event) {
+        let Some(args) = event.args::<WithData<RequestId>>() else {
             return;
         };
-        let story = self.by_id.entry(named.data.request_id).or_default();
-        story.see(event);
+        let request_events = self.by_id.entry(args.data.request_id).or_default();
+        request_events.record(event);
     }
 
-    fn see_image(&mut self, event: &Event) {
+    fn record_image(&mut self, event: &Event) {
         let Some(WithData { data }) = event.args::<WithData<Painted>>() else {
             return;
         };
@@ -136,17 +136,17 @@ impl ResourceEvents {
     }
 
     pub(crate) fn resolve(self) -> Resources {
-        let mut stories: Vec<(String, Story)> = self.by_id.into_iter().collect();
+        let mut requests: Vec<(String, RequestEvents)> = self.by_id.into_iter().collect();
         // Ids break ties, so that the same trace always gives the same order.
-        stories.sort_by(|(id_a, a), (id_b, b)| {
+        requests.sort_by(|(id_a, a), (id_b, b)| {
             let (a_us, b_us) = (a.first_us(), b.first_us());
             a_us.total_cmp(&b_us).then_with(|| id_a.cmp(id_b))
         });
         let mut resources = Resources {
             repeats: Vec::new(),
-            all: stories
+            all: requests
                 .into_iter()
-                .filter_map(|(id, story)| story.resolve(id))
+                .filter_map(|(id, request_events)| request_events.resolve(id))
                 .collect(),
             image_paints: self.image_paints,
             remote_fonts: self.remote_fonts,

@@ -1,5 +1,6 @@
-//! A frame of another site has a process of its own, and Chromium begins to trace it a moment after the frame has begun:
-//! what was asked for first is then in the protocol's messages only.
+//! Resources that are missing in the trace. A cross-site frame has its own process, and Chromium
+//! starts to trace it shortly after the frame has started: its first requests are only in the
+//! protocol's messages.
 
 use std::collections::HashSet;
 
@@ -7,9 +8,13 @@ use super::{Redirect, Resource, Resources};
 use crate::exchanges::{Answer, Exchange};
 
 impl Resources {
-    /// Adds what frames asked for and the trace does not know, as far as it was answered.
+    /// Adds the requests of subframes that are missing in the trace and have a response.
     pub fn add_missed(&mut self, exchanges: &[Exchange], main_frame: &str) {
-        let known: HashSet<&str> = self.all.iter().map(|known| known.id.as_str()).collect();
+        let traced_ids: HashSet<&str> = self
+            .all
+            .iter()
+            .map(|resource| resource.id.as_str())
+            .collect();
         let is_missed = |exchange: &Exchange| {
             let is_of_frame = exchange.target_type == "iframe"
                 || (exchange.asked_type.as_deref() == Some("Document")
@@ -18,7 +23,7 @@ impl Resources {
                 && exchange.frame.is_some()
                 && exchange.url.starts_with("http")
                 && exchange.redirected_to.is_none()
-                && !known.contains(exchange.id.as_str())
+                && !traced_ids.contains(exchange.id.as_str())
         };
         let missed: Vec<Resource> = exchanges
             .iter()
@@ -61,7 +66,7 @@ fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
         timing: answer.timing.filter(|_| !last.from_memory),
         transfer_bytes,
         decoded_bytes: last.resource_bytes as f64,
-        // The trace has no word for data.
+        // The trace has no resource type for data.
         resource_type: match kind {
             "XHR" | "Fetch" => "Other".to_owned(),
             kind => kind.to_owned(),
@@ -83,11 +88,11 @@ fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
         failed: last.failure.is_some(),
         finished: true,
         is_memory_cached: last.from_memory,
-        ..answered(answer, transfer_bytes)
+        ..response_fields(answer, transfer_bytes)
     })
 }
 
-fn answered(answer: &Answer, transfer_bytes: f64) -> Resource {
+fn response_fields(answer: &Answer, transfer_bytes: f64) -> Resource {
     Resource {
         status: answer.status.unwrap_or_default(),
         mime_type: answer.mime_type.clone(),
@@ -125,13 +130,13 @@ mod tests {
     }
 
     fn added(exchanges: &[Exchange]) -> Vec<Resource> {
-        let known = Resource {
+        let traced = Resource {
             id: "1".to_owned(),
             start_us: 3e6,
             ..Resource::default()
         };
         let mut resources = Resources {
-            all: vec![known],
+            all: vec![traced],
             ..Resources::default()
         };
         resources.add_missed(exchanges, "A");

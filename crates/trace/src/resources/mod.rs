@@ -1,12 +1,12 @@
-//! Everything the trace tells about what was loaded: priorities, what blocked rendering, who asked, how long
-//! each step took, how many bytes came. One resource per request, its redirects within it; the shape and the
-//! rules are those of DevTools' trace engine (models/trace/handlers/NetworkRequestsHandler), so that insights
-//! start from the same figures.
+//! Resources as the trace reports them: priorities, render blocking, initiators, timing of each
+//! step, and sizes. There is one resource per request, with its redirects inside; the shape and the
+//! rules are those of DevTools' trace engine (models/trace/handlers/NetworkRequestsHandler), so
+//! that insights start from the same figures.
 
 mod events;
 mod missed;
 mod repeats;
-mod story;
+mod request_events;
 
 use std::collections::BTreeSet;
 
@@ -16,49 +16,51 @@ pub(crate) use events::ResourceEvents;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resource {
-    /// The loader's id for a document, else `process.number`.
+    /// Loader id of a document, else `process.number`.
     pub id: String,
     pub url: String,
     pub frame: String,
-    /// Who asked for it; none where the trace does not tell.
+    /// Process that made the request; `None` if the trace does not report it.
     pub process_id: Option<i64>,
-    /// When it was first asked for; redirects come after this.
+    /// Time of the first request, before redirects.
     pub start_us: f64,
-    /// When the renderer was told of the end.
+    /// Time at which the renderer was notified of the end.
     pub end_us: f64,
-    /// When the network stack had the last byte.
+    /// Time at which the network stack received the last byte.
     pub finish_us: f64,
-    /// When the request left; `start_us` where the network stack gives no figures.
+    /// Time at which the request was sent; `start_us` if the network stack reports no timing.
     pub send_start_us: f64,
-    /// From the first request to the last of a chain of redirects.
+    /// Time from the first request of a redirect chain to the last.
     pub redirection_us: f64,
     pub redirects: Vec<Redirect>,
-    /// None where memory answered, or nobody did.
+    /// Timing of the network stack; `None` for the memory cache and without a response.
     pub timing: Option<ResourceTiming>,
-    /// Headers included.
+    /// Bytes transferred, headers included.
     pub transfer_bytes: f64,
     pub decoded_bytes: f64,
     pub mime_type: String,
     pub resource_type: String,
     pub status: i64,
-    /// As the network stack names it: `http/1.1`, `h2` …; `unknown` without an answer.
+    /// Protocol as the network stack names it: `http/1.1`, `h2` …; `unknown` without a response.
     pub protocol: String,
     pub priority: String,
     pub initial_priority: String,
     pub fetch_priority_hint: String,
-    /// Chromium's word for it: `blocking`, `non_blocking`, `in_body_parser_blocking` …
+    /// Render-blocking state in Chromium's terms: `blocking`, `non_blocking`,
+    /// `in_body_parser_blocking` …
     pub render_blocking: String,
     pub is_link_preload: bool,
-    /// None without an answer. Names as the server wrote them.
+    /// Response headers with names as the server wrote them; `None` without a response.
     pub headers: Option<Vec<(String, String)>>,
-    /// Who asked for it, as far as Chromium says: a document, a style sheet, or else the script on top of the
-    /// stack. Empty where nobody is named.
+    /// URL of the initiator as Chromium reports it: a document, a style sheet, or else the script
+    /// on top of the stack. Empty if none is named.
     pub initiator_url: String,
-    /// All that asked: whoever is named, or else every script on the stack, the innermost first.
+    /// URLs of all initiators: the named one, or else every script on the stack, innermost first.
     pub asked_by: Vec<String>,
-    /// `parser`, `script`, `preload` …
+    /// Kind of the initiator: `parser`, `script`, `preload` …
     pub initiator_kind: String,
-    /// What asked, in Chromium's words: `link`, `img`, `script`, `fetch`, `xmlhttprequest` …
+    /// Element or API that made the request, in Chromium's terms: `link`, `img`, `script`, `fetch`,
+    /// `xmlhttprequest` …
     pub fetch_kind: String,
     pub failed: bool,
     pub finished: bool,
@@ -77,12 +79,12 @@ pub struct Redirect {
 }
 
 impl Resource {
-    /// All values of a header, whatever the case of its name.
+    /// Returns all values of a header; the name is case-insensitive.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers
             .iter()
             .flatten()
-            .filter(move |(given, _)| given.eq_ignore_ascii_case(name))
+            .filter(move |(header_name, _)| header_name.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
     }
 }
@@ -97,7 +99,7 @@ pub struct ImagePaint {
     pub node_id: Option<i64>,
     pub width_px: f64,
     pub height_px: f64,
-    /// Of the file.
+    /// Intrinsic width of the image file.
     pub natural_width_px: f64,
     pub natural_height_px: f64,
     pub is_css: bool,
@@ -105,18 +107,18 @@ pub struct ImagePaint {
     pub has_srcset: bool,
 }
 
-/// A font that a style sheet asked for.
+/// A font that a style sheet loads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RemoteFont {
     pub ts_us: f64,
-    /// The id of its resource.
+    /// Id of the font's resource.
     pub resource_id: String,
     pub url: String,
-    /// The value of `font-display`.
+    /// Value of `font-display`.
     pub display: String,
 }
 
-/// An origin that an element asked to connect to early.
+/// A preconnect hint of an element.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preconnect {
     pub ts_us: f64,
@@ -124,16 +126,16 @@ pub struct Preconnect {
     pub node_id: Option<i64>,
 }
 
-/// All in order of time.
+/// All resources and related events, in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Resources {
     pub all: Vec<Resource>,
-    /// What was asked for once more when the load was over; not among the others.
+    /// Repeated requests after the load, which `all` does not contain.
     pub repeats: Vec<Resource>,
     pub image_paints: Vec<ImagePaint>,
     pub remote_fonts: Vec<RemoteFont>,
     pub preconnects: Vec<Preconnect>,
-    /// By process, the addresses of whose XMLHttpRequests a script heard something.
+    /// Process and URL of every XMLHttpRequest of which a script handled an event.
     pub awaited: BTreeSet<(i64, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Whom a stretch of work was done for.
+//! Attributes work to URLs.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -50,7 +50,7 @@ impl<'a> Args<'a> {
             .unwrap_or_default()
     }
 
-    /// What the end of an event says goes before what its beginning said.
+    /// Merges the arguments; those of the end event take precedence over those of the begin event.
     fn merged(self) -> (Data<'a>, Option<Cow<'a, str>>) {
         let begin = self.begin_data.unwrap_or_default();
         let end = self.data.unwrap_or_default();
@@ -65,8 +65,8 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Whether the event's arguments can name an address. Most cannot, and are not read.
-fn is_telling(stretch: &Nested) -> bool {
+/// Returns true if the event's arguments can name a URL. Most cannot, and are not parsed.
+fn can_name_url(stretch: &Nested) -> bool {
     matches!(
         stretch.name,
         "v8.compile"
@@ -86,18 +86,18 @@ fn is_telling(stretch: &Nested) -> bool {
         .is_some_and(|args| args.get().contains("\"stackTrace\""))
 }
 
-/// What is remembered from one stretch to the next.
+/// State of the attribution from one stretch to the next.
 struct Attribution<'f> {
-    known: HashSet<Arc<str>>,
+    interned: HashSet<Arc<str>>,
     frame_urls: HashMap<&'f str, Arc<str>>,
     timers: HashMap<i64, usize>,
     xhrs: HashMap<String, usize>,
-    nobody: Urls,
-    /// Every address met in the present top-level stretch.
+    no_urls: Urls,
+    /// URLs of the current top-level stretch.
     in_tree: Vec<Arc<str>>,
-    /// Whom the top-level stretch before it was done for.
+    /// URLs of the previous top-level stretch.
     last: Urls,
-    found: Vec<Urls>,
+    urls_by_stretch: Vec<Urls>,
 }
 
 pub(super) fn attribute<'s>(
@@ -105,16 +105,16 @@ pub(super) fn attribute<'s>(
     frames: &'s Frames,
 ) -> impl Iterator<Item = Work> + use<'s> {
     let Nest { stretches, timers } = nest;
-    let nobody: Urls = Arc::from([]);
+    let no_urls: Urls = Arc::from([]);
     let mut attribution = Attribution {
-        known: HashSet::new(),
+        interned: HashSet::new(),
         frame_urls: HashMap::new(),
         xhrs: openers(&stretches),
         timers,
         in_tree: Vec::new(),
-        last: nobody.clone(),
-        nobody,
-        found: Vec::with_capacity(stretches.len()),
+        last: no_urls.clone(),
+        no_urls,
+        urls_by_stretch: Vec::with_capacity(stretches.len()),
     };
     for frame in &frames.in_page {
         let url = attribution.intern(&frame.url);
@@ -126,12 +126,12 @@ pub(super) fn attribute<'s>(
             attribution.end_tree(top);
             top = at;
         }
-        attribution.see(stretch);
+        attribution.record(stretch);
     }
     attribution.end_tree(top);
     stretches
         .into_iter()
-        .zip(attribution.found)
+        .zip(attribution.urls_by_stretch)
         .map(|(stretch, urls)| Work {
             start_us: stretch.start_us,
             end_us: stretch.end_us,
@@ -144,7 +144,7 @@ pub(super) fn attribute<'s>(
         })
 }
 
-/// Which stretch opened a request of a script, by the request's address.
+/// Returns the stretch that opened each XMLHttpRequest, by the request's URL.
 fn openers(stretches: &[Nested]) -> HashMap<String, usize> {
     let mut openers = HashMap::new();
     for (at, stretch) in stretches.iter().enumerate() {
@@ -160,21 +160,21 @@ fn openers(stretches: &[Nested]) -> HashMap<String, usize> {
 
 impl<'f> Attribution<'f> {
     fn intern(&mut self, url: &str) -> Arc<str> {
-        if let Some(known) = self.known.get(url) {
-            return known.clone();
+        if let Some(interned) = self.interned.get(url) {
+            return interned.clone();
         }
         let new: Arc<str> = Arc::from(url);
-        self.known.insert(new.clone());
+        self.interned.insert(new.clone());
         new
     }
 
-    fn see(&mut self, stretch: &Nested<'f>) {
+    fn record(&mut self, stretch: &Nested<'f>) {
         let inherited = match stretch.parent {
-            Some(parent) => self.found[parent].clone(),
-            None => self.nobody.clone(),
+            Some(parent) => self.urls_by_stretch[parent].clone(),
+            None => self.no_urls.clone(),
         };
-        if !is_telling(stretch) {
-            self.found.push(inherited);
+        if !can_name_url(stretch) {
+            self.urls_by_stretch.push(inherited);
             return;
         }
         let own = self.own_urls(stretch);
@@ -191,11 +191,11 @@ impl<'f> Attribution<'f> {
                 urls.get_or_insert_with(|| inherited.to_vec()).push(url);
             }
         }
-        self.found
+        self.urls_by_stretch
             .push(urls.map_or(inherited, |urls| Arc::from(urls.as_slice())));
     }
 
-    /// The addresses that the event itself points to, then those of the scripts that were running.
+    /// Returns the URLs that the event itself names, then those of the scripts on the stack.
     fn own_urls(&mut self, stretch: &Nested<'f>) -> Vec<Arc<str>> {
         let (data, file_name) = Args::read(stretch.args).merged();
         let calls: Vec<Arc<str>> = data
@@ -205,30 +205,30 @@ impl<'f> Attribution<'f> {
             .map(|call| self.intern(call.url.as_deref().unwrap_or_default()))
             .collect();
         let frame_url = self.frame_url(data.frame.as_deref(), calls.first());
-        let mut named = |url: Option<Cow<'f, str>>| url.map(|url| self.intern(&url));
+        let mut intern = |url: Option<Cow<'f, str>>| url.map(|url| self.intern(&url));
         let mut urls: Vec<Arc<str>> = match stretch.name {
             "v8.compile" | "EvaluateScript" | "FunctionCall" | "ParseHTML" => {
-                named(data.url).into_iter().chain(frame_url).collect()
+                intern(data.url).into_iter().chain(frame_url).collect()
             }
-            "v8.compileModule" => named(file_name).into_iter().collect(),
-            "ParseAuthorStyleSheet" => named(data.style_sheet_url)
+            "v8.compileModule" => intern(file_name).into_iter().collect(),
+            "ParseAuthorStyleSheet" => intern(data.style_sheet_url)
                 .into_iter()
                 .chain(frame_url)
                 .collect(),
             "TimerFire" => {
                 let timer = timer_of(stretch.args);
-                self.of_earlier(timer.and_then(|timer| self.timers.get(&timer)))
+                self.urls_of(timer.and_then(|timer| self.timers.get(&timer)))
             }
             "UpdateLayoutTree" | "Layout" | "Paint" => match frame_url {
                 Some(url) => vec![url],
-                // Work that was put off: for whom the work before it was done.
+                // Deferred work is attributed like the work before it.
                 None if self.in_tree.is_empty() => self.last.to_vec(),
                 None => Vec::new(),
             },
             "XHRReadyStateChange" | "XHRLoad" => {
                 let is_done = data.ready_state.is_none_or(|state| state == 4);
                 let url = data.url.filter(|_| is_done);
-                self.of_earlier(url.and_then(|url| self.xhrs.get(url.as_ref())))
+                self.urls_of(url.and_then(|url| self.xhrs.get(url.as_ref())))
             }
             _ => Vec::new(),
         };
@@ -236,12 +236,13 @@ impl<'f> Attribution<'f> {
         urls
     }
 
-    fn of_earlier(&self, at: Option<&usize>) -> Vec<Arc<str>> {
-        at.and_then(|at| self.found.get(*at))
+    fn urls_of(&self, at: Option<&usize>) -> Vec<Arc<str>> {
+        at.and_then(|at| self.urls_by_stretch.get(*at))
             .map_or_else(Vec::new, |urls| urls.to_vec())
     }
 
-    /// A frame without an address of its own has that of the first script seen to run in it.
+    /// Returns the URL of a frame. A frame without its own URL gets that of the first script that
+    /// ran in it.
     fn frame_url(&mut self, frame: Option<&str>, script: Option<&Arc<str>>) -> Option<Arc<str>> {
         let url = self.frame_urls.get_mut(frame?)?;
         if url.starts_with("about:")
@@ -253,18 +254,18 @@ impl<'f> Attribution<'f> {
         Some(url.clone())
     }
 
-    /// Whatever nobody asked for in a top-level stretch is laid at the door of all who did something in it.
+    /// Ends a top-level stretch: its unattributed work is attributed to all URLs in it.
     fn end_tree(&mut self, top: usize) {
-        if top < self.found.len() {
-            if self.found[top].is_empty() && !self.in_tree.is_empty() {
+        if top < self.urls_by_stretch.len() {
+            if self.urls_by_stretch[top].is_empty() && !self.in_tree.is_empty() {
                 let all: Urls = Arc::from(self.in_tree.as_slice());
-                for urls in &mut self.found[top..] {
+                for urls in &mut self.urls_by_stretch[top..] {
                     if urls.is_empty() {
                         *urls = all.clone();
                     }
                 }
             }
-            self.last = self.found[top].clone();
+            self.last = self.urls_by_stretch[top].clone();
         }
         self.in_tree.clear();
     }

@@ -1,17 +1,17 @@
-//! From events to stretches within stretches.
+//! Builds nested stretches from events.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Chore, Seen, WorkKind};
+use super::{Chore, WorkEvent, WorkKind};
 use crate::reflows::{CodePlace, ForcedReflow, function_called};
 
-/// By how much Chromium's clock readings of a stretch and of one inside it may contradict each other.
+/// Tolerance for contradicting timestamps of a stretch and one nested in it.
 const SLACK_US: f64 = 1000.0;
 
-/// A stretch that is in its place and not yet attributed.
+/// A nested stretch before attribution.
 #[derive(Debug)]
 pub(super) struct Nested<'s> {
     pub(super) name: &'s str,
@@ -26,14 +26,14 @@ pub(super) struct Nested<'s> {
     has_children: bool,
 }
 
-/// Stretches in order, and which of them installed each timer.
+/// Stretches in order, and the stretch that installed each timer.
 pub(super) struct Nest<'s> {
     pub(super) stretches: Vec<Nested<'s>>,
     pub(super) timers: HashMap<i64, usize>,
 }
 
 impl Nest<'_> {
-    /// The function whose call is directly around a reflow.
+    /// Returns the function whose call is directly around a reflow.
     pub(super) fn caller_of(&self, reflow: &ForcedReflow) -> Option<CodePlace> {
         let from = self
             .stretches
@@ -68,20 +68,20 @@ pub(super) fn timer_of(args: Option<&RawValue>) -> Option<i64> {
     Some(args.data.timer_id)
 }
 
-pub(super) fn nest<'s>(seen: &'s [Seen<'_>], trace_end_us: f64) -> Nest<'s> {
-    let mut stretches = stretches(seen, trace_end_us);
+pub(super) fn nest<'s>(events: &'s [WorkEvent<'_>], trace_end_us: f64) -> Nest<'s> {
+    let mut stretches = stretches(events, trace_end_us);
     stretches.sort_by(|a, b| {
         let longer_first = (b.end_us - b.start_us).total_cmp(&(a.end_us - a.start_us));
         a.start_us.total_cmp(&b.start_us).then(longer_first)
     });
     place(&mut stretches);
-    let timers = installers(seen, &stretches);
+    let timers = installers(events, &stretches);
     for at in 0..stretches.len() {
         let duration_us = stretches[at].end_us - stretches[at].start_us;
         stretches[at].self_us += duration_us;
         if let Some(parent) = stretches[at].parent {
             stretches[parent].self_us -= duration_us;
-            if WorkKind::named(stretches[at].name).is_none() {
+            if WorkKind::from_event_name(stretches[at].name).is_none() {
                 stretches[at].kind = stretches[parent].kind;
             }
         }
@@ -89,39 +89,39 @@ pub(super) fn nest<'s>(seen: &'s [Seen<'_>], trace_end_us: f64) -> Nest<'s> {
     Nest { stretches, timers }
 }
 
-/// Complete events as they are; of events that only begin or end, the pairs. What never ends lasts as long as
-/// the trace.
-fn stretches<'s>(seen: &'s [Seen<'_>], trace_end_us: f64) -> Vec<Nested<'s>> {
-    let mut found: Vec<Nested> = Vec::with_capacity(seen.len());
-    let mut in_pairs: Vec<&Seen> = Vec::new();
-    for event in seen {
+/// Returns a stretch per complete event and per pair of begin and end events. A stretch without an
+/// end lasts until the end of the trace.
+fn stretches<'s>(events: &'s [WorkEvent<'_>], trace_end_us: f64) -> Vec<Nested<'s>> {
+    let mut stretches: Vec<Nested> = Vec::with_capacity(events.len());
+    let mut in_pairs: Vec<&WorkEvent> = Vec::new();
+    for event in events {
         match event.phase {
-            b'X' => found.push(Nested::of(event, event.ts_us + event.dur_us)),
+            b'X' => stretches.push(Nested::of(event, event.ts_us + event.dur_us)),
             b'B' | b'E' => in_pairs.push(event),
             _ => {}
         }
     }
-    // Of events at one time the ends come first: they are of what began before.
+    // Of events at the same time the ends come first, because they end earlier stretches.
     in_pairs.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us).then(b.phase.cmp(&a.phase)));
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     for event in in_pairs {
         let of_name = open.entry(event.name.as_ref()).or_default();
         if event.phase == b'B' {
-            of_name.push(found.len());
-            found.push(Nested {
+            of_name.push(stretches.len());
+            stretches.push(Nested {
                 is_unended: true,
                 ..Nested::of(event, trace_end_us)
             });
         } else if let Some(at) = of_name.pop() {
-            found[at].end_us = event.ts_us;
-            found[at].is_unended = false;
+            stretches[at].end_us = event.ts_us;
+            stretches[at].is_unended = false;
         }
     }
-    found
+    stretches
 }
 
 impl<'s> Nested<'s> {
-    fn of(event: &'s Seen<'_>, end_us: f64) -> Self {
+    fn of(event: &'s WorkEvent<'_>, end_us: f64) -> Self {
         Self {
             name: &event.name,
             args: event.args,
@@ -130,15 +130,16 @@ impl<'s> Nested<'s> {
             self_us: 0.0,
             parent: None,
             is_unended: false,
-            kind: WorkKind::named(&event.name).unwrap_or(WorkKind::Other),
-            chore: Chore::named(&event.name),
+            kind: WorkKind::from_event_name(&event.name).unwrap_or(WorkKind::Other),
+            chore: Chore::from_event_name(&event.name),
             has_children: false,
         }
     }
 }
 
-/// Finds each stretch's parent, and straightens what cannot be: a child that outlasts its parent by a little
-/// stretches it; one that began a little before its parent trades places with it; anything else is cut.
+/// Finds each stretch's parent and corrects impossible nesting: a parent is extended to a child
+/// that ends slightly later; a child that starts slightly earlier swaps places with its parent;
+/// anything else is cut off.
 fn place(stretches: &mut [Nested]) {
     let mut around: Option<usize> = None;
     for at in 0..stretches.len() {
@@ -172,7 +173,8 @@ fn put_inside(stretches: &mut [Nested], parent: usize, at: usize) {
             && !stretches[parent].has_children
             && parent + 1 == at;
         if may_trade {
-            // The places in the list are traded too, so that parents stay before their children.
+            // Their positions in the list are swapped too, so that parents stay before their
+            // children.
             let grandparent = stretches[parent].parent;
             stretches.swap(parent, at);
             stretches[parent].start_us = stretches[at].start_us;
@@ -185,9 +187,10 @@ fn put_inside(stretches: &mut [Nested], parent: usize, at: usize) {
     stretches[parent].has_children = true;
 }
 
-/// A timer belongs to the innermost stretch in which it was installed; of two with one number the later counts.
-fn installers(seen: &[Seen<'_>], stretches: &[Nested]) -> HashMap<i64, usize> {
-    let mut installed: Vec<(f64, i64)> = seen
+/// Returns the innermost stretch in which each timer was installed; if an id is reused, the later
+/// one counts.
+fn installers(events: &[WorkEvent<'_>], stretches: &[Nested]) -> HashMap<i64, usize> {
+    let mut installed: Vec<(f64, i64)> = events
         .iter()
         .filter(|event| event.name == "TimerInstall")
         .filter_map(|event| Some((event.ts_us, timer_of(event.args)?)))

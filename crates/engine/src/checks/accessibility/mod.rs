@@ -1,6 +1,6 @@
-//! Whether people can use the page whatever senses and hands they use it with: axe-core's rules.
+//! The accessibility checks: axe-core's rules.
 //!
-//! axe-core judges in the page; here its answers become outcomes, each rule a row of [`RULES`].
+//! axe-core runs in the page; here its results become outcomes. Each rule is a row of [`RULES`].
 
 mod rules;
 
@@ -10,22 +10,22 @@ use super::{Check, Details, ElementFound, Outcome, count};
 use crate::category::Group;
 use crate::facts::{Axe, AxeRule, Facts, Missing};
 
-/// A rule of axe-core, its place in the category and its weight there.
+/// A rule of axe-core with its weight and group in the category.
 pub struct Rule {
     pub check: Check,
     pub weight: f64,
     pub group: Group,
 }
 
-/// What a finding of axe-core means for the page.
+/// The way in which a result of axe-core is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Scored,
-    /// A person has to decide: what axe-core is unsure of is listed too, and nothing counts.
-    Informs,
+    /// A person has to decide: undecided results of axe-core are listed too, and nothing is scored.
+    Informative,
 }
 
-/// The rule with this id. Asking for one that is not there does not compile in a constant.
+/// Returns the rule with this id. In a constant, an unknown id is a compile error.
 pub const fn rule(id: &str) -> &'static Check {
     let mut at = 0;
     while at < RULES.len() {
@@ -50,37 +50,37 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 fn judge(facts: &Facts, id: &str, mode: Mode) -> Result<Outcome, Missing> {
     let axe = facts.get::<Axe>()?;
-    let of = |rules: &'_ [AxeRule]| rules.iter().find(|rule| rule.id == id).cloned();
+    let find = |rules: &'_ [AxeRule]| rules.iter().find(|rule| rule.id == id).cloned();
     if axe.not_applicable.iter().any(|rule| rule == id) {
         return Ok(Outcome::not_applicable());
     }
-    let undecided = of(&axe.incomplete);
+    let undecided = find(&axe.incomplete);
     if let Some(error) = undecided.as_ref().and_then(|rule| rule.error.as_deref()) {
-        return Err(Missing(format!("axe-core's rule `{id}` broke: {error}")));
+        return Err(Missing(format!("axe-core's rule `{id}` failed: {error}")));
     }
-    let violation = of(&axe.violations);
+    let violation = find(&axe.violations);
     Ok(match mode {
         Mode::Scored => violation.map_or_else(Outcome::pass, |rule| {
-            Outcome::fail(amount(&rule)).with(elements(&rule))
+            Outcome::fail(element_count(&rule)).with(elements(&rule))
         }),
-        Mode::Informs => violation
+        Mode::Informative => violation
             .or(undecided)
             .map_or_else(Outcome::not_applicable, |rule| {
-                Outcome::informative(amount(&rule)).with(elements(&rule))
+                Outcome::informative(element_count(&rule)).with(elements(&rule))
             }),
     })
 }
 
-fn amount(rule: &AxeRule) -> String {
+fn element_count(rule: &AxeRule) -> String {
     let nodes = rule.node_count.unwrap_or(rule.nodes.len());
     count(nodes, "element", "elements")
 }
 
 fn elements(rule: &AxeRule) -> Details {
-    Details::elements(rule.nodes.iter().map(|found| ElementFound {
-        node: found.node.clone(),
-        note: Some(found.failure_summary.clone()).filter(|summary| !summary.is_empty()),
-        related: found.related_nodes.clone(),
+    Details::elements(rule.nodes.iter().map(|result| ElementFound {
+        node: result.node.clone(),
+        note: Some(result.failure_summary.clone()).filter(|summary| !summary.is_empty()),
+        related: result.related_nodes.clone(),
     }))
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_informative_rule_lists_what_axe_is_unsure_of() {
+    fn an_informative_rule_lists_undecided_results() {
         let unsure = r#"{"incomplete": [{"id": "video-caption", "nodes": [{}]}]}"#;
         assert_eq!(outcome(INFORMS, unsure).verdict, Verdict::Informative);
         assert_eq!(outcome(INFORMS, "{}").verdict, Verdict::NotApplicable);

@@ -1,5 +1,5 @@
-//! THE table of axe-core's rules. Weights and groups are Lighthouse 13.5's
-//! (core/config/default-config.js); words are ours.
+//! The table of axe-core's rules. Weights and groups are Lighthouse 13.5's
+//! (core/config/default-config.js); the texts are our own.
 
 use super::{Mode, Rule, judge};
 use crate::category::Group;
@@ -13,7 +13,7 @@ macro_rules! rules {
         why $why:literal
         fix $fix:literal
     )+) => {
-        /// Every rule that is asked of axe-core, in the order of the report.
+        /// Every axe-core rule that is run, in the order of the report.
         pub static RULES: &[Rule] = &[$(Rule {
             weight: $weight,
             group: Group::$group,
@@ -37,276 +37,276 @@ macro_rules! rules {
 
 macro_rules! scored {
     (Scored) => {
-        "Fails when axe-core finds a violation. Not applicable when nothing on the page concerns it."
+        "Fails when axe-core finds a violation. Not applicable when no element on the page is affected."
     };
-    (Informs) => {
-        "Never: what axe-core finds, or is unsure of, is listed for a person to decide."
+    (Informative) => {
+        "Never scored: violations and undecided results are listed for manual review."
     };
 }
 
 rules! {
     "accesskeys" 7.0 Navigation Scored
-        "Every access key is used once" "An access key is used more than once"
-        why "A key that means two things takes people to the wrong one."
-        fix "Give each `accesskey` a value of its own, or remove them."
+        "Access keys are unique" "Access keys are not unique"
+        why "A key that is assigned twice moves the focus to the wrong element."
+        fix "Give each `accesskey` a unique value, or remove it."
     "aria-allowed-attr" 10.0 Aria Scored
-        "ARIA attributes fit their roles" "ARIA attributes do not fit their roles"
-        why "An attribute that a role does not know is ignored, or makes a screen reader say nonsense."
-        fix "Remove the attribute, or choose the role that it belongs to."
+        "ARIA attributes match their roles" "ARIA attributes do not match their roles"
+        why "An attribute that a role does not support is ignored, or misleads screen reader users."
+        fix "Remove the attribute, or use a role that supports it."
     "aria-command-name" 7.0 Aria Scored
-        "Buttons, links and menu items have names" "Buttons, links or menu items have no name"
-        why "A screen reader can only say \"button\", which nobody will press."
+        "ARIA buttons, links and menu items have accessible names" "ARIA buttons, links or menu items have no accessible name"
+        why "Without a name a screen reader announces only the role, such as \"button\"."
         fix "Give the element text, or an `aria-label`."
     "aria-conditional-attr" 7.0 Aria Scored
         "ARIA attributes are used as the role allows" "ARIA attributes are used where the role forbids it"
-        why "Some attributes count only on certain elements of a role; elsewhere they mislead."
+        why "Some attributes are allowed only under certain conditions; otherwise they mislead assistive technology."
         fix "Remove the attribute, or use the native one, such as `checked`."
     "aria-deprecated-role" 1.0 Aria Scored
         "No deprecated ARIA roles" "Deprecated ARIA roles are used"
-        why "Assistive technology stops supporting them, and then the element has no role at all."
+        why "Assistive technology may no longer support them; the element then has no role."
         fix "Use the role that replaced it."
     "aria-dialog-name" 7.0 Aria Scored
-        "Dialogs have names" "Dialogs have no name"
-        why "Whoever cannot see the dialog does not learn what it is about."
+        "Dialogs have accessible names" "Dialogs have no accessible name"
+        why "Without a name screen reader users do not learn the purpose of the dialog."
         fix "Point `aria-labelledby` at the dialog's heading, or add an `aria-label`."
     "aria-hidden-body" 10.0 Aria Scored
-        "The page is not hidden from assistive technology" "The whole page is hidden from assistive technology"
-        why "`aria-hidden` on the body makes the page empty for screen readers."
+        "`<body>` is not hidden with `aria-hidden`" "`<body>` is hidden with `aria-hidden`"
+        why "`aria-hidden` on `<body>` hides the whole page from screen readers."
         fix "Remove `aria-hidden` from `<body>`."
     "aria-hidden-focus" 7.0 Aria Scored
-        "Hidden elements cannot be focused" "Hidden elements can be focused"
-        why "The keyboard lands on something that a screen reader does not announce."
-        fix "Take what is inside `aria-hidden` out of the tab order, or do not hide it."
+        "`aria-hidden` elements contain nothing focusable" "`aria-hidden` elements contain focusable elements"
+        why "Keyboard focus can reach elements that a screen reader does not announce."
+        fix "Remove elements inside `aria-hidden` from the tab order, or do not hide them."
     "aria-input-field-name" 7.0 Aria Scored
-        "ARIA input fields have names" "ARIA input fields have no name"
-        why "People do not learn what to enter."
-        fix "Connect a visible text by `aria-labelledby`, or add an `aria-label`."
+        "ARIA input fields have accessible names" "ARIA input fields have no accessible name"
+        why "Without a name screen reader users do not learn what to enter."
+        fix "Reference a visible label with `aria-labelledby`, or add an `aria-label`."
     "aria-meter-name" 7.0 Aria Scored
-        "Meters have names" "Meters have no name"
-        why "A number without a subject says nothing."
+        "Meters have accessible names" "Meters have no accessible name"
+        why "Without a name a screen reader announces a value without its meaning."
         fix "Add an `aria-label` that says what is measured."
     "aria-progressbar-name" 7.0 Aria Scored
-        "Progress bars have names" "Progress bars have no name"
-        why "Progress of what? Without a name only those who see it know."
-        fix "Add an `aria-label` that says what progresses."
+        "Progress bars have accessible names" "Progress bars have no accessible name"
+        why "Without a name screen reader users do not learn what is in progress."
+        fix "Add an `aria-label` that names the process."
     "aria-prohibited-attr" 7.0 Aria Scored
-        "No ARIA attributes where they are prohibited" "ARIA attributes are used where they are prohibited"
-        why "They are ignored, and what they were to say stays unsaid."
-        fix "Give the element a role that may have the attribute, or say it in text."
+        "No prohibited ARIA attributes" "Prohibited ARIA attributes are used"
+        why "Assistive technology ignores them, so their information is lost."
+        fix "Use a role that allows the attribute, or put the information into text."
     "aria-required-attr" 10.0 Aria Scored
         "ARIA roles have all required attributes" "ARIA roles lack required attributes"
-        why "Without them a control has no state: is the box ticked or not?"
-        fix "Add the attribute that is listed, and keep it up to date by script."
+        why "Without them assistive technology cannot announce the state of a control."
+        fix "Add the listed attribute, and keep it up to date with a script."
     "aria-required-children" 10.0 Aria Scored
-        "ARIA roles contain the children they require" "ARIA roles lack the children they require"
-        why "A list without items, a menu without entries: the structure breaks for screen readers."
+        "ARIA roles contain their required children" "ARIA roles lack their required children"
+        why "Roles such as lists and menus depend on their child roles; without them screen readers lose the structure."
         fix "Give the children the required role, or remove the parent's."
     "aria-required-parent" 10.0 Aria Scored
-        "ARIA roles are inside the parents they require" "ARIA roles lack the parents they require"
-        why "An item outside its list loses its place and its count."
-        fix "Put the element into a parent with the required role."
+        "ARIA roles are inside their required parents" "ARIA roles are not inside their required parents"
+        why "An item outside its parent role is announced without its position and count."
+        fix "Move the element into a parent with the required role."
     "aria-roles" 10.0 Aria Scored
-        "ARIA roles exist" "ARIA roles do not exist"
-        why "A role that does not exist is no role; the element is announced as plain text."
+        "ARIA roles are valid" "ARIA roles are not valid"
+        why "An invalid role is ignored, and the element is announced as plain text."
         fix "Correct the spelling, or use a native element."
     "aria-text" 7.0 Aria Scored
-        "`role=text` contains nothing to focus" "`role=text` contains elements to focus"
-        why "Everything inside is read as one text, so that links and buttons vanish."
-        fix "Remove `role=text`, or take the focusable elements out of it."
+        "`role=text` elements contain nothing focusable" "`role=text` elements contain focusable elements"
+        why "The content is read as one text, so links and buttons inside are not announced."
+        fix "Remove `role=text`, or move the focusable elements out of it."
     "aria-toggle-field-name" 7.0 Aria Scored
-        "Switches and checkboxes have names" "Switches or checkboxes have no name"
-        why "People hear \"on\" or \"off\", but not of what."
+        "ARIA toggle fields have accessible names" "ARIA toggle fields have no accessible name"
+        why "Without a name a screen reader announces only the state of a switch or checkbox."
         fix "Give the element text, or an `aria-label`."
     "aria-tooltip-name" 7.0 Aria Scored
-        "Tooltips have names" "Tooltips have no name"
-        why "A tooltip without text explains nothing."
+        "Tooltips have accessible names" "Tooltips have no accessible name"
+        why "Without a name a screen reader cannot read the tooltip."
         fix "Put the text into the element, or add an `aria-label`."
     "aria-treeitem-name" 7.0 Aria Scored
-        "Tree items have names" "Tree items have no name"
-        why "A tree of nameless items cannot be walked."
+        "Tree items have accessible names" "Tree items have no accessible name"
+        why "Without names screen reader users cannot navigate the tree."
         fix "Give each item text, or an `aria-label`."
     "aria-valid-attr-value" 10.0 Aria Scored
         "ARIA attributes have valid values" "ARIA attributes have invalid values"
-        why "An invalid value is treated as none, and what it was to say is lost."
-        fix "Use a value that the attribute allows; ids must exist on the page."
+        why "Assistive technology ignores an attribute with an invalid value."
+        fix "Use a value that the attribute allows; referenced ids have to exist on the page."
     "aria-valid-attr" 10.0 Aria Scored
-        "ARIA attributes exist" "ARIA attributes do not exist"
-        why "A misspelt attribute does nothing."
+        "ARIA attributes are valid" "ARIA attributes are not valid"
+        why "A misspelt attribute has no effect."
         fix "Correct the spelling, or remove it."
     "button-name" 10.0 Names Scored
-        "Buttons have names" "Buttons have no name"
-        why "A screen reader can only say \"button\"."
-        fix "Put text into the button, or an `aria-label` where there is only an icon."
-    "bypass" 7.0 Navigation Informs
+        "Buttons have accessible names" "Buttons have no accessible name"
+        why "Without a name a screen reader announces only \"button\"."
+        fix "Add text to the button, or an `aria-label` if it has only an icon."
+    "bypass" 7.0 Navigation Informative
         "Repeated content can be skipped" "Repeated content can be skipped"
-        why "Without a way past it, keyboard users tab through the whole menu on every page."
+        why "Keyboard users otherwise have to tab through the whole menu on every page."
         fix "Add a skip link, headings or a `<main>` landmark."
     "color-contrast" 7.0 Contrast Scored
-        "Text stands out from its background" "Text does not stand out from its background"
-        why "Pale text is hard to read, in sunlight for everybody."
-        fix "Reach a contrast of 4.5 to 1, or 3 to 1 for large text."
+        "Text has sufficient colour contrast" "Text has insufficient colour contrast"
+        why "Text with low contrast is hard to read, especially for people with low vision or in sunlight."
+        fix "Use a contrast ratio of at least 4.5:1, or 3:1 for large text."
     "definition-list" 7.0 TablesAndLists Scored
         "Definition lists are well formed" "Definition lists are not well formed"
-        why "In a broken `<dl>` a screen reader cannot tell terms from their meanings."
+        why "In a malformed `<dl>` a screen reader cannot match terms with their definitions."
         fix "Keep only `<dt>` and `<dd>` groups, `<div>`, `<script>` and `<template>` inside `<dl>`."
     "dlitem" 7.0 TablesAndLists Scored
         "Terms and definitions are inside a `<dl>`" "Terms or definitions are outside a `<dl>`"
-        why "On their own they are read as loose text."
+        why "Outside a list they are announced as plain text."
         fix "Wrap `<dt>` and `<dd>` in a `<dl>`."
     "document-title" 7.0 Names Scored
-        "The page has a title" "The page has no title"
-        why "It is the first thing a screen reader says, the name of the tab, and the headline in search results."
-        fix "Add a `<title>` that names page and site."
-    "duplicate-id-aria" 10.0 Aria Informs
-        "Ids that ARIA refers to are unique" "Ids that ARIA refers to are unique"
-        why "A label that could belong to two elements belongs to the first, perhaps the wrong one."
+        "The document has a `<title>`" "The document has no `<title>`"
+        why "Screen readers announce the title first, and it labels the tab and the entry in search results."
+        fix "Add a `<title>` that describes the page and names the site."
+    "duplicate-id-aria" 10.0 Aria Informative
+        "Ids referenced by ARIA are unique" "Ids referenced by ARIA are unique"
+        why "With duplicate ids assistive technology uses the first element, which may be the wrong one."
         fix "Make every id unique."
-    "form-field-multiple-labels" 3.0 Names Informs
-        "No form field has several labels" "No form field has several labels"
-        why "Some screen readers say the first, some the last, some all of them."
+    "form-field-multiple-labels" 3.0 Names Informative
+        "No form field has multiple labels" "No form field has multiple labels"
+        why "Screen readers differ in whether they announce the first, the last or all labels."
         fix "Keep one `<label>` for each field."
     "frame-title" 7.0 Names Scored
         "Frames have titles" "Frames have no title"
-        why "A screen reader names the frame by its title, so that people can decide whether to enter."
-        fix "Add a `title` to `<iframe>` and `<frame>` that says what is inside."
+        why "Screen readers announce a frame by its title, so that users can decide whether to enter it."
+        fix "Add a `title` that describes the content to `<iframe>` and `<frame>`."
     "heading-order" 3.0 Navigation Scored
-        "Headings descend one level at a time" "Headings skip levels"
-        why "Headings are the table of contents for those who cannot skim."
-        fix "Choose levels by structure and sizes by CSS."
+        "Heading levels are in sequential order" "Heading levels are skipped"
+        why "Screen reader users navigate by headings; skipped levels obscure the structure."
+        fix "Choose heading levels by structure, and set their size with CSS."
     "html-has-lang" 7.0 Language Scored
-        "The page states its language" "The page does not state its language"
-        why "A screen reader pronounces by it; with the wrong language nobody understands."
+        "`<html>` has a `lang` attribute" "`<html>` has no `lang` attribute"
+        why "Screen readers choose the pronunciation by the language of the page."
         fix "Add `lang` to `<html>`, such as `lang=\"en\"`."
     "html-lang-valid" 7.0 Language Scored
-        "The page's language is valid" "The page's language is not valid"
-        why "A language that does not exist is as good as none."
+        "The `lang` of `<html>` is valid" "The `lang` of `<html>` is not valid"
+        why "Screen readers ignore an invalid language and may mispronounce the page."
         fix "Use a language code of BCP 47, such as `de` or `pt-BR`."
     "html-xml-lang-mismatch" 3.0 Language Scored
-        "`xml:lang` agrees with `lang`" "`xml:lang` contradicts `lang`"
-        why "Which of the two is read aloud depends on the software."
+        "`xml:lang` matches `lang`" "`xml:lang` does not match `lang`"
+        why "Which of the two is used for pronunciation depends on the software."
         fix "Use the same language in both, or remove `xml:lang`."
     "image-alt" 10.0 Names Scored
-        "Images have alternative texts" "Images have no alternative text"
-        why "Whoever cannot see the image, and every search engine, has only this text."
-        fix "Say in `alt` what the image tells, or leave it empty (`alt=\"\"`) where it only decorates."
+        "Images have alternative text" "Images have no alternative text"
+        why "Screen readers and search engines use this text in place of the image."
+        fix "Describe the image in `alt`, or set `alt=\"\"` for decorative images."
     "input-button-name" 10.0 Names Scored
-        "Input buttons have names" "Input buttons have no name"
-        why "A button without a value is announced as \"button\" and nothing more."
+        "Input buttons have accessible names" "Input buttons have no accessible name"
+        why "Without a name a screen reader announces only \"button\"."
         fix "Set `value`, or an `aria-label`."
     "input-image-alt" 10.0 Names Scored
-        "Image buttons have alternative texts" "Image buttons have no alternative text"
-        why "Without it nobody knows what pressing will do, unless they see it."
-        fix "Say in `alt` what the button does."
+        "Image buttons have alternative text" "Image buttons have no alternative text"
+        why "Without it screen reader users do not learn what the button does."
+        fix "Describe in `alt` what the button does."
     "label" 10.0 Names Scored
         "Form fields have labels" "Form fields have no label"
-        why "People do not learn what to enter, and a click on the text does nothing."
-        fix "Connect a `<label>` to each field by `for`, or wrap the field in it."
+        why "Without a label screen reader users do not learn what to enter, and the clickable area is smaller."
+        fix "Associate a `<label>` with each field by `for`, or wrap the field in it."
     "link-in-text-block" 7.0 Contrast Scored
-        "Links in text are told by more than colour" "Links in text are told by colour alone"
-        why "Whoever does not see the colour does not see the link."
-        fix "Underline links in text, or reach a contrast of 3 to 1 with the words around."
+        "Links in text are distinguishable without colour" "Links in text are distinguishable by colour only"
+        why "People who do not see the colour difference cannot find the links."
+        fix "Underline links in text, or use a contrast ratio of at least 3:1 with the surrounding text."
     "link-name" 7.0 Names Scored
-        "Links have names" "Links have no name"
-        why "A screen reader reads the address instead, letter by letter."
-        fix "Put text into the link, or an `alt` on the image inside it."
+        "Links have accessible names" "Links have no accessible name"
+        why "Without a name a screen reader reads the URL."
+        fix "Add text to the link, or an `alt` to the image inside it."
     "list" 7.0 TablesAndLists Scored
-        "Lists contain only list items" "Lists contain other things than list items"
-        why "A screen reader counts the items; anything else breaks the count."
+        "Lists contain only list items" "Lists contain elements other than list items"
+        why "Screen readers announce the number of items; other elements break the structure."
         fix "Keep only `<li>`, `<script>` and `<template>` directly inside `<ul>` and `<ol>`."
     "listitem" 7.0 TablesAndLists Scored
         "List items are inside lists" "List items are outside lists"
-        why "On its own an item is not announced as part of a list."
+        why "Outside a list an item is not announced as part of one."
         fix "Wrap `<li>` in `<ul>`, `<ol>` or `<menu>`."
     "meta-refresh" 10.0 GoodHabits Scored
-        "The page does not reload itself" "The page reloads itself"
-        why "Suddenly the focus is back at the top, in the middle of a sentence."
-        fix "Remove `<meta http-equiv=\"refresh\">`; update by script, or let people choose."
+        "No `<meta http-equiv=\"refresh\">`" "The page uses `<meta http-equiv=\"refresh\">`"
+        why "An automatic refresh moves the focus back to the top of the page."
+        fix "Remove `<meta http-equiv=\"refresh\">`; update the page with a script, or let users refresh it."
     "meta-viewport" 10.0 GoodHabits Scored
-        "The page can be zoomed" "The page forbids zooming"
-        why "Whoever needs larger text cannot have it."
-        fix "Remove `user-scalable=no`, and let `maximum-scale` be 5 or more."
+        "The viewport allows zooming" "The viewport disables zooming"
+        why "People with low vision need to enlarge the page."
+        fix "Remove `user-scalable=no`, and set `maximum-scale` to 5 or more, or remove it."
     "object-alt" 7.0 Names Scored
-        "Embedded objects have alternative texts" "Embedded objects have no alternative text"
-        why "What is inside `<object>` cannot be read aloud."
+        "Embedded objects have alternative text" "Embedded objects have no alternative text"
+        why "Screen readers cannot read the content of an `<object>`."
         fix "Add a `title` or `aria-label`."
     "select-name" 10.0 Names Scored
-        "Select boxes have labels" "Select boxes have no label"
-        why "People hear the options, but not the question."
-        fix "Connect a `<label>` by `for`."
+        "Select elements have labels" "Select elements have no label"
+        why "Without a label a screen reader announces the options without their purpose."
+        fix "Associate a `<label>` by `for`."
     "skip-link" 3.0 Names Scored
-        "Skip links lead somewhere that can be focused" "Skip links lead nowhere"
-        why "The shortcut past the menu does not work."
-        fix "Point the link at an element that exists on the page."
+        "Skip links are focusable" "Skip links are not focusable"
+        why "Keyboard users rely on skip links to reach the main content quickly."
+        fix "Point the link to a focusable element that exists on the page."
     "tabindex" 7.0 Navigation Scored
-        "No `tabindex` above 0" "A `tabindex` is above 0"
-        why "The tab order no longer follows the page, and jumps."
-        fix "Use 0 and put elements in the order in which they should be reached."
+        "No `tabindex` greater than 0" "Elements have a `tabindex` greater than 0"
+        why "A positive `tabindex` makes the tab order differ from the order on the page."
+        fix "Use 0, and put the elements into the intended order."
     "target-size" 7.0 GoodHabits Scored
-        "Touch targets are large enough or far enough apart" "Touch targets are too small and too close"
-        why "Fingers hit the wrong one."
-        fix "Make targets at least 24 by 24 pixels, or leave as much room around them."
+        "Touch targets have sufficient size and spacing" "Touch targets have insufficient size or spacing"
+        why "Small targets that are close together are easy to miss."
+        fix "Make targets at least 24 by 24 pixels, or leave that much space around them."
     "td-headers-attr" 7.0 TablesAndLists Scored
-        "`headers` of cells refer to cells of the same table" "`headers` of cells refer to no cell of the same table"
-        why "The cell is announced without its heading, or with a wrong one."
-        fix "Let `headers` name ids of `<th>` cells in the same table."
-    "th-has-data-cells" 7.0 TablesAndLists Informs
-        "Column and row headings describe data cells" "Column and row headings describe data cells"
-        why "A heading without cells misleads those who hear the table cell by cell."
-        fix "Use `<td>` for cells that are no headings, or add the missing cells."
+        "`headers` attributes refer to cells of the same table" "`headers` attributes do not refer to cells of the same table"
+        why "Screen readers announce the cell without its header, or with a wrong one."
+        fix "Reference the ids of `<th>` cells in the same table."
+    "th-has-data-cells" 7.0 TablesAndLists Informative
+        "Table headers have data cells" "Table headers have data cells"
+        why "A header without data cells misleads screen reader users who navigate by cell."
+        fix "Use `<td>` for cells that are not headers, or add the missing cells."
     "valid-lang" 7.0 Language Scored
-        "Languages of parts of the page are valid" "Languages of parts of the page are not valid"
-        why "A quotation in another language is read in the wrong one."
-        fix "Use language codes of BCP 47 in every `lang`."
-    "video-caption" 10.0 AudioAndVideo Informs
+        "`lang` attributes have valid values" "`lang` attributes have invalid values"
+        why "Screen readers pronounce text with an invalid language incorrectly."
+        fix "Use language codes of BCP 47 in every `lang` attribute."
+    "video-caption" 10.0 AudioAndVideo Informative
         "Videos have captions" "Videos have captions"
-        why "Whoever cannot hear, or may not turn on the sound, misses what is said."
+        why "People who are deaf, or cannot turn on the sound, need captions to follow the video."
         fix "Add a `<track kind=\"captions\">`."
     "landmark-one-main" 3.0 GoodHabits Scored
         "The page has a main landmark" "The page has no main landmark"
-        why "It lets people jump straight to the content."
+        why "A main landmark lets screen reader users go directly to the content."
         fix "Wrap the content in one `<main>`."
     "autocomplete-valid" 1.0 GoodHabits Scored
         "`autocomplete` has valid values" "`autocomplete` has invalid values"
-        why "Browsers cannot fill in what they do not recognise, and some people cannot type much."
+        why "Browsers can only autofill fields with valid values, which helps people who have difficulty typing."
         fix "Use the values of the HTML standard, such as `email` or `street-address`."
     "presentation-role-conflict" 1.0 GoodHabits Scored
-        "Elements marked as decoration are decoration" "Elements marked as decoration can be focused or have ARIA attributes"
-        why "Browsers then ignore the mark, and the element is announced after all."
-        fix "Remove `role=presentation` or `none`, or what contradicts it."
+        "Presentational elements are consistent" "Presentational elements are focusable or have ARIA attributes"
+        why "Browsers ignore the presentational role in that case, and the element is announced."
+        fix "Remove `role=presentation` or `none`, or the conflicting attributes."
     "svg-img-alt" 1.0 GoodHabits Scored
-        "SVG images have alternative texts" "SVG images have no alternative text"
-        why "A drawing with `role=img` and no name is announced as an image of nothing."
+        "SVG images have alternative text" "SVG images have no alternative text"
+        why "Without a name an SVG with `role=img` is announced only as an image."
         fix "Add a `<title>` inside the SVG, or an `aria-label`."
-    "table-duplicate-name" 0.0 GoodHabits Informs
-        "Tables do not repeat their caption as summary" "Tables do not repeat their caption as summary"
-        why "The same words are read twice."
-        fix "Let the caption name the table and the summary explain it, or drop the summary."
-    "empty-heading" 0.0 GoodHabits Informs
-        "Headings have text" "Headings have text"
-        why "An empty heading is a gap in the table of contents."
-        fix "Put text into the heading, or use another element."
-    "aria-allowed-role" 0.0 GoodHabits Informs
-        "ARIA roles fit their elements" "ARIA roles fit their elements"
-        why "A role that contradicts its element confuses assistive technology."
-        fix "Use an element that may have the role, or remove the role."
-    "image-redundant-alt" 0.0 Names Informs
-        "Alternative texts do not repeat the text beside the image" "Alternative texts do not repeat the text beside the image"
-        why "The same words are read twice."
-        fix "Leave `alt` empty where the text beside it says the same."
-    "identical-links-same-purpose" 0.0 GoodHabits Informs
-        "Links with the same text lead to the same place" "Links with the same text lead to the same place"
-        why "In a list of links they cannot be told apart."
-        fix "Give links to different places different texts."
+    "table-duplicate-name" 0.0 GoodHabits Informative
+        "Table caption and summary differ" "Table caption and summary differ"
+        why "A screen reader reads the same text twice."
+        fix "Name the table in the caption and explain it in the summary, or remove the summary."
+    "empty-heading" 0.0 GoodHabits Informative
+        "Headings are not empty" "Headings are not empty"
+        why "Screen reader users navigate by headings; an empty one is confusing."
+        fix "Add text to the heading, or use another element."
+    "aria-allowed-role" 0.0 GoodHabits Informative
+        "ARIA roles are allowed on their elements" "ARIA roles are allowed on their elements"
+        why "A role that conflicts with its element confuses assistive technology."
+        fix "Use an element that allows the role, or remove the role."
+    "image-redundant-alt" 0.0 Names Informative
+        "Alternative text does not repeat adjacent text" "Alternative text does not repeat adjacent text"
+        why "A screen reader reads the same text twice."
+        fix "Leave `alt` empty if the adjacent text says the same."
+    "identical-links-same-purpose" 0.0 GoodHabits Informative
+        "Identical links have the same purpose" "Identical links have the same purpose"
+        why "In a list of links, identical texts with different targets cannot be distinguished."
+        fix "Give links with different targets different texts."
     "label-content-name-mismatch" 0.0 Experimental Scored
-        "Names contain the visible text" "Names differ from the visible text"
-        why "Whoever speaks to the computer says what they see, and nothing happens."
-        fix "Begin the `aria-label` with the words that are visible."
+        "Accessible names contain the visible text" "Accessible names do not contain the visible text"
+        why "People who use voice control say the visible text to activate an element."
+        fix "Start the `aria-label` with the visible text."
     "table-fake-caption" 0.0 Experimental Scored
         "Tables use `<caption>` for captions" "Tables use merged cells for captions"
-        why "A caption in a cell is read as data."
+        why "Screen readers announce a caption in a cell as data."
         fix "Use `<caption>`."
     "td-has-header" 0.0 Experimental Scored
-        "Cells of large tables have headings" "Cells of large tables have no headings"
-        why "Numbers without row and column names mean nothing when heard."
-        fix "Use `<th>` with `scope` for headings."
+        "Cells of large tables have headers" "Cells of large tables have no headers"
+        why "Screen readers announce headers together with cells; without them values have no context."
+        fix "Use `<th>` with `scope` for headers."
 }

@@ -3,23 +3,25 @@ use crate::facts::{Artifact, Facts, MainDocument, MainResource, Metas, Missing, 
 
 check! {
     /// # What
-    /// The page says early in which encoding it is written.
+    /// The page declares its character encoding early.
     ///
     /// # Why
-    /// A browser that has to guess shows wrong letters, or starts over when it learns better.
+    /// A browser that has to guess the encoding may show wrong characters or parse the document
+    /// twice.
     ///
     /// # Scored
     /// Passes when the `Content-Type` header names a charset, when the document begins with a byte
     /// order mark, or when a `<meta>` within its first 1024 characters names a charset.
     ///
     /// # Fix
-    /// Send `Content-Type: text/html; charset=utf-8`, or put `<meta charset="utf-8">` first into the head.
+    /// Send `Content-Type: text/html; charset=utf-8`, or make `<meta charset="utf-8">` the first
+    /// element of the head.
     ///
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/charset`; the HTML standard on encoding declarations.
     id: "charset",
-    pass: "The page declares its encoding",
-    fail: "The page declares its encoding too late or not at all",
+    pass: "The page declares its character encoding",
+    fail: "The character encoding is declared too late or not at all",
     needs: [Requests::NAME, MainDocument::NAME, Metas::NAME],
     run: run,
 }
@@ -43,22 +45,24 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(if is_in_header || is_marked || is_in_meta() {
         Outcome::pass()
     } else {
-        Outcome::fail("No encoding is declared where browsers look for it.")
+        Outcome::fail(
+            "No character encoding is declared in the header or the first 1024 characters.",
+        )
     })
 }
 
-/// The first 1024 units of UTF-16, as a script counts characters.
+/// Returns the first 1024 UTF-16 code units, which is how JavaScript counts characters.
 fn beginning(text: &str) -> &str {
-    const LOOKED_AT: usize = 1024;
+    const MAX_UNITS: usize = 1024;
     let mut units = 0;
     let end = text.char_indices().find(|(_, c)| {
         units += c.len_utf16();
-        units > LOOKED_AT
+        units > MAX_UNITS
     });
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// A `<meta` with `charset` before its end, and an end before the next tag.
+/// Returns whether there is a `<meta` tag with `charset` in it that is closed before the next tag.
 fn has_charset_meta(html: &str) -> bool {
     let html = html.to_ascii_lowercase();
     html.split("<meta").skip(1).any(|rest| {
@@ -80,12 +84,13 @@ fn is_charset_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_:.()".contains(c)
 }
 
-/// The shape of all names that IANA lists.
+/// Returns whether a name has the form of the charset names that IANA lists.
 fn is_charset_name(name: &str) -> bool {
     name.len() >= 2 && name.chars().all(is_charset_char)
 }
 
-/// `charset`, an equals sign, and two or more characters of a name.
+/// Returns whether the text contains `charset`, an equals sign, and at least two characters of a
+/// name.
 fn names_charset(content: &str) -> bool {
     let content = content.to_ascii_lowercase();
     content.split("charset").skip(1).any(|rest| {

@@ -4,13 +4,14 @@ use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
     /// # What
-    /// Whether the page says who may show it in a frame.
+    /// Whether a response header restricts which sites may embed the page in a frame.
     ///
     /// # Why
-    /// Another site can lay a page invisibly over its own and let visitors click what they do not see.
+    /// Another site can overlay an invisible frame of the page and trick visitors into clicking in
+    /// it.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable where a policy is stated.
+    /// Never scored: informative only. Not applicable when a policy is set.
     ///
     /// # Fix
     /// Send `Content-Security-Policy: frame-ancestors 'self'`, or `X-Frame-Options: SAMEORIGIN`.
@@ -18,8 +19,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `clickjacking-mitigation`.
     id: "clickjacking-mitigation",
-    pass: "Protection from being framed by other sites",
-    fail: "Protection from being framed by other sites",
+    pass: "Clickjacking protection by XFO or CSP",
+    fail: "Clickjacking protection by XFO or CSP",
     needs: [Requests::NAME],
     run: run,
 }
@@ -36,7 +37,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(if by_csp || by_option {
         Outcome::not_applicable()
     } else {
-        Outcome::informative("Any site may show this page in a frame.")
+        Outcome::informative("No frame control policy: any site may embed this page in a frame.")
     })
 }
 

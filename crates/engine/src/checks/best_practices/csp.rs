@@ -1,8 +1,9 @@
-//! Content security policies: reading them, and what of them a CSP3 browser obeys.
+//! A parser for Content Security Policies, and the part of a policy that is effective in a CSP3
+//! browser.
 
 use crate::facts::{Facts, MainResource, Metas, Missing};
 
-/// The policies of a page, in the places where it may state them.
+/// The policies of a page, from headers and from `<meta>` elements.
 pub(super) struct Policies {
     pub(super) headers: Vec<String>,
     pub(super) metas: Vec<String>,
@@ -30,7 +31,7 @@ pub(super) fn in_headers(main: &MainResource) -> Vec<String> {
     policies(main.header(NAME))
 }
 
-/// One header may carry many policies, separated by commas.
+/// Splits header values into policies: one header may contain several, separated by commas.
 fn policies<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     values
         .flat_map(|value| value.split(','))
@@ -39,7 +40,7 @@ fn policies<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// One policy. Of a directive that is given twice the first counts.
+/// One policy. Only the first of repeated directives counts.
 #[derive(Debug, Clone)]
 pub(super) struct Csp {
     pub(super) directives: Vec<(String, Vec<String>)>,
@@ -120,7 +121,7 @@ impl Csp {
                 continue;
             }
             let mut values: Vec<String> = Vec::new();
-            for value in words.map(normal) {
+            for value in words.map(normalize) {
                 if !values.contains(&value) {
                     values.push(value);
                 }
@@ -131,11 +132,12 @@ impl Csp {
     }
 
     pub(super) fn values(&self, name: &str) -> Option<&[String]> {
-        let found = self.directives.iter().find(|(given, _)| given == name);
-        found.map(|(_, values)| values.as_slice())
+        let directive = self.directives.iter().find(|(given, _)| given == name);
+        directive.map(|(_, values)| values.as_slice())
     }
 
-    /// The directive that decides where this one is not given.
+    /// Returns the directive that applies in place of this one: itself if it is set, otherwise its
+    /// fallback.
     pub(super) fn deciding<'a>(&self, name: &'a str) -> &'a str {
         let has = |name| self.values(name).is_some();
         match name {
@@ -147,7 +149,7 @@ impl Csp {
         }
     }
 
-    /// Which directives decide on several, each once.
+    /// Returns the directives that apply in place of several, without duplicates.
     pub(super) fn deciding_on<'a>(&self, names: &[&'a str]) -> Vec<&'a str> {
         let mut deciding = Vec::new();
         for name in names.iter().map(|name| self.deciding(name)) {
@@ -158,7 +160,7 @@ impl Csp {
         deciding
     }
 
-    /// What is allowed to scripts.
+    /// Returns the values of the directive that applies to scripts.
     pub(super) fn script_values(&self) -> &[String] {
         self.values(self.deciding("script-src")).unwrap_or_default()
     }
@@ -169,7 +171,7 @@ impl Csp {
             .any(|value| is_nonce(value) || is_hash(value))
     }
 
-    /// The policy without what a browser that knows CSP3 ignores.
+    /// Returns the policy without the values that a CSP3 browser ignores.
     pub(super) fn effective(&self) -> Self {
         let mut effective = self.clone();
         for name in self.deciding_on(&["script-src", "script-src-attr", "script-src-elem"]) {
@@ -193,8 +195,8 @@ impl Csp {
     }
 }
 
-/// Keywords and schemes do not care about case.
-fn normal(value: &str) -> String {
+/// Converts keywords and schemes, which are case-insensitive, to lower case.
+fn normalize(value: &str) -> String {
     let lower = value.to_lowercase();
     if KEYWORDS.contains(&lower.as_str()) || is_scheme(&lower) {
         lower
@@ -212,7 +214,7 @@ fn is_scheme(value: &str) -> bool {
     })
 }
 
-/// The value inside `'nonce-…'`.
+/// Returns the value inside `'nonce-…'`.
 pub(super) fn nonce(value: &str) -> Option<&str> {
     let nonce = value.strip_prefix("'nonce-")?.strip_suffix('\'')?;
     (!nonce.is_empty()).then_some(nonce)

@@ -1,5 +1,5 @@
-//! Ways around a content security policy, by the rules of Google's CSP Evaluator as Lighthouse
-//! 13.5 applies them (csp_evaluator 1.1, lighthouse_checks). Words are ours.
+//! Bypasses of a Content Security Policy, by the rules of Google's CSP Evaluator as Lighthouse
+//! 13.5 applies them (csp_evaluator 1.1, lighthouse_checks). The messages are our own.
 
 use super::csp::{Csp, KEYWORDS, is_directive, is_hash, is_nonce, nonce};
 
@@ -35,7 +35,8 @@ fn finding(severity: Severity, directive: &str, text: impl Into<String>) -> Find
     }
 }
 
-/// What lets an attacker's script run. All policies must be passed, so one that stops it is enough.
+/// Returns the weaknesses that let an injected script run. A script has to pass all policies, so
+/// only weaknesses that all of them share count.
 pub(super) fn bypasses(policies: &[Csp]) -> Vec<Finding> {
     let effective: Vec<Csp> = policies.iter().map(Csp::effective).collect();
     let with_script: Vec<Csp> = effective
@@ -55,24 +56,24 @@ pub(super) fn bypasses(policies: &[Csp]) -> Vec<Finding> {
     .concat()
 }
 
-/// What keeps a strict policy from working in old browsers.
+/// Returns the fallbacks for old browsers that a strict policy lacks.
 pub(super) fn missing_fallbacks(policies: &[Csp]) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
     for finding in policies.iter().flat_map(fallback_faults) {
-        if !found.contains(&finding) {
-            found.push(finding);
+        if !findings.contains(&finding) {
+            findings.push(finding);
         }
     }
-    found
+    findings
 }
 
-/// What a browser does not understand.
+/// Returns the syntax errors of a policy.
 pub(super) fn syntax(csp: &Csp) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (directive, values) in &csp.directives {
-        let mut note = |text: String| found.push(finding(Severity::Syntax, directive, text));
+        let mut note = |text: String| findings.push(finding(Severity::Syntax, directive, text));
         if !is_directive(directive) {
-            note("is no directive of CSP".to_owned());
+            note("is not a CSP directive".to_owned());
         }
         if ["reflected-xss", "referrer", "disown-opener", "prefetch-src"].contains(&&**directive) {
             note("is deprecated".to_owned());
@@ -87,14 +88,16 @@ pub(super) fn syntax(csp: &Csp) -> Vec<Finding> {
                 }
             }
             if is_directive(value) {
-                note(format!("holds `{value}`: a semicolon seems to be missing"));
+                note(format!(
+                    "contains `{value}`: a semicolon seems to be missing"
+                ));
             }
             if is_invalid_keyword(directive, value) {
-                note(format!("holds `{value}`, which is no keyword"));
+                note(format!("contains `{value}`, which is not a valid keyword"));
             }
         }
     }
-    found
+    findings
 }
 
 fn in_every(policies: &[Csp], faults: fn(&Csp) -> Vec<Finding>) -> Vec<Finding> {
@@ -147,7 +150,7 @@ fn missing_base_uri(policies: &[Csp]) -> Vec<Finding> {
     vec![finding(
         Severity::High,
         "base-uri",
-        "is missing: an injected <base> may lead relative scripts elsewhere. Set it to 'none' or 'self'",
+        "is missing: an injected <base> can redirect relative script URLs. Set it to 'none' or 'self'",
     )]
 }
 
@@ -160,12 +163,12 @@ fn host_allowlist(csp: &Csp) -> Vec<Finding> {
     vec![finding(
         Severity::High,
         csp.deciding("script-src"),
-        "allows whole hosts, which can often be got around. Use nonces or hashes with 'strict-dynamic'",
+        "allows whole hosts, which can often be bypassed. Use nonces or hashes with 'strict-dynamic'",
     )]
 }
 
 fn inline_scripts(csp: &Csp) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for directive in csp.deciding_on(&["script-src", "script-src-attr", "script-src-elem"]) {
         for value in csp.values(directive).unwrap_or_default() {
             let text = match value.as_str() {
@@ -173,14 +176,14 @@ fn inline_scripts(csp: &Csp) -> Vec<Finding> {
                 "'unsafe-hashes'" => "allows inline event handlers by their hashes",
                 _ => continue,
             };
-            found.push(finding(Severity::High, directive, text));
+            findings.push(finding(Severity::High, directive, text));
         }
     }
-    found
+    findings
 }
 
-/// Directives through which a script can get in.
-const TELLING: [&str; 5] = [
+/// The directives through which scripts can be injected.
+const XSS_DIRECTIVES: [&str; 5] = [
     "script-src",
     "script-src-attr",
     "script-src-elem",
@@ -189,49 +192,50 @@ const TELLING: [&str; 5] = [
 ];
 
 fn wildcards(csp: &Csp) -> Vec<Finding> {
-    telling_values(csp, |value| {
+    xss_values(csp, |value| {
         let host = value.split_once("://").map_or(value, |(_, host)| host);
         let host = host.strip_prefix("//").unwrap_or(host);
-        (host == "*").then(|| format!("holds `{value}`, which allows every host"))
+        (host == "*").then(|| format!("contains `{value}`, which allows every host"))
     })
 }
 
 fn plain_schemes(csp: &Csp) -> Vec<Finding> {
-    telling_values(csp, |value| {
+    xss_values(csp, |value| {
         ["data:", "http:", "https:"]
             .contains(&value)
-            .then(|| format!("holds `{value}`, which allows every host"))
+            .then(|| format!("contains `{value}`, which allows every host"))
     })
 }
 
-fn telling_values(csp: &Csp, fault: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for directive in csp.deciding_on(&TELLING) {
+fn xss_values(csp: &Csp, fault: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for directive in csp.deciding_on(&XSS_DIRECTIVES) {
         let values = csp.values(directive).unwrap_or_default();
         let faults = values.iter().filter_map(|value| fault(value));
-        found.extend(faults.map(|text| finding(Severity::High, directive, text)));
+        findings.extend(faults.map(|text| finding(Severity::High, directive, text)));
     }
-    found
+    findings
 }
 
 fn fallback_faults(csp: &Csp) -> Vec<Finding> {
     let values = csp.script_values();
     let has = |keyword: &str| values.iter().any(|value| value == keyword);
-    let mut found = Vec::new();
-    let mut note = |text| found.push(finding(Severity::Medium, csp.deciding("script-src"), text));
+    let mut findings = Vec::new();
+    let mut note =
+        |text| findings.push(finding(Severity::Medium, csp.deciding("script-src"), text));
     if csp.has_nonce_or_hash() && !has("'unsafe-inline'") {
         note(
-            "could add 'unsafe-inline' for old browsers; newer ones ignore it beside nonces and hashes",
+            "could add 'unsafe-inline' for old browsers; newer ones ignore it next to nonces and hashes",
         );
     }
     let is_host =
         |value: &String| ["http:", "https:", "*"].contains(&value.as_str()) || value.contains('.');
     if has("'strict-dynamic'") && !values.iter().any(is_host) {
         note(
-            "could add https: and http: for old browsers; newer ones ignore them beside 'strict-dynamic'",
+            "could add https: and http: for old browsers; newer ones ignore them next to 'strict-dynamic'",
         );
     }
-    found
+    findings
 }
 
 fn is_invalid_keyword(directive: &str, value: &str) -> bool {

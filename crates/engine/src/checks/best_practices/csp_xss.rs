@@ -5,22 +5,24 @@ use crate::facts::{Artifact, Facts, Metas, Missing, Requests};
 
 check! {
     /// # What
-    /// Whether the Content-Security-Policy would stop scripts that an attacker smuggles in.
+    /// Whether the Content Security Policy (CSP) would stop injected scripts.
     ///
     /// # Why
-    /// Cross-site scripting is among the commonest attacks. A strict policy makes it harmless.
+    /// Cross-site scripting (XSS) is among the most common attacks. A strict policy makes it
+    /// harmless.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable when there is nothing to say about the policy.
+    /// Never scored: informative only. Not applicable when the policy has no weaknesses.
     ///
     /// # Fix
-    /// Send a policy with nonces or hashes and `'strict-dynamic'`, `object-src 'none'` and `base-uri 'none'`.
+    /// Send a policy with nonces or hashes and `'strict-dynamic'`, `object-src 'none'` and
+    /// `base-uri 'none'`.
     ///
     /// # Source
     /// Lighthouse 13.5, `csp-xss`; CSP Level 3.
     id: "csp-xss",
-    pass: "How far the Content Security Policy protects from injected scripts",
-    fail: "How far the Content Security Policy protects from injected scripts",
+    pass: "Content Security Policy against XSS attacks",
+    fail: "Content Security Policy against XSS attacks",
     needs: [Requests::NAME, Metas::NAME],
     run: run,
 }
@@ -54,15 +56,18 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     .collect();
     let headers_alone_fail = in_headers.is_empty() || !bypasses(&in_headers).is_empty();
     if !policies.metas.is_empty() && headers_alone_fail {
-        let text = "A policy in a <meta> element comes late; send it as a header.".to_owned();
+        let text =
+            "A policy in a <meta> element takes effect late; send it as a header.".to_owned();
         rows.push(["medium".to_owned(), String::new(), text]);
     }
     if rows.is_empty() {
         return Ok(Outcome::not_applicable());
     }
-    let summary = count(rows.len(), "remark", "remarks");
-    Ok(Outcome::informative(summary)
-        .with(Details::table(["Severity", "Directive", "Remark"], rows)))
+    let summary = count(rows.len(), "weakness", "weaknesses");
+    Ok(Outcome::informative(summary).with(Details::table(
+        ["Severity", "Directive", "Description"],
+        rows,
+    )))
 }
 
 #[cfg(test)]

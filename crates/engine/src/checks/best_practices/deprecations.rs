@@ -3,23 +3,23 @@ use crate::facts::{Facts, Issues, Missing};
 
 check! {
     /// # What
-    /// The page uses no feature that Chromium is about to remove.
+    /// The page uses no deprecated browser features.
     ///
     /// # Why
-    /// One day the browser updates itself and the page breaks.
+    /// Deprecated features will be removed from the browser, and the page may break then.
     ///
     /// # Scored
     /// Fails when Chromium reports the use of a deprecated feature.
     ///
     /// # Fix
-    /// Look up the listed feature on chromestatus.com and use what replaces it. Where a library is
-    /// the culprit, update it.
+    /// Look up the listed feature on chromestatus.com and use its replacement. If a library uses
+    /// the feature, update the library.
     ///
     /// # Source
     /// Lighthouse 13.5, `deprecations`.
     id: "deprecations",
-    pass: "No deprecated features are used",
-    fail: "Deprecated features are used",
+    pass: "No deprecated APIs",
+    fail: "Deprecated APIs are used",
     needs: [Issues::NAME],
     run: run,
 }
@@ -40,7 +40,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     if items.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(items.len(), "use", "uses");
+    let summary = count(items.len(), "deprecation warning", "deprecation warnings");
     Ok(Outcome::fail(summary).with(Details::Console { items }))
 }
 

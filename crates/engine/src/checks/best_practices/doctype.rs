@@ -6,10 +6,10 @@ check! {
     /// The document begins with `<!doctype html>`.
     ///
     /// # Why
-    /// Without it browsers imitate the faults of browsers from the nineties, each its own.
+    /// Without it browsers switch to quirks mode, which emulates the layout bugs of old browsers.
     ///
     /// # Scored
-    /// Fails without a doctype, and with one that brings quirks mode or limited quirks mode.
+    /// Fails without a doctype, and with one that triggers quirks mode or limited quirks mode.
     ///
     /// # Fix
     /// Make `<!doctype html>` the very first thing in the document.
@@ -29,7 +29,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::fail("The document has no doctype."));
     };
     Ok(if is_limited_quirks(facts) {
-        Outcome::fail("The doctype brings limited quirks mode.")
+        Outcome::fail("The doctype triggers limited quirks mode.")
     } else if page.compat_mode == "CSS1Compat" {
         Outcome::pass()
     } else {
@@ -37,7 +37,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     })
 }
 
-/// Only the Issues panel tells this mode from none; without it the page has the benefit of the doubt.
+/// Returns whether the document is in limited quirks mode. Only Chromium's issues report it;
+/// without them it is assumed not to be.
 fn is_limited_quirks(facts: &Facts) -> bool {
     let (Ok(issues), Ok(main)) = (facts.get::<Issues>(), facts.get::<MainResource>()) else {
         return false;
@@ -50,9 +51,9 @@ fn is_limited_quirks(facts: &Facts) -> bool {
 
 fn fault(doctype: &Doctype) -> &'static str {
     if !doctype.public_id.is_empty() {
-        "The doctype names a public identifier."
+        "The doctype has a public identifier."
     } else if !doctype.system_id.is_empty() {
-        "The doctype names a system identifier."
+        "The doctype has a system identifier."
     } else if doctype.name != "html" {
         "The doctype is not html."
     } else {

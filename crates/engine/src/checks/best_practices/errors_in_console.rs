@@ -3,29 +3,32 @@ use crate::facts::{Artifact, Console, Facts, Missing};
 
 check! {
     /// # What
-    /// Nothing went wrong that the browser or a script reported as an error.
+    /// Neither the browser nor a script logged an error to the console.
     ///
     /// # Why
-    /// Errors in the console are failed requests, broken scripts, refused content: faults that visitors meet.
+    /// Console errors are failed requests, script exceptions and blocked content that affect
+    /// visitors.
     ///
     /// # Scored
-    /// Fails when the console holds an error. Requests blocked by the tool itself do not count.
+    /// Fails when the console has an error. Requests blocked by the auditing tool itself do not
+    /// count.
     ///
     /// # Fix
-    /// Go through the listed errors; each says where it comes from.
+    /// Fix the listed errors; each names its source.
     ///
     /// # Source
     /// Lighthouse 13.5, `errors-in-console`.
     id: "errors-in-console",
-    pass: "The console holds no errors",
-    fail: "The console holds errors",
+    pass: "No errors in the console",
+    fail: "Errors in the console",
     needs: [Console::NAME],
     run: run,
 }
 
-/// As many as are worth storing.
-const KEPT_LINES: usize = 1000;
-const KEPT_CHARS: usize = 10 * 1024;
+/// The maximum number of stored lines.
+const MAX_LINES: usize = 1000;
+/// The maximum length of a stored line.
+const MAX_CHARS: usize = 10 * 1024;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let console = facts.get::<Console>()?;
@@ -33,10 +36,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .0
         .iter()
         .filter(|entry| entry.level == "error")
-        .take(KEPT_LINES)
+        .take(MAX_LINES)
         .filter(|entry| !entry.text.contains("ERR_BLOCKED_BY_CLIENT.Inspector"))
         .map(|entry| ConsoleLine {
-            text: entry.text.chars().take(KEPT_CHARS).collect(),
+            text: entry.text.chars().take(MAX_CHARS).collect(),
             source: entry.source.clone(),
             url: entry.url.clone(),
             line: entry.line,

@@ -1,27 +1,28 @@
-use super::permission::asked_on_start;
+use super::permission::requested_on_start;
 use crate::checks::check;
 use crate::facts::{Artifact, Console};
 
 check! {
     /// # What
-    /// The page does not ask where the visitor is while it loads.
+    /// The page does not request the geolocation permission on page load.
     ///
     /// # Why
-    /// A question out of nowhere is refused, and browsers remember the refusal.
+    /// Visitors distrust permission prompts without context and deny them, and browsers remember
+    /// the denial.
     ///
     /// # Scored
-    /// Fails when Chromium reports that a script asked without a gesture of the visitor.
+    /// Fails when Chromium reports that a script requested the permission without a user gesture.
     ///
     /// # Fix
-    /// Ask when the visitor does something that needs the location, and say what it is for.
+    /// Request the permission after a user action that needs the location, and explain its purpose.
     ///
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/geolocation-on-start`.
     id: "geolocation-on-start",
-    pass: "The page does not ask for the location at load",
-    fail: "The page asks for the location at load",
+    pass: "No geolocation prompt on page load",
+    fail: "Geolocation is requested on page load",
     needs: [Console::NAME],
-    run: |facts| asked_on_start(facts, "geolocation"),
+    run: |facts| requested_on_start(facts, "geolocation"),
 }
 
 #[cfg(test)]
@@ -38,13 +39,13 @@ mod tests {
 
     #[test]
     fn asking_at_load_fails_and_is_listed_once() {
-        let asked = entry(
+        let violation = entry(
             "violation",
             "Only request geolocation information in response to a user gesture.",
             "https://example.test/a.js",
         );
         let outcome = Visit::new()
-            .with("console", &format!("[{asked},{asked}]"))
+            .with("console", &format!("[{violation},{violation}]"))
             .judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert_eq!(outcome.details.map(|details| details.len()), Some(1));

@@ -3,22 +3,23 @@ use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
     /// # What
-    /// Whether the site tells browsers to use HTTPS only, and for how long.
+    /// Whether the site sends HTTP Strict Transport Security (HSTS), and with which directives.
     ///
     /// # Why
-    /// Without it, the first request of a visit may still go over HTTP, where it can be diverted.
+    /// Without it the first request of a visit may still use HTTP, where it can be intercepted.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable where there is nothing to remark.
+    /// Never scored: informative only. Not applicable when the header has no weaknesses.
     ///
     /// # Fix
-    /// Send `Strict-Transport-Security: max-age=63072000; includeSubDomains; preload`; begin with a short `max-age`.
+    /// Send `Strict-Transport-Security: max-age=63072000; includeSubDomains; preload`; start with a
+    /// short `max-age`.
     ///
     /// # Source
     /// Lighthouse 13.5, `has-hsts`; RFC 6797.
     id: "has-hsts",
-    pass: "How strictly the site insists on HTTPS",
-    fail: "How strictly the site insists on HTTPS",
+    pass: "HSTS policy",
+    fail: "HSTS policy",
     needs: [Requests::NAME],
     run: run,
 }
@@ -35,22 +36,24 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .collect();
     if directives.is_empty() {
         return Ok(Outcome::informative(
-            "No Strict-Transport-Security is sent.",
+            "The page sends no Strict-Transport-Security header.",
         ));
     }
-    let rows = remarks(&directives);
+    let rows = weaknesses(&directives);
     if rows.is_empty() {
         return Ok(Outcome::not_applicable());
     }
-    let summary = count(rows.len(), "remark", "remarks");
-    Ok(Outcome::informative(summary)
-        .with(Details::table(["Severity", "Directive", "Remark"], rows)))
+    let summary = count(rows.len(), "weakness", "weaknesses");
+    Ok(Outcome::informative(summary).with(Details::table(
+        ["Severity", "Directive", "Description"],
+        rows,
+    )))
 }
 
-fn remarks(directives: &[String]) -> Vec<[String; 3]> {
+fn weaknesses(directives: &[String]) -> Vec<[String; 3]> {
     let mut rows = Vec::new();
-    let mut note = |severity: &str, directive: &str, remark: &str| {
-        rows.push([severity, directive, remark].map(str::to_owned));
+    let mut note = |severity: &str, directive: &str, description: &str| {
+        rows.push([severity, directive, description].map(str::to_owned));
     };
     let names = |name: &str| directives.iter().any(|directive| directive.contains(name));
     if !names("max-age") {
@@ -69,7 +72,7 @@ fn remarks(directives: &[String]) -> Vec<[String; 3]> {
                 note("high", "max-age", "is below one year");
             }
         } else if directive != "includesubdomains" && directive != "preload" {
-            note("low", directive, "is no directive of this header");
+            note("low", directive, "is not a directive of this header");
         }
     }
     rows
@@ -88,7 +91,7 @@ mod tests {
     use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
-    fn remarks(value: &str) -> (Verdict, usize) {
+    fn weaknesses(value: &str) -> (Verdict, usize) {
         let outcome = Visit::new()
             .header("Strict-Transport-Security", value)
             .judge(CHECK);
@@ -101,19 +104,22 @@ mod tests {
     #[test]
     fn a_strong_header_needs_no_remark() {
         let strong = "max-age=63072000; includeSubDomains; preload";
-        assert_eq!(remarks(strong), (Verdict::NotApplicable, 0));
-        assert_eq!(remarks(&format!("{strong};")), (Verdict::NotApplicable, 0));
+        assert_eq!(weaknesses(strong), (Verdict::NotApplicable, 0));
+        assert_eq!(
+            weaknesses(&format!("{strong};")),
+            (Verdict::NotApplicable, 0)
+        );
     }
 
     #[test]
     fn weak_wrong_or_missing_headers_are_remarked_on() {
-        assert_eq!(remarks("max-age=300"), (Verdict::Informative, 3));
+        assert_eq!(weaknesses("max-age=300"), (Verdict::Informative, 3));
         assert_eq!(
-            remarks("includeSubDomains; preload"),
+            weaknesses("includeSubDomains; preload"),
             (Verdict::Informative, 1)
         );
         let unknown = "max-age=63072000; includeSubDomains; preload; forever";
-        assert_eq!(remarks(unknown), (Verdict::Informative, 1));
+        assert_eq!(weaknesses(unknown), (Verdict::Informative, 1));
         assert_eq!(Visit::new().verdict(CHECK), Verdict::Informative);
     }
 

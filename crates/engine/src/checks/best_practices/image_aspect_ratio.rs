@@ -3,23 +3,23 @@ use crate::facts::{Artifact, Facts, Image, Images, Missing, Size, guess_image_ty
 
 check! {
     /// # What
-    /// Images are shown with the proportions of their file.
+    /// Images are displayed with their natural aspect ratio.
     ///
     /// # Why
-    /// Squeezed faces and stretched logos look broken.
+    /// Distorted images look broken.
     ///
     /// # Scored
-    /// Fails when an `<img>` with `object-fit: fill` is two pixels or more off its proportions.
-    /// Backgrounds, SVG and images of five pixels or less are left alone.
+    /// Fails when an `<img>` with `object-fit: fill` deviates from its aspect ratio by two pixels
+    /// or more. CSS backgrounds, SVG and images of five pixels or less are ignored.
     ///
     /// # Fix
-    /// Set only width or height and leave the other to `auto`, or use `object-fit: cover`.
+    /// Set either width or height and leave the other at `auto`, or use `object-fit: cover`.
     ///
     /// # Source
     /// Lighthouse 13.5, `image-aspect-ratio`.
     id: "image-aspect-ratio",
-    pass: "Images keep their proportions",
-    fail: "Some images are distorted",
+    pass: "Images have the correct aspect ratio",
+    fail: "Images have an incorrect aspect ratio",
     needs: [Images::NAME],
     run: run,
 }
@@ -31,11 +31,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .iter()
         .filter_map(|image| {
             let natural = natural_size(image)?;
-            let shown = image.displayed;
-            is_distorted(shown, natural).then(|| {
+            let displayed = image.displayed;
+            is_distorted(displayed, natural).then(|| {
                 let note = format!(
-                    "shown {}×{}, file {}×{}",
-                    shown.width, shown.height, natural.width, natural.height
+                    "displayed at {}×{}, file {}×{}",
+                    displayed.width, displayed.height, natural.width, natural.height
                 );
                 ElementFound::noting(&image.node, note)
             })
@@ -48,7 +48,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(Outcome::fail(summary).with(Details::elements(distorted)))
 }
 
-/// Of an image that can be judged.
+/// Returns the natural size of an image that the check applies to.
 fn natural_size(image: &Image) -> Option<Size> {
     let natural = image.natural?;
     let is_candidate = guess_image_type(&image.src) != Some("image/svg+xml")
@@ -60,18 +60,19 @@ fn natural_size(image: &Image) -> Option<Size> {
     is_candidate.then_some(natural)
 }
 
-/// A fault in the smaller dimension is what rounding affects least.
-fn is_distorted(shown: Size, natural: Size) -> bool {
+/// Returns whether the aspect ratio differs. It compares the smaller dimension, which rounding
+/// affects least.
+fn is_distorted(displayed: Size, natural: Size) -> bool {
     const TOLERATED_PX: f64 = 2.0;
     let ratio = natural.width / natural.height;
     let fitting = Size {
-        width: shown.height * ratio,
-        height: shown.width / ratio,
+        width: displayed.height * ratio,
+        height: displayed.width / ratio,
     };
     let fault_px = if fitting.height < fitting.width {
-        fitting.height - shown.height
+        fitting.height - displayed.height
     } else {
-        fitting.width - shown.width
+        fitting.width - displayed.width
     };
     fault_px.abs() >= TOLERATED_PX
 }
@@ -82,11 +83,11 @@ mod tests {
     use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
-    fn verdict(shown: (u32, u32)) -> Verdict {
+    fn verdict(displayed: (u32, u32)) -> Verdict {
         let image = format!(
             r#"[{{"src": "https://a.test/x.png", "natural": {{"width": 200, "height": 100}},
                 "displayed": {{"width": {}, "height": {}}}, "objectFit": "fill"}}]"#,
-            shown.0, shown.1
+            displayed.0, displayed.1
         );
         Visit::new().with("images", &image).verdict(CHECK)
     }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_proportions_to_keep_is_left_alone() {
+    fn images_without_an_aspect_ratio_are_ignored() {
         assert_eq!(verdict((0, 100)), Verdict::Pass);
         for image in [
             r#"[{"src": "https://a.test/x.svg", "natural": {"width": 200, "height": 100},

@@ -5,25 +5,25 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// Images in view have enough pixels for the screen they are shown on.
+    /// Images in the viewport have enough pixels for the device pixel ratio.
     ///
     /// # Why
-    /// On a dense screen an image of too few pixels looks blurred.
+    /// On a high-density screen an image with too few pixels looks blurry.
     ///
     /// # Scored
-    /// Fails when an `<img>` in view has fewer pixels than its size on the page times the screen's
-    /// density, counted as 1, 1.5 or 2; images above 64 pixels need three quarters of that.
-    /// Backgrounds, SVG, pixel art, images larger than the viewport, and images with density
-    /// descriptors in their `srcset` are left alone.
+    /// Fails when an `<img>` in the viewport has fewer pixels than its displayed size times the
+    /// device pixel ratio, taken as 1, 1.5 or 2; images above 64 pixels need three quarters of
+    /// that. CSS backgrounds, SVG, pixel art, images larger than the viewport, and images with
+    /// density descriptors in their `srcset` are ignored.
     ///
     /// # Fix
-    /// Offer larger files by `srcset` and `sizes`, so that each screen takes the one that fits.
+    /// Offer larger files with `srcset` and `sizes`, so that each screen loads the one that fits.
     ///
     /// # Source
     /// Lighthouse 13.5, `image-size-responsive`.
     id: "image-size-responsive",
-    pass: "Images are sharp enough",
-    fail: "Some images have too few pixels",
+    pass: "Images have an appropriate resolution",
+    fail: "Images have a low resolution",
     needs: [Images::NAME, Page::NAME],
     run: run,
 }
@@ -33,11 +33,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let page = facts.get::<Page>()?;
     let requests = facts.get::<Requests>();
     let is_svg = |image: &Image| {
-        let answers = requests.iter().flat_map(|requests| &requests.all);
-        let served = answers
-            .filter(|answer| answer.is_finished && answer.status == Some(200))
-            .any(|answer| answer.mime_type == "image/svg+xml" && answer.url.as_str() == image.src);
-        served || guess_image_type(&image.src) == Some("image/svg+xml")
+        let responses = requests.iter().flat_map(|requests| &requests.all);
+        let is_served_as_svg = responses
+            .filter(|response| response.is_finished && response.status == Some(200))
+            .any(|response| {
+                response.mime_type == "image/svg+xml" && response.url.as_str() == image.src
+            });
+        is_served_as_svg || guess_image_type(&image.src) == Some("image/svg+xml")
     };
     let density = match page.device_pixel_ratio {
         ratio if ratio >= 2.0 => 2.0,
@@ -49,12 +51,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         let Some(natural) = image.natural.filter(|_| !is_svg(image)) else {
             continue;
         };
-        if has_enough(image.displayed, natural, density) || !is_in_view(image, &page) {
+        if has_enough_pixels(image.displayed, natural, density) || !is_in_view(image, &page) {
             continue;
         }
-        // One file shown in many places is one fault: where it is largest.
-        match blurred.iter_mut().find(|(known, _)| known.src == image.src) {
-            Some((known, _)) if area(known.displayed) < area(image.displayed) => *known = image,
+        // A file that is displayed several times is listed once, at its largest size.
+        match blurred
+            .iter_mut()
+            .find(|(listed, _)| listed.src == image.src)
+        {
+            Some((listed, _)) if area(listed.displayed) < area(image.displayed) => *listed = image,
             Some(_) => {}
             None => blurred.push((image, natural)),
         }
@@ -65,7 +70,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let summary = count(blurred.len(), "image", "images");
     let items = blurred.into_iter().map(|(image, natural)| {
         let note = format!(
-            "shown {}×{}, file {}×{}, sharp with {}×{}",
+            "displayed at {}×{}, file {}×{}, expected {}×{}",
             image.displayed.width,
             image.displayed.height,
             natural.width,
@@ -85,11 +90,11 @@ fn is_candidate(image: &Image) -> bool {
         && image.natural.is_some_and(has_size)
         && image.object_fit == "fill"
         && !["pixelated", "crisp-edges"].contains(&image.image_rendering.as_str())
-        && !names_densities(&image.srcset)
+        && !has_density_descriptor(&image.srcset)
 }
 
-/// A density descriptor is a blank, a number and an `x`.
-fn names_densities(srcset: &str) -> bool {
+/// Returns whether the `srcset` has a density descriptor: a space, a number and an `x`.
+fn has_density_descriptor(srcset: &str) -> bool {
     let digits_end = |text: &str| {
         text.find(|c: char| !c.is_ascii_digit())
             .unwrap_or(text.len())
@@ -105,13 +110,13 @@ fn names_densities(srcset: &str) -> bool {
     })
 }
 
-fn has_enough(shown: Size, natural: Size, density: f64) -> bool {
+fn has_enough_pixels(displayed: Size, natural: Size, density: f64) -> bool {
     const SMALL_PX: f64 = 64.0;
     const ENOUGH_WHEN_LARGE: f64 = 0.75;
-    let is_small = shown.width <= SMALL_PX && shown.height <= SMALL_PX;
+    let is_small = displayed.width <= SMALL_PX && displayed.height <= SMALL_PX;
     let factor = if is_small { 1.0 } else { ENOUGH_WHEN_LARGE };
-    natural.width >= (factor * density * shown.width).ceil()
-        && natural.height >= (factor * density * shown.height).ceil()
+    natural.width >= (factor * density * displayed.width).ceil()
+        && natural.height >= (factor * density * displayed.height).ceil()
 }
 
 fn is_in_view(image: &Image, page: &Page) -> bool {
@@ -131,17 +136,17 @@ fn area(size: Size) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHECK, names_densities};
+    use super::{CHECK, has_density_descriptor};
     use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     const PAGE: &str = r#"{"innerWidth": 400, "innerHeight": 800, "devicePixelRatio": 2.6}"#;
 
-    fn image(natural: u32, shown: u32, more: &str) -> String {
+    fn image(natural: u32, displayed: u32, more: &str) -> String {
         format!(
             r#"{{"src": "https://a.test/x.png", "natural": {{"width": {natural}, "height": {natural}}},
-                "displayed": {{"width": {shown}, "height": {shown}}}, "objectFit": "fill",
-                "rect": {{"left": 0, "top": 0, "width": {shown}, "height": {shown}}} {more}}}"#
+                "displayed": {{"width": {displayed}, "height": {displayed}}}, "objectFit": "fill",
+                "rect": {{"left": 0, "top": 0, "width": {displayed}, "height": {displayed}}} {more}}}"#
         )
     }
 
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn svg_is_known_by_what_the_server_said() {
+    fn svg_is_recognised_by_the_response_type() {
         let visit = Visit::new()
             .with("page", PAGE)
             .with("images", &format!("[{}]", image(10, 100, "")))
@@ -198,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn densities_are_told_from_widths() {
-        assert!(names_densities("a.png, b.png 2x"));
-        assert!(names_densities("b.png 1.5x"));
-        assert!(!names_densities("a.png 300w, b.png 600w"));
-        assert!(!names_densities("2x.png"));
-        assert!(!names_densities(""));
+    fn density_descriptors_are_distinguished_from_widths() {
+        assert!(has_density_descriptor("a.png, b.png 2x"));
+        assert!(has_density_descriptor("b.png 1.5x"));
+        assert!(!has_density_descriptor("a.png 300w, b.png 600w"));
+        assert!(!has_density_descriptor("2x.png"));
+        assert!(!has_density_descriptor(""));
     }
 
     #[test]

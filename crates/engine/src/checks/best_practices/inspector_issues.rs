@@ -5,14 +5,14 @@ use crate::facts::{Facts, Issues, Missing};
 
 check! {
     /// # What
-    /// The Issues panel of DevTools stays empty of faults that visitors meet.
+    /// Chromium reported no issues that affect visitors in the Issues panel of DevTools.
     ///
     /// # Why
-    /// It lists cookies that are not stored and content that is not shown, which the page itself never notices.
+    /// Issues are rejected cookies and blocked content, which the page itself cannot detect.
     ///
     /// # Scored
-    /// Fails on mixed content, cookie faults, responses blocked by a cross-origin policy, ads that
-    /// use too much, and content that the Content-Security-Policy refused.
+    /// Fails on mixed content, cookie problems, responses blocked by a cross-origin policy, heavy
+    /// ads, and content blocked by the Content Security Policy.
     ///
     /// # Fix
     /// Open the Issues panel in DevTools: it explains each issue and names the code behind it.
@@ -20,8 +20,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/inspector-issues`.
     id: "inspector-issues",
-    pass: "The Issues panel is empty",
-    fail: "The Issues panel lists problems",
+    pass: "No issues in the Issues panel",
+    fail: "Issues were logged in the Issues panel",
     needs: [Issues::NAME],
     run: run,
 }
@@ -46,20 +46,17 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     rows.extend(kind("Cookie", cookies));
     let blocked = issues.blocked_by_response.iter().map(String::as_str);
     rows.extend(kind("Blocked by a cross-origin policy", blocked));
-    rows.extend(kind(
-        "An ad uses too much",
-        (0..issues.heavy_ads).map(|_| ""),
-    ));
-    let refused = issues.content_security_policy.iter().map(String::as_str);
-    rows.extend(kind("Content Security Policy", refused));
+    rows.extend(kind("Heavy ad", (0..issues.heavy_ads).map(|_| "")));
+    let blocked_by_csp = issues.content_security_policy.iter().map(String::as_str);
+    rows.extend(kind("Content Security Policy", blocked_by_csp));
     if rows.is_empty() {
         return Ok(Outcome::pass());
     }
     let summary = count(rows.len(), "issue", "issues");
-    Ok(Outcome::fail(summary).with(Details::table(["Issue", "Address"], rows)))
+    Ok(Outcome::fail(summary).with(Details::table(["Issue", "URL"], rows)))
 }
 
-/// One row for each address of a kind of issue, or one without where none is known.
+/// Returns one row for each URL of a kind of issue, or one without a URL if none is known.
 fn kind<'a>(name: &str, urls: impl Iterator<Item = &'a str>) -> Vec<[String; 2]> {
     let mut urls: BTreeSet<&str> = urls.collect();
     if urls.len() > 1 {

@@ -3,23 +3,24 @@ use crate::facts::{Facts, Issues, Missing, Requests, shorten_data_url};
 
 check! {
     /// # What
-    /// The page and everything it loads comes over HTTPS.
+    /// The page and all its resources are loaded over HTTPS.
     ///
     /// # Why
-    /// Without it, anybody on the way can read and change what is sent, and browsers withhold many features.
+    /// Unencrypted traffic can be read and changed in transit, and browsers restrict many features
+    /// to HTTPS.
     ///
     /// # Scored
-    /// Fails when a request went to an insecure address that is not on the visitor's own machine,
-    /// or when the browser blocked, upgraded or warned of mixed content.
+    /// Fails when a request went to an insecure URL other than localhost, or when the browser
+    /// blocked, upgraded or warned about mixed content.
     ///
     /// # Fix
-    /// Serve the site over HTTPS and change the listed addresses to `https://`.
+    /// Serve the site over HTTPS and change the listed URLs to `https://`.
     ///
     /// # Source
     /// Lighthouse 13.5, `is-on-https`.
     id: "is-on-https",
-    pass: "Everything comes over HTTPS",
-    fail: "Not everything comes over HTTPS",
+    pass: "Uses HTTPS",
+    fail: "Does not use HTTPS for all requests",
     needs: [Requests::NAME, Issues::NAME],
     run: run,
 }
@@ -34,29 +35,29 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .filter(|request| !requests.is_secure(request))
     {
         let url = shorten_data_url(request.url.as_str());
-        if !insecure.iter().any(|found| found.url == url) {
+        if !insecure.iter().any(|entry| entry.url == url) {
             insecure.push(UrlFound::noting(url, "loaded"));
         }
     }
     for issue in &issues.mixed_content {
         let note = match issue.resolution_status.as_str() {
-            "MixedContentAutomaticallyUpgraded" => "the browser used HTTPS instead",
-            "MixedContentBlocked" => "the browser blocked it",
+            "MixedContentAutomaticallyUpgraded" => "upgraded to HTTPS by the browser",
+            "MixedContentBlocked" => "blocked by the browser",
             "MixedContentWarning" => "loaded with a warning",
             other => other,
         };
-        let known = insecure
+        let existing = insecure
             .iter_mut()
-            .find(|found| found.url == issue.insecure_url);
-        match known {
-            Some(found) => found.note = Some(note.to_owned()),
+            .find(|entry| entry.url == issue.insecure_url);
+        match existing {
+            Some(entry) => entry.note = Some(note.to_owned()),
             None => insecure.push(UrlFound::noting(&issue.insecure_url, note)),
         }
     }
     if insecure.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(insecure.len(), "insecure address", "insecure addresses");
+    let summary = count(insecure.len(), "insecure request", "insecure requests");
     Ok(Outcome::fail(summary).with(Details::urls(insecure)))
 }
 

@@ -3,22 +3,22 @@ use crate::facts::{Artifact, Facts, Libraries, Missing};
 
 check! {
     /// # What
-    /// Which well-known front-end libraries the page uses, and in which versions.
+    /// The well-known front-end libraries that the page uses, with their versions.
     ///
     /// # Why
-    /// Old versions have known holes, and two libraries for one task cost twice.
+    /// Old versions have known vulnerabilities, and two libraries for one task cost twice.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable when none is found.
+    /// Never scored: informative only. Not applicable when none is detected.
     ///
     /// # Fix
-    /// Keep what you use up to date, and remove what you do not use.
+    /// Keep libraries up to date, and remove unused ones.
     ///
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/js-libraries`; the list of libraries is our own.
     id: "js-libraries",
-    pass: "JavaScript libraries in use",
-    fail: "JavaScript libraries in use",
+    pass: "Detected JavaScript libraries",
+    fail: "Detected JavaScript libraries",
     needs: [Libraries::NAME],
     run: run,
 }

@@ -1,4 +1,4 @@
-//! Whether the page is safe, sound and polite.
+//! The best-practices checks: security, correctness and user experience.
 
 pub mod charset;
 pub mod clickjacking_mitigation;

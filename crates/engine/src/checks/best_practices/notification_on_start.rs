@@ -1,27 +1,29 @@
-use super::permission::asked_on_start;
+use super::permission::requested_on_start;
 use crate::checks::check;
 use crate::facts::{Artifact, Console};
 
 check! {
     /// # What
-    /// The page does not ask for permission to notify while it loads.
+    /// The page does not request the notification permission on page load.
     ///
     /// # Why
-    /// A question out of nowhere is refused, and browsers remember the refusal.
+    /// Visitors distrust permission prompts without context and deny them, and browsers remember
+    /// the denial.
     ///
     /// # Scored
-    /// Fails when Chromium reports that a script asked without a gesture of the visitor.
+    /// Fails when Chromium reports that a script requested the permission without a user gesture.
     ///
     /// # Fix
-    /// Ask when the visitor does something that a notification will follow, and say what it will be.
+    /// Request the permission after a user action that leads to notifications, and explain their
+    /// purpose.
     ///
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/notification-on-start`.
     id: "notification-on-start",
-    pass: "The page does not ask to send notifications at load",
-    fail: "The page asks to send notifications at load",
+    pass: "No notification prompt on page load",
+    fail: "Notification permission is requested on page load",
     needs: [Console::NAME],
-    run: |facts| asked_on_start(facts, "notification permission"),
+    run: |facts| requested_on_start(facts, "notification permission"),
 }
 
 #[cfg(test)]
@@ -38,13 +40,13 @@ mod tests {
 
     #[test]
     fn asking_at_load_fails_and_is_listed_once() {
-        let asked = entry(
+        let violation = entry(
             "violation",
             "Only request notification permission in response to a user gesture.",
             "https://example.test/a.js",
         );
         let outcome = Visit::new()
-            .with("console", &format!("[{asked},{asked}]"))
+            .with("console", &format!("[{violation},{violation}]"))
             .judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert_eq!(outcome.details.map(|details| details.len()), Some(1));

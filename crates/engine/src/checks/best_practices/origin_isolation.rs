@@ -3,22 +3,24 @@ use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
     /// # What
-    /// Whether the page keeps its window apart from other sites' windows.
+    /// Whether a Cross-Origin-Opener-Policy (COOP) isolates the page's window from other sites'
+    /// windows.
     ///
     /// # Why
-    /// A site that opens this page in a new window can otherwise reach into it.
+    /// Without it a site that opens this page in a new window keeps a reference to that window.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable where the header is sent and valid.
+    /// Never scored: informative only. Not applicable when the header is sent and valid.
     ///
     /// # Fix
-    /// Send `Cross-Origin-Opener-Policy: same-origin`, or `same-origin-allow-popups` if you open windows for others.
+    /// Send `Cross-Origin-Opener-Policy: same-origin`, or `same-origin-allow-popups` if you open
+    /// windows of other sites.
     ///
     /// # Source
     /// Lighthouse 13.5, `origin-isolation`.
     id: "origin-isolation",
-    pass: "Isolation from other sites' windows",
-    fail: "Isolation from other sites' windows",
+    pass: "Origin isolation with COOP",
+    fail: "Origin isolation with COOP",
     needs: [Requests::NAME],
     run: run,
 }
@@ -32,21 +34,21 @@ const POLICIES: [&str; 4] = [
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let main = facts.get::<MainResource>()?;
-    let given: Vec<String> = main
+    let values: Vec<String> = main
         .header("cross-origin-opener-policy")
         .map(|value| value.to_lowercase().split_whitespace().collect())
         .collect();
-    if given.is_empty() {
+    if values.is_empty() {
         return Ok(Outcome::informative(
-            "No Cross-Origin-Opener-Policy is sent.",
+            "The page sends no Cross-Origin-Opener-Policy header.",
         ));
     }
-    let unknown = given
+    let unknown = values
         .iter()
         .find(|value| !POLICIES.contains(&value.as_str()));
     Ok(match unknown {
         None => Outcome::not_applicable(),
-        Some(value) => Outcome::informative("The Cross-Origin-Opener-Policy is not understood.")
+        Some(value) => Outcome::informative("The Cross-Origin-Opener-Policy header is invalid.")
             .with(Details::values([("Cross-Origin-Opener-Policy", value)])),
     })
 }

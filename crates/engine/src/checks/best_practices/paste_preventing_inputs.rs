@@ -6,7 +6,8 @@ check! {
     /// Visitors can paste into every input field.
     ///
     /// # Why
-    /// Password managers paste. Whoever must type chooses shorter passwords and makes mistakes.
+    /// Password managers paste. Visitors who have to type choose shorter passwords and make
+    /// mistakes.
     ///
     /// # Scored
     /// A paste event is sent to every field that is not read-only; fails when the page cancels one.
@@ -17,25 +18,25 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/paste-preventing-inputs`.
     id: "paste-preventing-inputs",
-    pass: "Input fields accept pasting",
-    fail: "Some input fields refuse pasting",
+    pass: "Input fields allow pasting",
+    fail: "Input fields prevent pasting",
     needs: [Inputs::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let inputs = facts.get::<Inputs>()?;
-    let refusing: Vec<ElementFound> = inputs
+    let preventing: Vec<ElementFound> = inputs
         .0
         .iter()
         .filter(|input| input.prevents_paste)
         .map(|input| ElementFound::from(&input.node))
         .collect();
-    if refusing.is_empty() {
+    if preventing.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(refusing.len(), "field", "fields");
-    Ok(Outcome::fail(summary).with(Details::elements(refusing)))
+    let summary = count(preventing.len(), "field", "fields");
+    Ok(Outcome::fail(summary).with(Details::elements(preventing)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Permissions asked for before the visitor did anything: Chromium reports each as a violation.
+//! Permission requests without a user gesture, which Chromium reports as violations in the console.
 
 use crate::checks::{ConsoleLine, Details, Outcome};
 use crate::facts::{Console, Facts, Missing};
 
-/// Fails when a violation's text holds the phrase.
-pub(super) fn asked_on_start(facts: &Facts, phrase: &str) -> Result<Outcome, Missing> {
+/// Returns an outcome that fails when the text of a violation contains the phrase.
+pub(super) fn requested_on_start(facts: &Facts, phrase: &str) -> Result<Outcome, Missing> {
     let console = facts.get::<Console>()?;
-    let mut asked: Vec<ConsoleLine> = Vec::new();
+    let mut requests: Vec<ConsoleLine> = Vec::new();
     let violations = console.0.iter().filter(|entry| {
         entry.source == "violation" && !entry.url.is_empty() && entry.text.contains(phrase)
     });
@@ -18,16 +18,18 @@ pub(super) fn asked_on_start(facts: &Facts, phrase: &str) -> Result<Outcome, Mis
             line: entry.line,
             column: entry.column,
         };
-        let is_known = asked.iter().any(|known| {
-            (&known.url, known.line, known.column) == (&line.url, line.line, line.column)
+        let is_listed = requests.iter().any(|other| {
+            (&other.url, other.line, other.column) == (&line.url, line.line, line.column)
         });
-        if !is_known {
-            asked.push(line);
+        if !is_listed {
+            requests.push(line);
         }
     }
-    if asked.is_empty() {
+    if requests.is_empty() {
         return Ok(Outcome::pass());
     }
-    Ok(Outcome::fail("A script asks as soon as the page loads.")
-        .with(Details::Console { items: asked }))
+    Ok(
+        Outcome::fail("A script requests the permission on page load.")
+            .with(Details::Console { items: requests }),
+    )
 }

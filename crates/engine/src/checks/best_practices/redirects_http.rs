@@ -5,40 +5,39 @@ use crate::facts::{Facts, Missing, is_like_localhost};
 
 check! {
     /// # What
-    /// A visitor who asks for `http://` ends on `https://`.
+    /// HTTP requests are redirected to HTTPS.
     ///
     /// # Why
-    /// People and old links still use the insecure address; only a redirect brings them to safety.
+    /// Visitors and old links still use the insecure URL; only a redirect protects them.
     ///
     /// # Scored
-    /// Fails when the visit began at an `http://` address and did not end at an `https://` one. Not
-    /// applicable when it began at another address or ended on the visitor's own machine.
+    /// Fails when the visit started at an `http://` URL and did not end at an `https://` one. Not
+    /// applicable when it started at another URL or ended on localhost.
     ///
     /// # Fix
-    /// Answer every `http://` address with a permanent redirect (301 or 308) to `https://`.
+    /// Redirect every `http://` URL permanently (301 or 308) to `https://`.
     ///
     /// # Source
     /// Lighthouse 13.5, `redirects-http`.
     id: "redirects-http",
-    pass: "HTTP leads to HTTPS",
-    fail: "HTTP does not lead to HTTPS",
+    pass: "HTTP is redirected to HTTPS",
+    fail: "HTTP is not redirected to HTTPS",
     needs: [],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let read = |address: &str| {
-        Url::parse(address).map_err(|_| Missing(format!("`{address}` is no valid address")))
-    };
-    let requested = read(&facts.bundle.requested_url)?;
-    let reached = read(&facts.bundle.final_url)?;
+    let parse =
+        |url: &str| Url::parse(url).map_err(|_| Missing(format!("`{url}` is not a valid URL")));
+    let requested = parse(&facts.bundle.requested_url)?;
+    let reached = parse(&facts.bundle.final_url)?;
     let is_local = is_like_localhost(reached.host_str().unwrap_or_default());
     Ok(if requested.scheme() != "http" || is_local {
         Outcome::not_applicable()
     } else if reached.scheme() == "https" {
         Outcome::pass()
     } else {
-        Outcome::fail("The page is shown at an insecure address.")
+        Outcome::fail("The page is shown at an insecure URL.")
     })
 }
 

@@ -5,29 +5,29 @@ use crate::facts::{CookieIssue, Facts, Issues, Missing};
 
 check! {
     /// # What
-    /// The page sets and sends no cookies of other sites.
+    /// The page sets and sends no third-party cookies.
     ///
     /// # Why
-    /// Many browsers block them already: what depends on them fails there.
+    /// Many browsers block them already, which breaks features that depend on them.
     ///
     /// # Scored
-    /// Fails when Chromium reports a cookie as third-party, warned of or excluded.
+    /// Fails when Chromium warns about or excludes a third-party cookie.
     ///
     /// # Fix
-    /// Use cookies of your own site, partitioned cookies (`Partitioned`), or the Storage Access API.
+    /// Use first-party cookies, partitioned cookies (`Partitioned`), or the Storage Access API.
     ///
     /// # Source
     /// Lighthouse 13.5, `third-party-cookies`.
     id: "third-party-cookies",
     pass: "No third-party cookies",
-    fail: "The page uses third-party cookies",
+    fail: "Third-party cookies are used",
     needs: [Issues::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let issues = facts.get::<Issues>()?;
-    let mut seen = BTreeSet::new();
+    let mut identities = BTreeSet::new();
     let rows: Vec<[String; 2]> = issues
         .cookies
         .iter()
@@ -36,7 +36,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             let name = issue.cookie.as_ref().map(|cookie| cookie.name.clone());
             let name = name.filter(|name| !name.is_empty());
             let name = name.or_else(|| issue.raw_cookie_line.clone())?;
-            let is_new = !name.is_empty() && seen.insert(identity(issue));
+            let is_new = !name.is_empty() && identities.insert(identity(issue));
             is_new.then(|| [name, issue.cookie_url.clone().unwrap_or_default()])
         })
         .collect();
@@ -44,7 +44,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::pass());
     }
     let summary = count(rows.len(), "cookie", "cookies");
-    Ok(Outcome::fail(summary).with(Details::table(["Cookie", "Address"], rows)))
+    Ok(Outcome::fail(summary).with(Details::table(["Cookie", "URL"], rows)))
 }
 
 fn is_third_party(issue: &CookieIssue) -> bool {

@@ -7,19 +7,21 @@ check! {
     /// Whether the page requires Trusted Types for scripts.
     ///
     /// # Why
-    /// They stop text from becoming code in `innerHTML` and its like, where most injected scripts get in.
+    /// Trusted Types stop strings from becoming code through `innerHTML` and similar sinks of
+    /// DOM-based XSS.
     ///
     /// # Scored
-    /// Never: it only informs. Not applicable where they are required.
+    /// Never scored: informative only. Not applicable when they are required.
     ///
     /// # Fix
-    /// Add `require-trusted-types-for 'script'` to the Content-Security-Policy, first in report-only mode.
+    /// Add `require-trusted-types-for 'script'` to the Content-Security-Policy, first in
+    /// report-only mode.
     ///
     /// # Source
     /// Lighthouse 13.5, `trusted-types-xss`.
     id: "trusted-types-xss",
-    pass: "Protection from injected scripts by Trusted Types",
-    fail: "Protection from injected scripts by Trusted Types",
+    pass: "Protection against DOM-based XSS with Trusted Types",
+    fail: "Protection against DOM-based XSS with Trusted Types",
     needs: [Requests::NAME, Metas::NAME],
     run: run,
 }

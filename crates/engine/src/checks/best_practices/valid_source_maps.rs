@@ -1,24 +1,26 @@
-use plumbline_entities as entities;
+use plumbline_vendored::entities;
 
 use crate::checks::{Details, Outcome, Verdict, check};
 use crate::facts::{Artifact, Facts, MainResource, Missing, Script, Scripts};
 
 check! {
     /// # What
-    /// Large scripts of the site itself come with source maps.
+    /// Large first-party scripts have source maps.
     ///
     /// # Why
-    /// A source map turns an error in minified code back into the line that you wrote.
+    /// Source maps let developers debug minified code in production.
     ///
     /// # Scored
-    /// Weighs nothing. Fails when a script of the site's own has 500 KiB or more and no usable source
-    /// map; other faults of source maps are listed.
+    /// Does not affect the score. Fails when a first-party script of 500 KiB or more has no usable
+    /// source map; other errors in source maps are listed.
     ///
     /// # Fix
-    /// Let your bundler write source maps, and serve them where the script's last line says they are.
+    /// Generate source maps in the build, and serve them at the URL in the script's
+    /// `sourceMappingURL` comment.
     ///
     /// # Source
-    /// Lighthouse 13.5, `valid-source-maps`; own scripts are those of the same site, as Chromium says.
+    /// Lighthouse 13.5, `valid-source-maps`; first-party scripts are those of the page's
+    /// organisation.
     id: "valid-source-maps",
     pass: "Large scripts have source maps",
     fail: "Large scripts lack source maps",
@@ -35,21 +37,21 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     for script in &scripts.0 {
         let map = script.source_map.as_ref();
         let is_usable = map.is_some_and(|map| map.error.is_none());
-        let is_fault = !is_usable && script.length >= LARGE && is_own(facts, &script.url);
-        let mut faults = Vec::new();
-        if is_fault {
-            faults.push("a large script without a usable source map".to_owned());
+        let is_failure = !is_usable && script.length >= LARGE && is_own(facts, &script.url);
+        let mut errors = Vec::new();
+        if is_failure {
+            errors.push("large script without a usable source map".to_owned());
         }
         if let Some(error) = map.and_then(|map| map.error.as_deref()) {
-            faults.push(error.to_owned());
+            errors.push(error.to_owned());
         }
         match map.map_or(0, |map| map.sources_without_content) {
             0 => {}
-            missing => faults.push(format!("{missing} sources without their text")),
+            missing => errors.push(format!("{missing} sources without content")),
         }
-        if map.is_some() || is_fault {
-            let rows = if is_fault { &mut failed } else { &mut noted };
-            rows.push(row(script, &faults));
+        if map.is_some() || is_failure {
+            let rows = if is_failure { &mut failed } else { &mut noted };
+            rows.push(row(script, &errors));
         }
     }
     let verdict = if failed.is_empty() {
@@ -58,22 +60,22 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Verdict::Fail
     };
     failed.append(&mut noted);
-    let details = Details::table(["Script", "Source map", "Fault"], failed);
+    let details = Details::table(["Script", "Source map", "Error"], failed);
     Ok(Outcome::new(verdict).with(details))
 }
 
-fn row(script: &Script, faults: &[String]) -> [String; 3] {
+fn row(script: &Script, errors: &[String]) -> [String; 3] {
     let map = script.source_map.as_ref();
-    let address = map.and_then(|map| map.url.clone()).unwrap_or_default();
-    [script.url.clone(), address, faults.join("; ")]
+    let url = map.and_then(|map| map.url.clone()).unwrap_or_default();
+    [script.url.clone(), url, errors.join("; ")]
 }
 
-/// Whether it comes from whoever the page is of, known by the table of who serves from where.
-fn is_own(facts: &Facts, address: &str) -> bool {
+/// Returns whether the script is served by the page's organisation.
+fn is_own(facts: &Facts, url: &str) -> bool {
     let page = facts.get::<MainResource>();
     let owner = page.map(|page| entities::of_url(page.0.url.as_str()));
-    let is_asked_for = address.starts_with("http");
-    is_asked_for && owner.is_ok_and(|owner| owner.is_some() && owner == entities::of_url(address))
+    let is_from_network = url.starts_with("http");
+    is_from_network && owner.is_ok_and(|owner| owner.is_some() && owner == entities::of_url(url))
 }
 
 #[cfg(test)]

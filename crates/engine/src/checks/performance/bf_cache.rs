@@ -3,58 +3,59 @@ use crate::facts::{Artifact, BackForward, Facts, Missing, NotRestored};
 
 check! {
     /// # What
-    /// The browser can keep the page when a visitor leaves it, and show it at once when they come back.
+    /// The browser can keep the page in the back/forward cache (bfcache) when a visitor leaves it.
     ///
     /// # Why
-    /// Many navigations are steps back or forward. From this cache they take no time at all.
+    /// Many navigations go back or forward. The cache makes them instant.
     ///
     /// # Scored
-    /// Fails when the page, left and returned to after it was measured, had to be loaded again; the browser says
-    /// why.
+    /// Fails when the page had to be loaded again after navigating away and back at the end of the
+    /// visit. Lists the browser's reasons.
     ///
     /// # Fix
-    /// Use `pagehide` instead of `unload`, drop `Cache-Control: no-store` where it is not needed, and close
-    /// connections when the page is hidden.
+    /// Use `pagehide` instead of `unload`, remove `Cache-Control: no-store` where it is not needed,
+    /// and close connections on `pagehide`.
     ///
     /// # Source
     /// Lighthouse 13.5, `bf-cache`; DevTools protocol, `Page.backForwardCacheNotUsed`.
     id: "bf-cache",
-    pass: "The page can be kept for going back to",
-    fail: "The page cannot be kept for going back to",
+    pass: "Back/forward cache works",
+    fail: "Back/forward cache does not work",
     needs: [BackForward::NAME],
     run: run,
 }
 
-/// In the order of the report: first what the page itself can change.
+/// The kinds of reasons with their labels, in the order of the report: those that the page can fix
+/// come first.
 const KINDS: [(&str, &str); 3] = [
-    ("PageSupportNeeded", "The page can be changed"),
-    ("SupportPending", "The browser does not support it yet"),
-    ("Circumstantial", "Not in the page's hands"),
+    ("PageSupportNeeded", "Can be fixed in the page"),
+    ("SupportPending", "Not yet supported by the browser"),
+    ("Circumstantial", "Cannot be fixed in the page"),
 ];
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let found = facts.get::<BackForward>()?;
-    if found.was_restored || found.reasons.is_empty() {
+    let back_forward = facts.get::<BackForward>()?;
+    if back_forward.was_restored || back_forward.reasons.is_empty() {
         return Ok(Outcome::pass());
     }
     let mut rows = Vec::new();
     let mut frames = 0;
     for (kind, label) in KINDS {
-        let of_kind: Vec<&NotRestored> = found
+        let of_kind: Vec<&NotRestored> = back_forward
             .reasons
             .iter()
-            .filter(|why| why.kind == kind)
+            .filter(|entry| entry.kind == kind)
             .collect();
         let mut names: Vec<&str> = Vec::new();
-        for why in &of_kind {
-            if !names.contains(&why.reason.as_str()) {
-                names.push(&why.reason);
+        for entry in &of_kind {
+            if !names.contains(&entry.reason.as_str()) {
+                names.push(&entry.reason);
             }
         }
         for name in names {
-            let urls = of_kind.iter().filter(|why| why.reason == name);
+            let urls = of_kind.iter().filter(|entry| entry.reason == name);
             let urls: Vec<Row> = urls
-                .filter_map(|why| why.frame_url.as_ref())
+                .filter_map(|entry| entry.frame_url.as_ref())
                 .map(|url| Row::new([Cell::url(url), Cell::Nothing, Cell::Nothing]))
                 .collect();
             frames += urls.len();
@@ -65,14 +66,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let summary = count(frames.max(rows.len()), "reason", "reasons");
     let table = Findings::new([
         ("reason", "Reason", Unit::Text),
-        ("failureType", "Who can change it", Unit::Text),
-        ("protocolReason", "The browser's word", Unit::Text),
+        ("failureType", "Failure type", Unit::Text),
+        ("protocolReason", "Chromium reason", Unit::Text),
     ])
     .rows(rows);
-    Ok(Outcome::fail(format!("The browser gave {summary}.")).with(table.into()))
+    Ok(Outcome::fail(format!("The browser reported {summary}.")).with(table.into()))
 }
 
-/// `UnloadHandlerExistsInMainFrame`: Unload handler exists in main frame.
+/// Turns an identifier into words: `UnloadHandlerExistsInMainFrame` becomes
+/// `Unload handler exists in main frame`.
 fn in_words(name: &str) -> String {
     let mut words = String::new();
     let mut was_upper = true;
@@ -99,8 +101,8 @@ mod tests {
     #[test]
     fn a_page_that_had_to_be_loaded_again_says_why() {
         let judge = |json: &str| Visit::new().with("back-forward-cache", json).judge(CHECK);
-        let kept = judge(r#"{"wasRestored": true, "reasons": []}"#);
-        assert_eq!(kept.verdict, Verdict::Pass);
+        let outcome = judge(r#"{"wasRestored": true, "reasons": []}"#);
+        assert_eq!(outcome.verdict, Verdict::Pass);
         let lost = judge(
             r#"{"wasRestored": false, "reasons": [
                 {"reason": "WebSocket", "kind": "Circumstantial", "frameUrl": "https://a.test/"},
@@ -108,7 +110,10 @@ mod tests {
                 {"reason": "UnloadHandler", "kind": "PageSupportNeeded", "frameUrl": "https://b.test/"}]}"#,
         );
         assert_eq!(lost.verdict, Verdict::Fail);
-        assert_eq!(lost.summary.as_deref(), Some("The browser gave 3 reasons."));
+        assert_eq!(
+            lost.summary.as_deref(),
+            Some("The browser reported 3 reasons.")
+        );
         let text = serde_json::to_string(&lost.details.unwrap()).unwrap();
         assert!(text.find("UnloadHandler").unwrap() < text.find("WebSocket").unwrap());
         assert!(text.contains("https://b.test/"));

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use plumbline_trace::{Trace, Work, WorkKind};
 
-use super::{blamed_cell, seconds};
+use super::{blamed_cell, format_duration};
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{Blamed, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
@@ -11,23 +11,25 @@ use crate::scoring::Curve;
 
 check! {
     /// # What
-    /// How long each script kept the main thread busy with being parsed, compiled and run.
+    /// How long the main thread was busy parsing, compiling and running each script.
     ///
     /// # Why
-    /// Scripts cost more than their download: until they have run, the page does not react.
+    /// Scripts cost more than their download: the page cannot respond to input while they run.
     ///
     /// # Scored
-    /// Passes up to about 1.3 s in all (0.9 on a curve through 1,282 ms and 3,500 ms) of scripts that took at least
-    /// 50 ms. Not applicable when none did.
+    /// Adds up scripts that took at least 50 ms. Passes up to about 1.3 s (a score of 0.9 on a
+    /// curve through 1,282 ms and 3,500 ms). Not applicable when no script took that long.
     ///
     /// # Fix
-    /// Send less script, split it by what is needed first, and remove what is never used.
+    /// Ship less JavaScript, split bundles so that only the code needed first is loaded first, and
+    /// remove unused code.
     ///
     /// # Source
-    /// Lighthouse 13.5, `bootup-time`, with observed rather than simulated times, as long as the device would have taken.
+    /// Lighthouse 13.5, `bootup-time`, with observed rather than simulated times, scaled to the
+    /// emulated device.
     id: "bootup-time",
-    pass: "Scripts take little time to start",
-    fail: "Scripts take long to start",
+    pass: "JavaScript execution time is low",
+    fail: "JavaScript execution time is high",
     needs: [TRACE, Requests::NAME],
     run: run,
 }
@@ -61,7 +63,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .map(|(_, spent)| spent.running_ms + spent.parsing_ms)
         .sum();
     let table = Findings::new([
-        ("url", "Address", Unit::Url),
+        ("url", "URL", Unit::Url),
         ("total", "Total", Unit::Ms),
         ("scripting", "Evaluation", Unit::Ms),
         ("scriptParseCompile", "Parsing", Unit::Ms),
@@ -74,10 +76,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             Cell::Ms(spent.parsing_ms),
         ])
     }));
-    let summary = format!("Scripts took {}.", seconds(bootup_ms));
-    let outcome = match CURVE.score(bootup_ms) >= PASSES {
-        true => Outcome::pass().because(summary),
-        false => Outcome::fail(summary),
+    let summary = format!("JavaScript takes {} to run.", format_duration(bootup_ms));
+    let outcome = if CURVE.score(bootup_ms) >= PASSES {
+        Outcome::pass().because(summary)
+    } else {
+        Outcome::fail(summary)
     };
     let outcome = outcome.measuring(bootup_ms, Unit::Ms);
     Ok(outcome.with(table.into()).saving(Savings {
@@ -95,10 +98,10 @@ fn is_script(work: &Work) -> bool {
 
 fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Blamed<'w>, Spent)> {
     let mut order: Vec<(Blamed, Spent)> = Vec::new();
-    let mut known: HashMap<Blamed, usize> = HashMap::new();
+    let mut position_by_blamed: HashMap<Blamed, usize> = HashMap::new();
     for work in all {
         let blamed = scripts.blamed(work);
-        let at = *known.entry(blamed).or_insert_with(|| {
+        let at = *position_by_blamed.entry(blamed).or_insert_with(|| {
             order.push((blamed, Spent::default()));
             order.len() - 1
         });
@@ -114,8 +117,9 @@ fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Blamed<'w>, Spent)> 
     order
 }
 
-/// The share of scripts in the blocking time (Lighthouse, core/computed/tbt-impact-tasks.js): of what a top-level
-/// task exceeds 50 ms by, each stretch inside has its part by length.
+/// Returns the part of the blocking time that scripts cause (Lighthouse,
+/// core/computed/tbt-impact-tasks.js): the time by which a top-level task exceeds 50 ms is
+/// attributed to the tasks nested in it by their duration.
 fn blocked_by_scripts_ms(trace: &Trace, all: &[Work], measured: &Measured) -> Option<f64> {
     let (from_ms, until_ms) = (measured.fcp.ok()?, measured.tti.ok()?);
     let mut tops: Vec<usize> = Vec::with_capacity(all.len());
@@ -127,9 +131,13 @@ fn blocked_by_scripts_ms(trace: &Trace, all: &[Work], measured: &Measured) -> Op
         let threshold_ms = BLOCKING_MS * share;
         let start_ms = trace.since_origin_ms(work.start_us).max(from_ms);
         let end_ms = trace.since_origin_ms(work.end_us).min(until_ms);
-        let felt_ms = end_ms - start_ms;
-        let counts = work.duration_us() / 1000.0 >= threshold_ms && felt_ms >= threshold_ms;
-        impacts.push(if counts { felt_ms - threshold_ms } else { 0.0 });
+        let overlap_ms = end_ms - start_ms;
+        let counts = work.duration_us() / 1000.0 >= threshold_ms && overlap_ms >= threshold_ms;
+        impacts.push(if counts {
+            overlap_ms - threshold_ms
+        } else {
+            0.0
+        });
     }
     let mut own = impacts.clone();
     for (at, work) in all.iter().enumerate() {
@@ -151,7 +159,7 @@ mod tests {
     const SCRIPT: &str = "https://a.test/a.js";
 
     #[test]
-    fn what_a_neighbour_took_of_the_core_is_not_blamed_on_a_script() {
+    fn cpu_contention_is_not_attributed_to_a_script() {
         let task = || PageLoad::new().script(SCRIPT).task(500, 90, SCRIPT);
         assert_eq!(task().judge(CHECK).verdict, Verdict::Pass);
         let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;

@@ -6,39 +6,43 @@ use crate::facts::{Facts, Missing, TRACE, loaded, time_saved};
 
 check! {
     /// # What
-    /// Files that seldom change may be kept by the browser for long.
+    /// Static files have a long cache lifetime.
     ///
     /// # Why
-    /// A visitor who comes back loads again what the browser was not allowed to keep.
+    /// Returning visitors download again every file that the browser was not allowed to cache for
+    /// long enough.
     ///
     /// # Scored
-    /// Weighs nothing. Lists fonts, images, media, scripts and style sheets that may be kept for less than 30 days,
-    /// unless their server forbids keeping them. Bytes are wasted by how likely a visitor is to return later than
-    /// that.
+    /// Does not affect the score. Lists fonts, images, media, scripts and style sheets with a cache
+    /// lifetime of less than 30 days, except those that are explicitly not cacheable. Wasted bytes
+    /// are the file's size times the probability that a visitor returns after the cache has
+    /// expired.
     ///
     /// # Fix
-    /// Give files a name that changes with their content, and `Cache-Control: max-age=31536000, immutable`.
+    /// Put a content hash into file names, and serve these files with
+    /// `Cache-Control: max-age=31536000, immutable`.
     ///
     /// # Source
-    /// Lighthouse 13.5, `cache-insight`; trace engine, insights/Cache. Ages at which files are asked for again:
-    /// Chrome's figures of 2017, as used there. `Expires` is read whatever the case of its name, against the
-    /// answer's own `Date`.
+    /// Lighthouse 13.5, `cache-insight`; trace engine, insights/Cache. The distribution of ages at
+    /// which files are requested again is Chrome's of 2017, as used there. `Expires` is read
+    /// regardless of the case of its name, and relative to the response's own `Date`.
     id: "cache-insight",
-    pass: "Files are cached for long enough",
-    fail: "Files are cached for too short a time",
+    pass: "Cache lifetimes are long enough",
+    fail: "Cache lifetimes are too short",
     needs: [TRACE],
     run: run,
 }
 
 const LONG_ENOUGH_S: f64 = 30.0 * 86_400.0;
-/// Returning visitors that find the file still cached, at and above which it is not worth a word.
+/// A file is not listed when more than this fraction of returning visitors still have it in the
+/// cache.
 const LIKELY_ENOUGH: f64 = 0.925;
-/// How old a file is when it is asked for again, by deciles of all such cases.
+/// The deciles of the age, in hours, at which a cached file is requested again.
 const AGE_H_BY_DECILE: [f64; 11] = [
     0.0, 0.2, 1.0, 3.0, 8.0, 12.0, 24.0, 48.0, 72.0, 168.0, 8760.0,
 ];
 
-struct Found<'a> {
+struct ShortLived<'a> {
     resource: &'a Resource,
     lifetime_s: f64,
     wasted_bytes: f64,
@@ -46,36 +50,37 @@ struct Found<'a> {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
-    let mut found: Vec<Found> = loaded(&trace).filter_map(judge).collect();
-    let wasted_bytes: f64 = found.iter().map(|found| found.wasted_bytes).sum();
-    let by_id: Vec<(&str, f64)> = found
+    let mut short_lived: Vec<ShortLived> = loaded(&trace).filter_map(judge).collect();
+    let wasted_bytes: f64 = short_lived.iter().map(|file| file.wasted_bytes).sum();
+    let by_id: Vec<(&str, f64)> = short_lived
         .iter()
-        .map(|found| (found.resource.id.as_str(), found.wasted_bytes))
+        .map(|file| (file.resource.id.as_str(), file.wasted_bytes))
         .collect();
-    let savings = match by_id.is_empty() {
-        true => Savings::paints(0.0, 0.0),
-        false => time_saved(facts, &by_id),
+    let savings = if by_id.is_empty() {
+        Savings::paints(0.0, 0.0)
+    } else {
+        time_saved(facts, &by_id)
     };
-    found.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
-    let outcome = match found.len() {
+    short_lived.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
+    let outcome = match short_lived.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
             "{} for less than 30 days.",
-            count(number, "file may be kept", "files may be kept")
+            count(number, "file is cached", "files are cached")
         )),
     };
     let table = Findings::new([
         ("url", "Request", Unit::Url),
-        ("cacheLifetimeMs", "May be kept for", Unit::Ms),
+        ("cacheLifetimeMs", "Cache lifetime", Unit::Ms),
         ("totalBytes", "Transferred", Unit::Bytes),
         ("wastedBytes", "Wasted", Unit::Bytes),
     ])
-    .rows(found.iter().map(|found| {
+    .rows(short_lived.iter().map(|file| {
         Row::new([
-            Cell::url(&found.resource.url),
-            Cell::Ms(found.lifetime_s * 1000.0),
-            Cell::Bytes(found.resource.transfer_bytes),
-            Cell::Bytes(found.wasted_bytes),
+            Cell::url(&file.resource.url),
+            Cell::Ms(file.lifetime_s * 1000.0),
+            Cell::Bytes(file.resource.transfer_bytes),
+            Cell::Bytes(file.wasted_bytes),
         ])
     }));
     Ok(outcome
@@ -83,7 +88,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .saving(savings.with_bytes(wasted_bytes)))
 }
 
-fn judge(resource: &Resource) -> Option<Found<'_>> {
+fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
     resource.headers.as_ref()?;
     let is_static = matches!(
         resource.resource_type.as_str(),
@@ -98,16 +103,16 @@ fn judge(resource: &Resource) -> Option<Found<'_>> {
     }
     let cache_control: Vec<&str> = resource.header("cache-control").collect();
     let directives = Directives::of(&cache_control.join(", "));
-    let no_cache_of_old = || resource.header("pragma").any(|v| v.contains("no-cache"));
-    if directives.forbid_keeping || (cache_control.is_empty() && no_cache_of_old()) {
+    let pragma_forbids = || resource.header("pragma").any(|v| v.contains("no-cache"));
+    if directives.forbid_caching || (cache_control.is_empty() && pragma_forbids()) {
         return None;
     }
     let lifetime_s = match directives.max_age_s.or_else(|| expires_in_s(resource)) {
         Some(seconds) if seconds <= 0.0 => return None,
-        known => known.unwrap_or(0.0),
+        lifetime => lifetime.unwrap_or(0.0),
     };
     let hit = hit_probability(lifetime_s);
-    (lifetime_s < LONG_ENOUGH_S && hit <= LIKELY_ENOUGH).then_some(Found {
+    (lifetime_s < LONG_ENOUGH_S && hit <= LIKELY_ENOUGH).then_some(ShortLived {
         resource,
         lifetime_s,
         wasted_bytes: (1.0 - hit) * resource.transfer_bytes,
@@ -117,7 +122,7 @@ fn judge(resource: &Resource) -> Option<Found<'_>> {
 #[derive(Default)]
 struct Directives {
     max_age_s: Option<f64>,
-    forbid_keeping: bool,
+    forbid_caching: bool,
 }
 
 impl Directives {
@@ -135,7 +140,7 @@ impl Directives {
                     directives.max_age_s = digits.parse().ok().or(directives.max_age_s);
                 }
                 "must-revalidate" | "no-cache" | "no-store" | "private" => {
-                    directives.forbid_keeping = true;
+                    directives.forbid_caching = true;
                 }
                 _ => {}
             }
@@ -144,17 +149,18 @@ impl Directives {
     }
 }
 
-/// An `Expires` that is no date means that the answer is stale already.
+/// Returns the lifetime that the `Expires` header gives; a value that is not a date means 0,
+/// already stale.
 fn expires_in_s(resource: &Resource) -> Option<f64> {
     let expires = resource.header("expires").next()?;
-    let answered_s = resource.header("date").next().and_then(parse_s);
-    match (parse_s(expires), answered_s) {
-        (Some(expires_s), Some(answered_s)) => Some((expires_s - answered_s).ceil()),
+    let response_s = resource.header("date").next().and_then(parse_s);
+    match (parse_s(expires), response_s) {
+        (Some(expires_s), Some(response_s)) => Some((expires_s - response_s).ceil()),
         _ => Some(0.0),
     }
 }
 
-/// The share of returning visitors that come back within the lifetime.
+/// Returns the fraction of returning visitors that come back within the lifetime.
 fn hit_probability(lifetime_s: f64) -> f64 {
     let lifetime_h = lifetime_s / 3600.0;
     let above = AGE_H_BY_DECILE

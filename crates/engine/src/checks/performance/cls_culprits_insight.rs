@@ -4,38 +4,39 @@ use crate::facts::{Facts, Missing, ShiftClusters, TRACE, impact_by_node};
 
 check! {
     /// # What
-    /// Which elements jumped while the page loaded, burst by burst, and what came right before: a web font, an
-    /// image without a size, a frame.
+    /// Which elements shifted while the page loaded, by session window, and their likely causes: a
+    /// web font, an image without dimensions, an inserted frame.
     ///
     /// # Why
-    /// Content that jumps makes readers lose their line and press what they did not mean.
+    /// Content that shifts makes readers lose their place and tap the wrong thing.
     ///
     /// # Scored
-    /// Fails when the worst burst scores 0.1 or more; informs of smaller ones; passes when nothing moved.
+    /// Fails when the worst session window scores 0.1 or more, is informative below that, and
+    /// passes when nothing shifted.
     ///
     /// # Fix
-    /// Give images, videos and frames a width and a height; reserve room for what comes late; let fonts swap
-    /// for ones of the same measure (`size-adjust`).
+    /// Give images, videos and frames a width and a height; reserve space for content that loads
+    /// late; match the metrics of fallback fonts (`size-adjust`).
     ///
     /// # Source
     /// Lighthouse 13.5, `cls-culprits-insight` (trace_engine, insights/CLSCulprits.js).
     id: "cls-culprits-insight",
-    pass: "What moved while the page loaded, and why",
-    fail: "Content jumps while the page loads",
+    pass: "Layout shift culprits",
+    fail: "Content shifts while the page loads",
     needs: [TRACE],
     run: run,
 }
 
-/// A burst below this is good (web.dev/articles/cls).
+/// A session window that scores less is good (web.dev/articles/cls).
 const POOR: f64 = 0.1;
-const LISTED_PER_BURST: usize = 5;
+const LISTED_PER_WINDOW: usize = 5;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let clusters = facts.get::<ShiftClusters>()?;
     let tables = clusters.0.iter().map(|cluster| {
         let mut worst_first: Vec<_> = cluster.shifts.iter().collect();
         worst_first.sort_by(|a, b| b.score.total_cmp(&a.score));
-        worst_first.truncate(LISTED_PER_BURST);
+        worst_first.truncate(LISTED_PER_WINDOW);
         let impacts = impact_by_node(worst_first.iter().copied());
         let total = Row::new([Cell::text("Total"), Cell::Number(cluster.score)]);
         let rows = worst_first
@@ -45,14 +46,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Details::from(table)
     });
     let details = Details::parts(tables);
-    let bursts = count(clusters.0.len(), "burst", "bursts");
+    let windows = count(clusters.0.len(), "window", "windows");
     let outcome = match clusters.worst() {
         None => Outcome::pass(),
         Some(worst) => {
-            let summary = format!("{bursts} of movement, the worst with a score of {worst:.3}.");
-            match worst < POOR {
-                true => Outcome::informative(summary),
-                false => Outcome::fail(summary),
+            let summary = format!("{windows} of layout shifts; the worst scores {worst:.3}.");
+            if worst < POOR {
+                Outcome::informative(summary)
+            } else {
+                Outcome::fail(summary)
             }
         }
     };

@@ -6,23 +6,25 @@ use crate::report::Conditions;
 
 check! {
     /// # What
-    /// The document comes without redirects, soon, and compressed.
+    /// The document is requested without redirects, answered quickly, and compressed.
     ///
     /// # Why
-    /// Nothing else can begin before the document is there.
+    /// Nothing else can load before the document has arrived.
     ///
     /// # Scored
-    /// Weighs nothing. Fails when the request was redirected, when the server took more than 600 ms to answer (the
-    /// emulated round trip aside), or when compression would save 1,400 bytes or more.
+    /// Does not affect the score. Fails when the request was redirected, when the server took more
+    /// than 600 ms to respond (not counting the emulated round trip), or when compression would
+    /// save 1,400 bytes or more.
     ///
     /// # Fix
-    /// Link to the final address, answer from a cache near the visitor, and compress text with Brotli or gzip.
+    /// Link to the final URL, serve from a cache near the visitor, and compress text with Brotli or
+    /// gzip.
     ///
     /// # Source
     /// Lighthouse 13.5, `document-latency-insight`; trace engine, insights/DocumentLatency.
     id: "document-latency-insight",
-    pass: "The document comes soon",
-    fail: "The document could come sooner",
+    pass: "Document request latency is low",
+    fail: "Document request latency is high",
     needs: [TRACE],
     run: run,
 }
@@ -44,41 +46,44 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         } else {
             0.0
         };
-    let redirects = match redirected_ms > 0.0 {
-        true => format!(
+    let redirects = if redirected_ms > 0.0 {
+        format!(
             "Redirected {} times, {redirected_ms} ms",
             document.redirects.len()
-        ),
-        false => "No redirects".to_owned(),
+        )
+    } else {
+        "No redirects".to_owned()
     };
     let details = Details::checklist([
         ("noRedirects", redirects, redirected_ms == 0.0),
         (
             "serverResponseIsFast",
-            format!("The server answered after {response_ms} ms"),
+            format!("The server responded in {response_ms} ms"),
             !is_slow,
         ),
         (
             "usesCompression",
-            match saved_bytes > 0.0 {
-                true => "The document is not compressed".to_owned(),
-                false => "Compression would not help".to_owned(),
+            if saved_bytes > 0.0 {
+                "The document is not compressed".to_owned()
+            } else {
+                "The document is compressed or too small to benefit".to_owned()
             },
             saved_bytes == 0.0,
         ),
     ]);
     let is_fine = redirected_ms == 0.0 && !is_slow && saved_bytes == 0.0;
-    let outcome = match is_fine {
-        true => Outcome::pass(),
-        false => Outcome::fail("The document comes later or larger than it could."),
+    let outcome = if is_fine {
+        Outcome::pass()
+    } else {
+        Outcome::fail("The document could arrive faster or in fewer bytes.")
     };
     Ok(outcome
         .with(details)
         .saving(Savings::paints(saved_ms, saved_ms).with_bytes(saved_bytes)))
 }
 
-/// From the end of the request to the first byte of the answer, in whole milliseconds. The round trip that was added to
-/// the line is not the server's.
+/// Returns the time from the end of the request to the first byte of the response, in whole
+/// milliseconds. The emulated round trip is subtracted: it is not the server's.
 pub(super) fn server_response_ms(facts: &Facts, document: &Resource) -> Result<f64, Missing> {
     let added_ms = facts
         .get::<Conditions>()
@@ -86,10 +91,11 @@ pub(super) fn server_response_ms(facts: &Facts, document: &Resource) -> Result<f
     document
         .timing
         .map(|timing| (timing.server_response_ms() - added_ms).max(0.0).round())
-        .ok_or_else(|| Missing("the trace does not say when the document was sent".to_owned()))
+        .ok_or_else(|| Missing("the trace has no timing of the document request".to_owned()))
 }
 
-/// By what kinds of text usually shrink to; what is compressed by nature is not among them.
+/// Estimates the bytes that compression would save, from the ratio that is usual for the media
+/// type. Types that are compressed by themselves save nothing.
 fn compression_saves_bytes(document: &Resource) -> f64 {
     if is_compressed(document) {
         return 0.0;
@@ -150,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_server_costs_what_it_took_beyond_100_ms() {
+    fn a_slow_server_costs_the_time_beyond_100_ms() {
         let slow = json!({"headers": [{"name": "content-encoding", "value": "br"}],
             "timing": {"requestTime": 0.001, "sendEnd": 1.0, "receiveHeadersStart": 701.0, "receiveHeadersEnd": 702.0}});
         let outcome = Traced::with_document(slow, json!({})).judge(CHECK);
@@ -163,7 +169,7 @@ mod tests {
         let answered_after = |ms: f64| {
             let slow = json!({"headers": [{"name": "content-encoding", "value": "br"}],
                 "timing": {"requestTime": 0.001, "sendEnd": 1.0, "receiveHeadersEnd": 1.0 + ms}});
-            Traced::with_document(slow, json!({})).judge_on_slow_line(CHECK)
+            Traced::with_document(slow, json!({})).judge_on_slow_network(CHECK)
         };
         assert_eq!(answered_after(750.0).verdict, Verdict::Pass);
         let slow = answered_after(850.0);

@@ -6,24 +6,26 @@ use crate::facts::{Facts, Missing, TRACE};
 
 check! {
     /// # What
-    /// How many elements the document has, how deep they are nested and how many children one has at most; and
-    /// whether updating them took long.
+    /// The number of elements in the document, its depth, the most children of one element, and
+    /// whether style or layout updates were slow.
     ///
     /// # Why
-    /// A large document needs memory and makes every change of style and layout slower.
+    /// A large DOM uses memory and makes style and layout updates slower.
     ///
     /// # Scored
-    /// Informs when a layout of more than 100 boxes, or a style recalculation of more than 300 elements, took
-    /// 40 ms or more; passes otherwise. Not applicable when the trace counts no elements.
+    /// Informative when a layout of more than 100 boxes, or a style recalculation of more than 300
+    /// elements, took 40 ms or more; passes otherwise. Not applicable when the trace has no DOM
+    /// statistics.
     ///
     /// # Fix
-    /// Create elements when they are needed, remove what is never shown, and show long lists in parts.
+    /// Create elements when they are needed, remove those that are never shown, and virtualise long
+    /// lists.
     ///
     /// # Source
     /// Lighthouse 13.5, `dom-size-insight` (trace_engine, insights/DOMSize.js).
     id: "dom-size-insight",
-    pass: "The size of the document",
-    fail: "The document is large",
+    pass: "DOM size",
+    fail: "The DOM is large",
     needs: [TRACE],
     run: run,
 }
@@ -62,14 +64,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ])
     .rows([
         row("Elements", None, size.elements),
-        row("Greatest depth", Some(deepest.0), deepest.1),
+        row("DOM depth", Some(deepest.0), deepest.1),
         row("Most children", Some(widest.0), widest.1),
     ]);
     let summary = format!("{} elements.", size.elements);
     let outcome = match slow {
         0 => Outcome::pass().because(summary),
         _ => Outcome::informative(format!(
-            "{summary} {slow} of their style and layout updates took 40 ms or more."
+            "{summary} {slow} style or layout updates took 40 ms or more."
         )),
     };
     let outcome = outcome.measuring(size.elements, Unit::Number);
@@ -79,14 +81,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }))
 }
 
-/// The largest that the document of the load was seen to be; of two alike the first.
+/// Returns the statistics of the loaded document at its largest, the first where several are equal.
 fn largest(trace: &Trace) -> Option<&DomSize> {
     let origin_us = trace.navigation.time_origin_us;
     let process = trace.navigation.main_threads.last()?.process_id;
     let mut largest: Option<&DomSize> = None;
     for size in &trace.documents.sizes {
         let is_ours = size.process_id == process && size.ts_us > origin_us;
-        if is_ours && largest.is_none_or(|known| size.elements > known.elements) {
+        if is_ours && largest.is_none_or(|largest| size.elements > largest.elements) {
             largest = Some(size);
         }
     }

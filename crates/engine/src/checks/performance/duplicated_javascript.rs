@@ -9,35 +9,37 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// No module comes twice.
+    /// No JavaScript module is included in more than one script.
     ///
     /// # Why
-    /// The second copy of a library costs as much as the first, and two copies do not know of each other.
+    /// Every copy of a module is downloaded, parsed and run, and copies do not share state.
     ///
     /// # Scored
-    /// Weighs nothing. Lists modules that the source maps of the main frame's scripts name more than once, from 512
-    /// bytes as transferred and from a tenth of the largest copy; the files of a package count together.
+    /// Does not affect the score. Lists modules that occur more than once in the source maps of the
+    /// main frame's scripts, where a copy has at least 512 transferred bytes and a tenth of the
+    /// largest copy. Files of a package are added up.
     ///
     /// # Fix
-    /// Let your bundler put what several bundles need into one that they share, and agree on one version of each
-    /// package.
+    /// Configure the bundler to move shared modules into a common chunk, and use one version of
+    /// each package.
     ///
     /// # Source
-    /// Lighthouse 13.5, `duplicated-javascript-insight`; trace engine, insights/DuplicatedJavaScript and
-    /// extras/ScriptDuplication. A file of which nothing is left counts as nothing; there it hides its package.
+    /// Lighthouse 13.5, `duplicated-javascript-insight`; trace engine,
+    /// insights/DuplicatedJavaScript and extras/ScriptDuplication. Unlike there, an empty file does
+    /// not hide the other files of its package.
     id: "duplicated-javascript-insight",
-    pass: "No module comes twice",
-    fail: "Modules come more than once",
+    pass: "No duplicate modules",
+    fail: "Duplicate modules",
     needs: [Scripts::NAME, TRACE],
     run: run,
 }
 
 const MIN_BYTES: f64 = 512.0;
-/// Of the largest copy.
+/// A copy smaller than this fraction of the largest one is ignored.
 const MIN_SHARE: f64 = 0.1;
 const MAX_ROWS: usize = 10;
 
-/// In which scripts a module is, with its size as transferred. Scripts by their place in the list.
+/// A module or package and its copies: the index of the script, and the transferred bytes.
 #[derive(Default)]
 struct Copies {
     name: String,
@@ -58,10 +60,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .collect();
     let modules = modules(&scripts);
     let mut packages = packages(&modules);
-    packages.retain_mut(Copies::keep_doubled);
+    packages.retain_mut(Copies::keep_duplicates);
     packages.sort_by(|a, b| b.wasted_bytes().total_cmp(&a.wasted_bytes()));
     let mut modules = modules;
-    modules.retain_mut(Copies::keep_doubled);
+    modules.retain_mut(Copies::keep_duplicates);
 
     let wasted: Vec<(&str, f64)> = modules
         .iter()
@@ -72,8 +74,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = match modules.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
-            "{} more than once: {:.0} KiB could be saved.",
-            count(number, "module comes", "modules come"),
+            "{}: {:.0} KiB could be saved.",
+            count(number, "duplicate module", "duplicate modules"),
             wasted_bytes / 1024.0
         )),
     };
@@ -98,7 +100,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .saving(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
 }
 
-/// Every module of every script, copies by name.
+/// Groups the modules of all scripts by name.
 fn modules(scripts: &[(&Script, Option<&Resource>)]) -> Vec<Copies> {
     let mut by_name = ByName::default();
     for (at, (script, resource)) in scripts.iter().enumerate() {
@@ -118,7 +120,7 @@ fn modules(scripts: &[(&Script, Option<&Resource>)]) -> Vec<Copies> {
     by_name.all
 }
 
-/// The same with all files of a package in one; what is of no package stays as it is.
+/// Merges the files of each package into one entry; modules outside packages stay as they are.
 fn packages(modules: &[Copies]) -> Vec<Copies> {
     let mut by_name = ByName::default();
     for module in modules {
@@ -131,7 +133,7 @@ fn packages(modules: &[Copies]) -> Vec<Copies> {
         let package: Vec<&str> = path.split('/').take(parts).collect();
         let copies = by_name.entry(&format!("{PACKAGES}/{}", package.join("/")));
         for (script, bytes) in &module.copies {
-            match copies.iter_mut().find(|(known, _)| known == script) {
+            match copies.iter_mut().find(|(index, _)| index == script) {
                 Some((_, sum)) => *sum += bytes,
                 None => copies.push((*script, *bytes)),
             }
@@ -143,15 +145,15 @@ fn packages(modules: &[Copies]) -> Vec<Copies> {
 #[derive(Default)]
 struct ByName {
     all: Vec<Copies>,
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
 }
 
 impl ByName {
     fn entry(&mut self, name: &str) -> &mut Vec<(usize, f64)> {
-        let at = match self.places.get(name) {
+        let at = match self.indexes.get(name) {
             Some(at) => *at,
             None => {
-                self.places.insert(name.to_owned(), self.all.len());
+                self.indexes.insert(name.to_owned(), self.all.len());
                 self.all.push(Copies {
                     name: name.to_owned(),
                     copies: Vec::new(),
@@ -164,8 +166,9 @@ impl ByName {
 }
 
 impl Copies {
-    /// Leaves out copies that are too small, the largest first; whether there is more than one left.
-    fn keep_doubled(&mut self) -> bool {
+    /// Sorts the copies by size, drops those that are too small, and returns whether more than one
+    /// is left.
+    fn keep_duplicates(&mut self) -> bool {
         self.copies.sort_by(|a, b| b.1.total_cmp(&a.1));
         let largest = self.copies.first().map_or(0.0, |(_, bytes)| *bytes);
         self.copies
@@ -180,13 +183,14 @@ impl Copies {
 
 const PACKAGES: &str = "node_modules";
 
-/// From the innermost folder of packages on: where a build lay does not count, nor webpack's question mark.
+/// Returns the module's name from the innermost `node_modules` on, without the build's directory or
+/// the question mark that webpack appends.
 fn name(source: &str) -> &str {
     let source = source.strip_suffix('?').unwrap_or(source);
     source.rfind(PACKAGES).map_or(source, |at| &source[at..])
 }
 
-/// What bundlers add of their own.
+/// Returns whether the source is code that a bundler adds itself.
 fn is_overhead(source: &str) -> bool {
     ["webpack/bootstrap", "(webpack)/buildin", "external "]
         .iter()

@@ -5,27 +5,28 @@ use crate::facts::{Facts, Missing, TRACE};
 
 check! {
     /// # What
-    /// Text can be read while its font is loading.
+    /// Text is visible while its web font loads.
     ///
     /// # Why
-    /// Without a word in the style sheet the browser hides text for up to three seconds, waiting for the font.
+    /// By default browsers hide text for up to three seconds while its font loads.
     ///
     /// # Scored
-    /// Weighs nothing. Lists fonts that were loaded with a `font-display` of `block`, `fallback` or `auto`.
+    /// Does not affect the score. Lists fonts that were loaded with `font-display: block`,
+    /// `fallback` or `auto`.
     ///
     /// # Fix
-    /// Write `font-display: swap` or `optional` into the font's `@font-face`.
+    /// Set `font-display: swap` or `optional` in the font's `@font-face` rule.
     ///
     /// # Source
     /// Lighthouse 13.5, `font-display-insight`; trace engine, insights/FontDisplay.
     id: "font-display-insight",
-    pass: "Text is shown while fonts load",
+    pass: "Text stays visible while fonts load",
     fail: "Text is hidden while fonts load",
     needs: [TRACE],
     run: run,
 }
 
-/// No browser hides text for longer.
+/// The longest time for which browsers hide text.
 const MAX_HIDDEN_MS: f64 = 3000.0;
 const STEP_MS: f64 = 5.0;
 
@@ -49,8 +50,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = match fonts.first() {
         None => Outcome::pass(),
         Some((_, longest_ms)) => Outcome::fail(format!(
-            "{} text hidden.",
-            count(fonts.len(), "font leaves", "fonts leave")
+            "{} text while loading.",
+            count(fonts.len(), "font hides", "fonts hide")
         ))
         .saving(Savings {
             fcp_ms: Some(*longest_ms),
@@ -59,7 +60,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     let table = Findings::new([
         ("url", "Font", Unit::Url),
-        ("wastedMs", "Text hidden for up to", Unit::Ms),
+        ("wastedMs", "Text hidden for", Unit::Ms),
     ])
     .rows(
         fonts

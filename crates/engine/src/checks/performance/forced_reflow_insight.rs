@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use plumbline_trace::{CodePlace, ForcedReflow, Trace};
 
-use super::seconds;
+use super::format_duration;
 use crate::checks::{Cell, Details, Findings, Outcome, Row, SourcePlace, Unit, check};
 use crate::facts::{Facts, Missing, TRACE};
 use crate::metrics::processor::Processor;
@@ -10,34 +10,35 @@ use crate::report::Conditions;
 
 check! {
     /// # What
-    /// Scripts that made the browser compute styles or layout in the middle of their run, and for how long.
+    /// Scripts that forced the browser to compute styles or layout synchronously, and for how long.
     ///
     /// # Why
-    /// Reading a size or a position after changing the page forces that work at once, often again and again.
+    /// Reading a size or a position after changing the DOM forces this work immediately, often
+    /// repeatedly.
     ///
     /// # Scored
-    /// Fails when a task spent 30 ms or more on such work, as long as a processor takes that is not slowed down for the
-    /// device.
+    /// Fails when a task spent 30 ms or more on forced reflows, measured on a CPU without slowdown.
     ///
     /// # Fix
-    /// Read sizes and positions first, then change the page; put off reading to the next frame
+    /// Read sizes and positions first, then change the DOM, or defer reading to the next frame
     /// (`requestAnimationFrame`).
     ///
     /// # Source
     /// Lighthouse 13.5, `forced-reflow-insight` (trace_engine, insights/ForcedReflow.js and
-    /// handlers/WarningsHandler.js). Its load is not slowed down, so neither is what counts as long. It takes layout for
-    /// forced that falls into another thread's parsing of a script; here the script has to be on the thread itself.
+    /// handlers/WarningsHandler.js). Lighthouse loads the page without CPU slowdown, so its
+    /// threshold is applied to times without slowdown. It also counts layout that overlaps script
+    /// parsing on another thread; here the script has to run on the same thread.
     id: "forced-reflow-insight",
-    pass: "No script forces long style or layout work",
-    fail: "Scripts force style and layout work",
+    pass: "No long forced reflows",
+    fail: "Forced reflows",
     needs: [TRACE],
     run: run,
 }
 
-/// Of a task, on a processor that is not slowed down.
+/// The reflow time from which a task counts as long, on a CPU without slowdown.
 const LONG_US: f64 = 30_000.0;
 
-/// Reflows at one place in the code.
+/// The total reflow time of one position in the code.
 struct Spot<'t> {
     place: Option<&'t CodePlace>,
     total_us: f64,
@@ -47,45 +48,52 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let origin_us = trace.navigation.time_origin_us;
     let long = long_tasks(facts, &trace.reflows);
-    let ours = |reflow: &&ForcedReflow| {
+    let is_counted = |reflow: &&ForcedReflow| {
         long.contains(&reflow.task)
             && reflow.frame.as_ref() == Some(&trace.frames.main_id)
             && origin_us < reflow.start_us + reflow.dur_us
     };
-    let reflows: Vec<&ForcedReflow> = trace.reflows.iter().filter(ours).collect();
+    let reflows: Vec<&ForcedReflow> = trace.reflows.iter().filter(is_counted).collect();
     if reflows.is_empty() {
         return Ok(Outcome::pass());
     }
-    let spots = spots(reflows.iter().map(|of| (of.place.as_ref(), of.dur_us)));
+    let spots = spots(
+        reflows
+            .iter()
+            .map(|reflow| (reflow.place.as_ref(), reflow.dur_us)),
+    );
     let functions = reflows
         .iter()
-        .filter_map(|of| Some((Some(of.called.as_ref()?), of.dur_us)));
+        .filter_map(|reflow| Some((Some(reflow.called.as_ref()?), reflow.dur_us)));
     let mut top: Option<Spot> = None;
     for function in self::spots(functions) {
         if top
             .as_ref()
-            .is_none_or(|most| function.total_us > most.total_us)
+            .is_none_or(|largest| function.total_us > largest.total_us)
         {
             top = Some(function);
         }
     }
-    let total_ms = reflows.iter().map(|of| of.dur_us).sum::<f64>() / 1000.0;
-    let tables = top
-        .into_iter()
-        .map(|top| table("Function that forced most", [top]));
+    let total_ms = reflows.iter().map(|reflow| reflow.dur_us).sum::<f64>() / 1000.0;
+    let tables = top.into_iter().map(|top| table("Top function call", [top]));
     let details = Details::parts(tables.chain([table("Source", spots)]));
     Ok(Outcome::fail(format!(
         "Scripts forced {} of style and layout work.",
-        seconds(total_ms)
+        format_duration(total_ms)
     ))
     .with(details))
 }
 
-/// The tasks whose reflows take long together, on a processor that is not slowed down: by the thread's own clock where a
-/// pacer held the page back, else by what it was slowed down by.
+/// Returns the tasks whose reflows together take long on a CPU without slowdown: by the thread's
+/// CPU time where a pacer slowed the page down, otherwise by the duration divided by the slowdown
+/// rate.
 fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
-    let is_paced = facts.get::<Processor>().is_ok_and(|of| of.is_paced());
-    let slowed_by = facts.get::<Conditions>().map_or(1.0, |of| of.cpu.rate);
+    let is_paced = facts
+        .get::<Processor>()
+        .is_ok_and(|processor| processor.is_paced());
+    let slowed_by = facts
+        .get::<Conditions>()
+        .map_or(1.0, |conditions| conditions.cpu.rate);
     let mut work_us: HashMap<usize, f64> = HashMap::new();
     for reflow in reflows {
         let cpu_us = reflow.cpu_us.filter(|_| is_paced);
@@ -95,12 +103,12 @@ fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
     long.map(|(task, _)| task).collect()
 }
 
-/// Summed up by place, in the order in which the places were met.
-fn spots<'t>(found: impl Iterator<Item = (Option<&'t CodePlace>, f64)>) -> Vec<Spot<'t>> {
+/// Sums up durations by position, in the order in which the positions first occur.
+fn spots<'t>(reflows: impl Iterator<Item = (Option<&'t CodePlace>, f64)>) -> Vec<Spot<'t>> {
     let key =
-        |place: Option<&'t CodePlace>| place.map(|of| (of.script_id.as_str(), of.line, of.column));
+        |place: Option<&'t CodePlace>| place.map(|at| (at.script_id.as_str(), at.line, at.column));
     let mut spots: Vec<Spot> = Vec::new();
-    for (place, dur_us) in found {
+    for (place, dur_us) in reflows {
         match spots.iter_mut().find(|spot| key(spot.place) == key(place)) {
             Some(spot) => spot.total_us += dur_us,
             None => spots.push(Spot {
@@ -154,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pacer_or_a_neighbour_took_of_the_core_is_not_work() {
+    fn time_lost_to_a_pacer_or_contention_is_not_work() {
         let forced = |cpu_ms| {
             PageLoad::new()
                 .slowed_by(4.0)

@@ -5,42 +5,45 @@ use crate::facts::{Facts, Image, Images, Missing, Node, Page, TRACE, loaded, tim
 
 check! {
     /// # What
-    /// Images are as large as they are shown, and in a format that is small.
+    /// Images are no larger than displayed, and use an efficient format and compression.
     ///
     /// # Why
-    /// Images are most of what pages weigh, and the largest of them is usually what a visitor waits for.
+    /// Images make up most of a page's bytes, and the largest one is often the Largest Contentful
+    /// Paint.
     ///
     /// # Scored
-    /// Weighs nothing. Lists images that were painted and would be at least 4 KiB smaller in a modern format, with
-    /// stronger compression, as a video (animated GIFs of more than 100 KiB) or at the size they are shown (12 KiB
-    /// where there are several sizes to choose from; images of style sheets are left out).
+    /// Does not affect the score. Lists painted images that would be at least 4 KiB smaller in a
+    /// modern format, with stronger compression, as a video (animated GIFs of more than 100 KiB) or
+    /// at the displayed size (12 KiB for responsive images; images of style sheets are left out).
     ///
     /// # Fix
-    /// Serve AVIF or WebP, in the sizes that `srcset` names, and videos in place of animated GIFs.
+    /// Serve AVIF or WebP, offer several sizes with `srcset`, and use videos instead of animated
+    /// GIFs.
     ///
     /// # Source
-    /// Lighthouse 13.5, `image-delivery-insight`; trace engine, insights/ImageDelivery. Chromium paints some 4,000 CSS
-    /// pixels ahead; in Lighthouse's emulation that is as many times more as the screen's pixel ratio. Elements in
-    /// between are taken as they stand.
+    /// Lighthouse 13.5, `image-delivery-insight`; trace engine, insights/ImageDelivery. Chromium
+    /// paints about 4,000 CSS pixels below the viewport; in Lighthouse's emulation that distance is
+    /// multiplied by the device pixel ratio. Images in the difference are judged by their elements.
     id: "image-delivery-insight",
-    pass: "Images are delivered as small as they can be",
-    fail: "Images could be delivered smaller",
+    pass: "Images are delivered efficiently",
+    fail: "Image delivery can be improved",
     needs: [TRACE],
     run: run,
 }
 
-/// What an AVIF of good quality needs: two bits for twelve pixels.
+/// The size of an AVIF image of good quality: two bytes for twelve pixels.
 const AVIF_BYTES_PER_PX: f64 = 2.0 / 12.0;
 const LARGE_GIF_BYTES: f64 = 100.0 * 1024.0;
 const MIN_SAVED_BYTES: f64 = 4096.0;
 const MIN_SAVED_BYTES_OF_SEVERAL_SIZES: f64 = 12_288.0;
 
-/// How far below the screen Chromium paints, in Lighthouse's emulation times the pixel ratio.
+/// The distance below the viewport that Chromium paints; Lighthouse's emulation multiplies it by
+/// the pixel ratio.
 const PAINTED_AHEAD_PX: f64 = 4000.0;
 
-/// An image as it is shown, in device pixels.
+/// The displayed and natural size of an image, in device pixels.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct Displayed<'a> {
     width_px: f64,
     height_px: f64,
     natural_width_px: f64,
@@ -50,9 +53,9 @@ struct Shown<'a> {
     node: Option<&'a Node>,
 }
 
-struct Found<'a> {
+struct Oversized<'a> {
     resource: &'a Resource,
-    shown: Shown<'a>,
+    displayed: Displayed<'a>,
     saved_bytes: f64,
     ways: Vec<(String, f64)>,
 }
@@ -62,19 +65,19 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let images = facts.get::<Images>().ok();
     let images = images.as_deref().map_or(&[][..], |images| &images.0);
     let page = facts.get::<Page>().ok();
-    let mut found: Vec<Found> = loaded(&trace)
+    let mut oversized: Vec<Oversized> = loaded(&trace)
         .filter(|resource| {
             resource.resource_type == "Image" && resource.mime_type != "image/svg+xml"
         })
         .filter_map(|resource| {
-            // What is shown is known by the address that the page named.
-            let named = resource.redirects.first().map_or(&resource.url, |r| &r.url);
-            let shown = painted(&trace, images, named)
-                .or_else(|| standing(page.as_deref()?, images, named))?;
-            judge(resource, shown)
+            // Paints and elements name the URL before redirects.
+            let requested_url = resource.redirects.first().map_or(&resource.url, |r| &r.url);
+            let displayed = painted(&trace, images, requested_url)
+                .or_else(|| in_document(page.as_deref()?, images, requested_url))?;
+            judge(resource, displayed)
         })
         .collect();
-    found.sort_by(|a, b| {
+    oversized.sort_by(|a, b| {
         let by_savings = b.saved_bytes.total_cmp(&a.saved_bytes);
         by_savings.then(
             b.resource
@@ -82,12 +85,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
                 .total_cmp(&a.resource.decoded_bytes),
         )
     });
-    let saved_bytes: f64 = found.iter().map(|found| found.saved_bytes).sum();
-    let by_id: Vec<(&str, f64)> = found
+    let saved_bytes: f64 = oversized.iter().map(|image| image.saved_bytes).sum();
+    let by_id: Vec<(&str, f64)> = oversized
         .iter()
-        .map(|found| (found.resource.id.as_str(), found.saved_bytes))
+        .map(|image| (image.resource.id.as_str(), image.saved_bytes))
         .collect();
-    let outcome = match found.len() {
+    let outcome = match oversized.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
             "{} smaller.",
@@ -100,14 +103,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ("totalBytes", "Size", Unit::Bytes),
         ("wastedBytes", "Wasted", Unit::Bytes),
     ])
-    .rows(found.iter().map(|found| {
+    .rows(oversized.iter().map(|image| {
         Row::new([
-            found.shown.node.map_or(Cell::Nothing, Cell::element),
-            Cell::url(&found.resource.url),
-            Cell::Bytes(found.resource.decoded_bytes),
-            Cell::Bytes(found.saved_bytes),
+            image.displayed.node.map_or(Cell::Nothing, Cell::element),
+            Cell::url(&image.resource.url),
+            Cell::Bytes(image.resource.decoded_bytes),
+            Cell::Bytes(image.saved_bytes),
         ])
-        .with(found.ways.iter().map(|(way, bytes)| {
+        .with(image.ways.iter().map(|(way, bytes)| {
             Row::new([
                 Cell::Nothing,
                 Cell::text(way),
@@ -121,8 +124,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .saving(time_saved(facts, &by_id).with_bytes(saved_bytes)))
 }
 
-/// The largest paint of the image; of equal ones the last, as a reduction from the left gives.
-fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Shown<'a>> {
+/// Returns the largest paint of the image, the last where several are equal.
+fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Displayed<'a>> {
     let paints = trace.resources.image_paints.iter().filter(|paint| {
         paint.url == url && paint.ts_us + paint.dur_us >= trace.navigation.time_origin_us
     });
@@ -130,7 +133,7 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Shown<'a
     let paint = paints.max_by(|a, b| area(a).total_cmp(&area(b)))?;
     // Images of style sheets have no element of their own.
     let mut elements = images.iter().filter(|_| !paint.is_css);
-    Some(Shown {
+    Some(Displayed {
         width_px: paint.width_px,
         height_px: paint.height_px,
         natural_width_px: paint.natural_width_px,
@@ -143,8 +146,9 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Shown<'a
     })
 }
 
-/// The largest element that shows the image, where it is not too far down, and not beside the screen as closed menus are.
-fn standing<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Shown<'a>> {
+/// Returns the largest element that shows the image, leaving out elements too far below the
+/// viewport or beside it, such as those of closed menus.
+fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Displayed<'a>> {
     let ratio = page.device_pixel_ratio;
     images
         .iter()
@@ -157,7 +161,7 @@ fn standing<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Shown<'a>
         })
         .filter_map(|image| {
             let natural = image.natural?;
-            Some(Shown {
+            Some(Displayed {
                 width_px: image.displayed.width * ratio,
                 height_px: image.displayed.height * ratio,
                 natural_width_px: natural.width,
@@ -167,17 +171,17 @@ fn standing<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Shown<'a>
                 node: Some(&image.node),
             })
         })
-        .max_by(|a, b| a.shown_px2().total_cmp(&b.shown_px2()))
+        .max_by(|a, b| a.displayed_px2().total_cmp(&b.displayed_px2()))
 }
 
-impl Shown<'_> {
-    fn shown_px2(&self) -> f64 {
+impl Displayed<'_> {
+    fn displayed_px2(&self) -> f64 {
         self.width_px * self.height_px
     }
 }
 
-fn judge<'a>(resource: &'a Resource, shown: Shown<'a>) -> Option<Found<'a>> {
-    let file_px2 = shown.natural_width_px * shown.natural_height_px;
+fn judge<'a>(resource: &'a Resource, displayed: Displayed<'a>) -> Option<Oversized<'a>> {
+    let file_px2 = displayed.natural_width_px * displayed.natural_height_px;
     let bytes = resource.decoded_bytes.min(resource.transfer_bytes);
     let mut ways = Vec::new();
     if let Some(way) = by_format(resource, bytes, file_px2) {
@@ -185,25 +189,25 @@ fn judge<'a>(resource: &'a Resource, shown: Shown<'a>) -> Option<Found<'a>> {
     }
     let by_format_bytes = ways.first().map_or(0.0, |(_, saved)| saved.max(0.0));
     let mut saved_bytes = by_format_bytes;
-    let too_large = 1.0 - shown.shown_px2() / file_px2;
-    if too_large > 0.0 && !shown.is_css {
+    let too_large = 1.0 - displayed.displayed_px2() / file_px2;
+    if too_large > 0.0 && !displayed.is_css {
         let by_size_bytes = (too_large * bytes).round();
-        if !shown.has_sizes || by_size_bytes > MIN_SAVED_BYTES_OF_SEVERAL_SIZES {
+        if !displayed.has_sizes || by_size_bytes > MIN_SAVED_BYTES_OF_SEVERAL_SIZES {
             saved_bytes += (too_large * (bytes - by_format_bytes)).round();
             let way = format!(
-                "It has {}x{} pixels and is shown with {}x{}",
-                shown.natural_width_px.round(),
-                shown.natural_height_px.round(),
-                shown.width_px.round(),
-                shown.height_px.round()
+                "The file has {}x{} pixels but is displayed at {}x{}",
+                displayed.natural_width_px.round(),
+                displayed.natural_height_px.round(),
+                displayed.width_px.round(),
+                displayed.height_px.round()
             );
             ways.push((way, by_size_bytes));
         }
     }
     ways.retain(|(_, saved)| *saved > MIN_SAVED_BYTES);
-    (!ways.is_empty()).then_some(Found {
+    (!ways.is_empty()).then_some(Oversized {
         resource,
-        shown,
+        displayed,
         saved_bytes,
         ways,
     })
@@ -211,18 +215,18 @@ fn judge<'a>(resource: &'a Resource, shown: Shown<'a>) -> Option<Found<'a>> {
 
 fn by_format(resource: &Resource, bytes: f64, file_px2: f64) -> Option<(String, f64)> {
     if resource.mime_type == "image/gif" {
-        // Fitted to a thousand GIFs that were made videos, as Lighthouse has it.
+        // Lighthouse's fit to a thousand GIFs that were converted to videos.
         let share = (29.1 * resource.decoded_bytes.log10() - 100.7).round() / 100.0;
         let saved_bytes = (bytes * share).round();
-        return (bytes > LARGE_GIF_BYTES).then(|| ("As a video".to_owned(), saved_bytes));
+        return (bytes > LARGE_GIF_BYTES).then(|| ("Use a video format".to_owned(), saved_bytes));
     }
     if bytes / file_px2 <= AVIF_BYTES_PER_PX {
         return None;
     }
     let saved_bytes = bytes - (AVIF_BYTES_PER_PX * file_px2).round();
     let way = match resource.mime_type.as_str() {
-        "image/webp" | "image/avif" => "With stronger compression",
-        _ => "In a modern format, or with stronger compression",
+        "image/webp" | "image/avif" => "Increase compression",
+        _ => "Use a modern format or increase compression",
     };
     Some((way.to_owned(), saved_bytes))
 }
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_format_saves_what_is_above_a_good_avif() {
+    fn an_inefficient_format_saves_the_bytes_above_a_good_avif() {
         // 10,000 pixels fit into 1,667 bytes.
         assert_eq!(saved("image/jpeg", 10_000, json!({})), Some(8333.0));
         assert_eq!(saved("image/webp", 10_000, json!({})), Some(8333.0));
@@ -286,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_was_not_painted_yet_is_taken_as_it_stands() {
+    fn an_element_that_was_not_painted_yet_is_judged_by_its_box() {
         let image_at = |left: i32, top: u32, width: u32| {
             Traced::new()
                 .loads("2.1", IMAGE, 150, 500, json!({"resourceType": "Image"}), json!({"mimeType": "image/jpeg"}),
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn large_gifs_are_better_videos_and_what_was_not_painted_is_left_out() {
+    fn large_gifs_should_be_videos_and_unpainted_images_are_left_out() {
         assert_eq!(saved("image/gif", 90_000, json!({})), None);
         assert!(saved("image/gif", 200_000, json!({})).is_some());
         assert_eq!(

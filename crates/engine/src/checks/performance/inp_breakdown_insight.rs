@@ -1,29 +1,30 @@
 use plumbline_trace::{Interaction, Trace};
 
-use super::seconds;
+use super::format_duration;
 use crate::checks::{Cell, Details, ElementFound, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{Facts, Missing, TRACE, TraceElements};
 
 check! {
     /// # What
-    /// Where the time of the longest interaction went: until the page's code ran, in it, and until the answer
-    /// was shown.
+    /// How the time of the longest interaction divides into input delay, processing and
+    /// presentation delay.
     ///
     /// # Why
-    /// Visitors feel each of them as a page that does not react.
+    /// Each of these phases makes the page feel unresponsive.
     ///
     /// # Scored
-    /// Fails when the longest interaction took more than 200 ms; informs of a shorter one. Not applicable when
-    /// nobody interacted, as in a plain visit.
+    /// Fails when the longest interaction took more than 200 ms, is informative below that. Not
+    /// applicable without interactions, as in a plain visit.
     ///
     /// # Fix
-    /// Split long tasks, do less in listeners, and put off what need not be shown at once.
+    /// Split long tasks, do less work in event listeners, and defer work that does not affect the
+    /// next frame.
     ///
     /// # Source
     /// Lighthouse 13.5, `inp-breakdown-insight` (trace_engine, insights/INPBreakdown.js).
     id: "inp-breakdown-insight",
-    pass: "The parts of the longest interaction",
-    fail: "An interaction was slow",
+    pass: "INP breakdown",
+    fail: "Interactions are slow",
     needs: [TRACE],
     run: run,
 }
@@ -37,7 +38,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut longest: Option<&Interaction> = None;
     for interaction in &trace.interactions {
         let in_load = origin_us < interaction.end_us;
-        if in_load && longest.is_none_or(|known| interaction.duration_us() > known.duration_us()) {
+        if in_load
+            && longest.is_none_or(|longest| interaction.duration_us() > longest.duration_us())
+        {
             longest = Some(interaction);
         }
     }
@@ -46,7 +49,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     let row = |label: &str, dur_us: f64| Row::new([Cell::text(label), Cell::Ms(dur_us / 1000.0)]);
     let table = Findings::new([
-        ("label", "Part", Unit::Text),
+        ("label", "Phase", Unit::Text),
         ("duration", "Duration", Unit::Ms),
     ])
     .rows([
@@ -67,11 +70,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let element = element.map(|node| Details::elements([ElementFound::from(&node)]));
     let summary = format!(
         "The longest interaction took {}.",
-        seconds(longest.duration_us() / 1000.0)
+        format_duration(longest.duration_us() / 1000.0)
     );
-    let outcome = match longest.duration_us() <= GOOD_US {
-        true => Outcome::informative(summary),
-        false => Outcome::fail(summary),
+    let outcome = if longest.duration_us() <= GOOD_US {
+        Outcome::informative(summary)
+    } else {
+        Outcome::fail(summary)
     };
     Ok(outcome
         .with(Details::parts(
@@ -91,7 +95,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn the_longest_interaction_is_told_of() {
+    fn the_longest_interaction_is_reported() {
         assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::NotApplicable);
         let quick = PageLoad::new().click(500, 200).judge(CHECK);
         assert_eq!(quick.verdict, Verdict::Informative);

@@ -4,28 +4,29 @@ use crate::facts::{Facts, Missing, Shift, ShiftClusters, TRACE, impact_by_node};
 
 check! {
     /// # What
-    /// The largest layout shifts of the whole load, each with the element that moved most.
+    /// The largest layout shifts of the whole load, each with the element that shifted most.
     ///
     /// # Why
-    /// Content that jumps makes readers lose their line and press what they did not mean.
+    /// Content that shifts makes readers lose their place and tap the wrong thing.
     ///
     /// # Scored
-    /// Fails when the worst burst scores more than 0.1; informs of smaller shifts. Not applicable when nothing
-    /// moved.
+    /// Fails when the worst session window scores more than 0.1, is informative below that. Not
+    /// applicable when nothing shifted.
     ///
     /// # Fix
-    /// Give images, videos and frames a width and a height; reserve room for what comes late.
+    /// Give images, videos and frames a width and a height; reserve space for content that loads
+    /// late.
     ///
     /// # Source
     /// Lighthouse 13.5, `layout-shifts`.
     id: "layout-shifts",
-    pass: "The largest layout shifts",
-    fail: "The page shifts its content a lot",
+    pass: "Largest layout shifts",
+    fail: "Large layout shifts",
     needs: [TRACE],
     run: run,
 }
 
-/// What scores 0.9 on the metric's curve.
+/// The layout shift score that gets 0.9 on the metric's curve.
 const GOOD: f64 = 0.1;
 const LISTED: usize = 15;
 
@@ -46,9 +47,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let rows = worst_first
         .iter()
         .map(|shift| shift_row(facts, shift, &impacts));
-    let outcome = match worst <= GOOD {
-        true => Outcome::informative(summary),
-        false => Outcome::fail(summary),
+    let outcome = if worst <= GOOD {
+        Outcome::informative(summary)
+    } else {
+        Outcome::fail(summary)
     };
     Ok(outcome
         .with(shift_table().rows(rows).into())

@@ -1,35 +1,36 @@
 use plumbline_trace::Trace;
 
-use super::seconds;
+use super::format_duration;
 use crate::checks::{Cell, Details, ElementFound, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
     /// # What
-    /// Where the time until the largest contentful paint went: waiting for the document, for the request of
-    /// the image, for the image itself, and for it to be shown.
+    /// How the time to the Largest Contentful Paint divides into time to first byte, load delay,
+    /// load duration and render delay.
     ///
     /// # Why
-    /// Each part has other remedies. The longest is where there is most to gain.
+    /// Each phase has different remedies. The longest one offers the largest gain.
     ///
     /// # Scored
-    /// Fails when the largest contentful paint comes after more than 2.5 s; informs otherwise. Not applicable
-    /// without such a paint.
+    /// Fails when the Largest Contentful Paint takes more than 2.5 s, is informative otherwise. Not
+    /// applicable without such a paint.
     ///
     /// # Fix
-    /// First byte: answer faster, redirect less. Load delay: name the image in the HTML, preload it. Load time:
-    /// send fewer bytes. Render delay: block rendering with less script and style.
+    /// First byte: respond faster, redirect less. Load delay: put the image into the HTML or
+    /// preload it. Load duration: send fewer bytes. Render delay: reduce render-blocking scripts
+    /// and styles.
     ///
     /// # Source
     /// Lighthouse 13.5, `lcp-breakdown-insight` (trace_engine, insights/LCPBreakdown.js).
     id: "lcp-breakdown-insight",
-    pass: "The parts of the largest contentful paint",
-    fail: "The largest contentful paint is late",
+    pass: "LCP breakdown",
+    fail: "Largest Contentful Paint is slow",
     needs: [TRACE],
     run: run,
 }
 
-/// A largest contentful paint up to this is good (web.dev/articles/lcp).
+/// A Largest Contentful Paint up to this is good (web.dev/articles/lcp).
 const GOOD_MS: f64 = 2500.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
@@ -57,12 +58,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .max_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)))
         .map_or("", |(label, _, _)| label);
     let summary = format!(
-        "The largest content was painted after {}; most of that was {}.",
-        seconds(lcp_ms),
+        "Largest Contentful Paint took {}; the longest phase is {}.",
+        format_duration(lcp_ms),
         longest.to_lowercase()
     );
     let table = Findings::new([
-        ("label", "Part", Unit::Text),
+        ("label", "Phase", Unit::Text),
         ("duration", "Duration", Unit::Ms),
     ])
     .rows(parts.into_iter().map(|(label, from_us, until_us)| {

@@ -3,27 +3,26 @@ use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
     /// # What
-    /// The image that is the largest content is named in the document itself, loaded at once, and marked as
-    /// important.
+    /// The LCP image is discoverable in the HTML, loaded eagerly, and has a high fetch priority.
     ///
     /// # Why
-    /// An image that the browser learns of only from a script or a style sheet starts late, and with it the
-    /// paint that visitors wait for.
+    /// An image that is discovered only through a script or a style sheet is requested late, which
+    /// delays the Largest Contentful Paint.
     ///
     /// # Scored
-    /// Fails when the image is marked `loading="lazy"`, or lacks `fetchpriority="high"`, or its request was not
-    /// started by the document's HTML or a preload. Not applicable when the largest content is no image that
-    /// was requested.
+    /// Fails when the image has `loading="lazy"`, lacks `fetchpriority="high"`, or was not
+    /// requested by the HTML parser or a preload. Not applicable when the LCP element is not an
+    /// image that was requested.
     ///
     /// # Fix
-    /// Put an `<img fetchpriority="high">` into the HTML, without `loading="lazy"`, or preload the image with
-    /// `<link rel="preload" as="image" fetchpriority="high">`.
+    /// Put an `<img fetchpriority="high">` into the HTML, without `loading="lazy"`, or preload the
+    /// image with `<link rel="preload" as="image" fetchpriority="high">`.
     ///
     /// # Source
     /// Lighthouse 13.5, `lcp-discovery-insight` (trace_engine, insights/LCPDiscovery.js).
     id: "lcp-discovery-insight",
-    pass: "The largest image is found and requested early",
-    fail: "The largest image could be requested earlier",
+    pass: "The LCP image is requested early",
+    fail: "The LCP image is requested late",
     needs: [TRACE],
     run: run,
 }
@@ -48,7 +47,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ("priorityHinted", hint.to_owned(), is_hinted),
         (
             "requestDiscoverable",
-            "The document itself names the image".to_owned(),
+            "The image is discoverable in the HTML".to_owned(),
             is_discoverable,
         ),
         (
@@ -89,7 +88,7 @@ mod tests {
     fn judged(hint: &str, initiator: &str, loading: &str) -> Outcome {
         PageLoad::new()
             .document(100)
-            .image_asked_by(IMAGE, 300, 1900, hint, initiator)
+            .image_requested_by(IMAGE, 300, 1900, hint, initiator)
             .largest_image_loading(7, IMAGE, 3000, loading)
             .judge(CHECK)
     }

@@ -7,23 +7,26 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// Scripts are made for today's browsers.
+    /// Scripts contain no polyfills or transforms that current browsers do not need.
     ///
     /// # Why
-    /// Polyfills and compiled classes are loaded by browsers that have had the real thing for years.
+    /// Every visitor downloads and runs polyfills and transpiled code whose features browsers
+    /// support natively.
     ///
     /// # Scored
-    /// Weighs nothing. Lists scripts of the main frame with 5,000 bytes or more of polyfills and transforms that
-    /// no Baseline browser needs, with what was found where.
+    /// Does not affect the score. Lists scripts of the main frame with 5,000 bytes or more of
+    /// polyfills and transforms that no Baseline browser needs, and where in the script they are.
     ///
     /// # Fix
-    /// Tell your compiler which browsers you support, and drop the polyfills that all of these have.
+    /// Set the transpiler's browser targets (browserslist) to those you support, and remove
+    /// polyfills that none of them needs.
     ///
     /// # Source
-    /// Lighthouse 13.5, `legacy-javascript-insight`; trace engine, insights/LegacyJavaScript; legacy-javascript 0.0.1.
+    /// Lighthouse 13.5, `legacy-javascript-insight`; trace engine, insights/LegacyJavaScript;
+    /// legacy-javascript 0.0.1.
     id: "legacy-javascript-insight",
-    pass: "Scripts are made for today's browsers",
-    fail: "Scripts carry code for browsers of the past",
+    pass: "Scripts are built for current browsers",
+    fail: "Scripts ship polyfills that current browsers do not need",
     needs: [Scripts::NAME, TRACE],
     run: run,
 }
@@ -34,9 +37,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
     let trace = facts.get::<Trace>()?;
     if scripts.has_text() && !scripts.0.iter().any(Script::was_read) {
-        return Err(Missing("the texts of scripts were not read".to_owned()));
+        return Err(Missing(
+            "the source text of the scripts was not gathered".to_owned(),
+        ));
     }
-    let mut found: Vec<(&Script, &Legacy, Option<&Resource>, f64)> = scripts
+    let mut legacy_scripts: Vec<(&Script, &Legacy, Option<&Resource>, f64)> = scripts
         .0
         .iter()
         .filter(|script| script.frame.is_empty() || script.frame == trace.frames.main_id)
@@ -48,26 +53,26 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             (script, legacy, resource, bytes)
         })
         .collect();
-    found.sort_by(|a, b| b.3.total_cmp(&a.3));
-    let wasted: Vec<(&str, f64)> = found
+    legacy_scripts.sort_by(|a, b| b.3.total_cmp(&a.3));
+    let wasted: Vec<(&str, f64)> = legacy_scripts
         .iter()
         .filter_map(|(_, _, resource, bytes)| Some((resource.as_ref()?.id.as_str(), *bytes)))
         .collect();
     let wasted_bytes: f64 = wasted.iter().map(|(_, bytes)| bytes).sum();
-    let outcome = match found.len() {
+    let outcome = match legacy_scripts.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
-            "{} code that no browser of today needs.",
-            count(number, "script carries", "scripts carry")
+            "{} code that current browsers do not need.",
+            count(number, "script ships", "scripts ship")
         )),
     };
     let table = Findings::new([
         ("url", "Script", Unit::Url),
-        ("signal", "Found", Unit::Text),
+        ("signal", "Polyfill or transform", Unit::Text),
         ("wastedBytes", "Wasted", Unit::Bytes),
     ])
     .rows(
-        found
+        legacy_scripts
             .iter()
             .map(|(script, legacy, _, bytes)| row(script, legacy, *bytes)),
     );

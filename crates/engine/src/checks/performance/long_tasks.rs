@@ -8,22 +8,24 @@ use crate::metrics::tbt::BLOCKING_MS;
 
 check! {
     /// # What
-    /// The longest tasks of the main thread, when they began, and which script or page they are blamed on.
+    /// The longest main-thread tasks, when they started, and the script or page they are attributed
+    /// to.
     ///
     /// # Why
-    /// While a task runs, nothing else does: no input is answered, nothing is painted.
+    /// While a task runs the main thread can neither handle input nor paint.
     ///
     /// # Scored
-    /// Informs of tasks of 50 ms or more, at most 20. Not applicable without any.
+    /// Informative. Lists up to 20 tasks of 50 ms or more. Not applicable without any.
     ///
     /// # Fix
-    /// Load less script, split what runs long (`scheduler.yield()`), and move work to a worker.
+    /// Load less JavaScript, split long tasks (`scheduler.yield()`), and move work to a worker.
     ///
     /// # Source
-    /// Lighthouse 13.5, `long-tasks`, with observed rather than simulated times, as long as the device would have taken.
+    /// Lighthouse 13.5, `long-tasks`, with observed rather than simulated times, scaled to the
+    /// emulated device.
     id: "long-tasks",
-    pass: "Long tasks of the main thread",
-    fail: "The main thread has long tasks",
+    pass: "Long main-thread tasks",
+    fail: "Long main-thread tasks",
     needs: [TRACE, Requests::NAME],
     run: run,
 }
@@ -45,7 +47,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     long.truncate(LISTED);
     let summary = format!("{} found.", count(long.len(), "long task", "long tasks"));
     let table = Findings::new([
-        ("url", "Address", Unit::Url),
+        ("url", "URL", Unit::Url),
         ("startTime", "Start", Unit::Ms),
         ("duration", "Duration", Unit::Ms),
     ])

@@ -5,32 +5,32 @@ use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 
 check! {
     /// # What
-    /// Every task of the main thread that took more than 5 ms: when it began and how long it took.
+    /// Every main-thread task that took more than 5 ms, with its start and duration.
     ///
     /// # Why
-    /// It shows when the page was busy.
+    /// The list shows when the main thread was busy.
     ///
     /// # Scored
-    /// Always informs.
+    /// Always informative.
     ///
     /// # Fix
-    /// Nothing to fix by itself: see the long tasks.
+    /// Nothing to fix here; see the long tasks.
     ///
     /// # Source
     /// Lighthouse 13.5, `main-thread-tasks`.
     id: "main-thread-tasks",
-    pass: "Tasks of the main thread",
-    fail: "Tasks of the main thread",
+    pass: "Main-thread tasks",
+    fail: "Main-thread tasks",
     needs: [TRACE],
     run: run,
 }
 
-const WORTH_TELLING_US: f64 = 5_000.0;
+const MIN_LISTED_US: f64 = 5_000.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
-    let is_listed = |work: &&Work| work.parent.is_none() && work.duration_us() > WORTH_TELLING_US;
+    let is_listed = |work: &&Work| work.parent.is_none() && work.duration_us() > MIN_LISTED_US;
     let tasks: Vec<&Work> = work.0.iter().filter(is_listed).collect();
     let table = Findings::new([
         ("startTime", "Start", Unit::Ms),

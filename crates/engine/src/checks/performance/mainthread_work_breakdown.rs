@@ -1,6 +1,6 @@
 use plumbline_trace::WorkKind;
 
-use super::seconds;
+use super::format_duration;
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 use crate::metrics::Measured;
@@ -8,23 +8,24 @@ use crate::scoring::Curve;
 
 check! {
     /// # What
-    /// What the main thread spent its time on, by kind of work.
+    /// How long the main thread was busy, by kind of work.
     ///
     /// # Why
-    /// One thread parses, styles, lays out, paints and runs scripts: what one takes, the others wait for.
+    /// Parsing, styling, layout, painting and scripts share one thread, which cannot respond to
+    /// input meanwhile.
     ///
     /// # Scored
-    /// Passes up to about 2 s in all (0.9 on a curve through 2,017 ms and 4,000 ms).
+    /// Passes up to about 2 s in total (a score of 0.9 on a curve through 2,017 ms and 4,000 ms).
     ///
     /// # Fix
-    /// Load less script, simplify styles and the document, and move work to a worker.
+    /// Load less JavaScript, simplify styles and the DOM, and move work to a worker.
     ///
     /// # Source
-    /// Lighthouse 13.5, `mainthread-work-breakdown`, with observed rather than simulated times, as long as the
-    /// device would have taken.
+    /// Lighthouse 13.5, `mainthread-work-breakdown`, with observed rather than simulated times,
+    /// scaled to the emulated device.
     id: "mainthread-work-breakdown",
-    pass: "The main thread has little to do",
-    fail: "The main thread has much to do",
+    pass: "Main-thread work is low",
+    fail: "Main-thread work is high",
     needs: [TRACE],
     run: run,
 }
@@ -68,10 +69,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .into_iter()
             .map(|(kind, ms)| Row::new([Cell::text(label(kind)), Cell::Ms(ms)])),
     );
-    let summary = format!("{} of work.", seconds(total_ms));
-    let outcome = match CURVE.score(total_ms) >= PASSES {
-        true => Outcome::pass().because(summary),
-        false => Outcome::fail(summary),
+    let summary = format!("The main thread is busy for {}.", format_duration(total_ms));
+    let outcome = if CURVE.score(total_ms) >= PASSES {
+        Outcome::pass().because(summary)
+    } else {
+        Outcome::fail(summary)
     };
     let outcome = outcome.measuring(total_ms, Unit::Ms);
     Ok(outcome.with(table.into()).saving(Savings {

@@ -1,5 +1,5 @@
-//! What costs time: Lighthouse's insights and diagnostics. All weigh nothing; the score of the category is
-//! that of the metrics.
+//! The performance checks: Lighthouse's insights and diagnostics. All have weight 0; the category's
+//! score comes from the metrics.
 
 pub mod bf_cache;
 pub mod bootup_time;
@@ -45,7 +45,8 @@ mod wasted_bytes;
 use crate::checks::Cell;
 use crate::facts::{Blamed, Facts, TraceElements};
 
-/// The element of that number, where it was still there when the page was quiet.
+/// Returns a cell with the element of a node id, empty if the element was gone at the end of the
+/// load.
 fn element_cell(facts: &Facts, node_id: Option<i64>) -> Cell {
     TraceElements::of(facts, node_id).map_or(Cell::Nothing, |node| Cell::element(&node))
 }
@@ -57,8 +58,8 @@ fn blamed_cell(blamed: Blamed) -> Cell {
     }
 }
 
-/// `340 ms`, `1.2 s`: for one-line summaries.
-fn seconds(ms: f64) -> String {
+/// Formats a duration for a summary: `340 ms`, `1.2 s`.
+fn format_duration(ms: f64) -> String {
     if ms < 1000.0 {
         format!("{ms:.0} ms")
     } else {

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
-use plumbline_entities as entities;
 use plumbline_trace::{Resource, Trace};
+use plumbline_vendored::entities;
 use url::Url;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
@@ -9,31 +9,32 @@ use crate::facts::{Facts, Missing, TRACE, is_like_localhost, loaded};
 
 check! {
     /// # What
-    /// Servers of many files speak HTTP/2 or HTTP/3.
+    /// Origins that serve many files use HTTP/2 or HTTP/3.
     ///
     /// # Why
-    /// HTTP/1.1 answers six requests at a time; the others wait in line.
+    /// Over HTTP/1.1 browsers send at most six requests per origin at a time; the others are
+    /// queued.
     ///
     /// # Scored
-    /// Weighs nothing. Lists what came over HTTP/1.1 from an origin that served six or more static files. Addresses
-    /// of the machine itself are left out.
+    /// Does not affect the score. Lists requests over HTTP/1.1 to origins that served six or more
+    /// static files. Localhost is left out.
     ///
     /// # Fix
-    /// Turn HTTP/2 on in the server, or put a CDN that has it in front.
+    /// Enable HTTP/2 or HTTP/3 on the server, or use a CDN that supports it.
     ///
     /// # Source
-    /// Lighthouse 13.5, `modern-http-insight`; trace engine, insights/ModernHTTP. No time saved is named: that
-    /// would take a simulation of the load.
+    /// Lighthouse 13.5, `modern-http-insight`; trace engine, insights/ModernHTTP. No savings are
+    /// estimated: that would require a simulation of the load.
     id: "modern-http-insight",
-    pass: "Files come over a modern HTTP",
-    fail: "Files come over HTTP/1.1",
+    pass: "Files are served over HTTP/2 or later",
+    fail: "Files are served over HTTP/1.1",
     needs: [TRACE],
     run: run,
 }
 
-/// As many as a browser asks for at once over HTTP/1.1.
+/// The number of requests that a browser sends at once to an origin over HTTP/1.1.
 const MIN_STATIC: usize = 6;
-/// Smaller ones of known third parties count visitors rather than show anything.
+/// Smaller responses from known third parties are tracking pixels.
 const PIXEL_BYTES: f64 = 100.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
@@ -45,7 +46,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             *static_by_origin.entry(origin).or_default() += 1;
         }
     }
-    let mut seen = HashSet::new();
+    let mut seen_urls = HashSet::new();
     let old: Vec<&Resource> = loaded(&trace)
         .filter(|resource| {
             let protocol = resource.protocol.to_ascii_lowercase();
@@ -56,13 +57,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             let origin = remote_origin(resource).unwrap_or_default();
             static_by_origin.get(&origin).copied().unwrap_or(0) >= MIN_STATIC
         })
-        .filter(|resource| seen.insert(resource.url.as_str()))
+        .filter(|resource| seen_urls.insert(resource.url.as_str()))
         .collect();
     let outcome = match old.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
             "{} over HTTP/1.1.",
-            count(number, "request went", "requests went")
+            count(number, "request was sent", "requests were sent")
         )),
     };
     let table = Findings::new([
@@ -84,8 +85,8 @@ fn is_static(resource: &Resource, own: Option<&str>) -> bool {
     if !is_static || resource.decoded_bytes >= PIXEL_BYTES {
         return is_static;
     }
-    let known = entities::known(&resource.url);
-    known.is_none_or(|entity| Some(entity) == own)
+    let entity = entities::known(&resource.url);
+    entity.is_none_or(|name| Some(name) == own)
 }
 
 fn remote_origin(resource: &Resource) -> Option<String> {
@@ -108,7 +109,7 @@ mod tests {
             let response = json!({"protocol": protocol});
             traced = traced.resource(&id, &url, json!({"resourceType": "Script"}), response);
         }
-        traced.found(CHECK).len()
+        traced.listed(CHECK).len()
     }
 
     #[test]

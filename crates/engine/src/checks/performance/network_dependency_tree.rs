@@ -10,25 +10,29 @@ use crate::report::Conditions;
 
 check! {
     /// # What
-    /// What the page waits for was asked for by the document itself, not by what came after it.
+    /// Critical requests start as soon as the document is parsed, not only after other requests
+    /// have finished.
     ///
     /// # Why
-    /// A file that only another file names cannot be asked for before that one has arrived.
+    /// In a chain each request can start only when the one before it has arrived, which adds a
+    /// round trip per level.
     ///
     /// # Scored
-    /// Weighs nothing. Fails when an important request depends on the document: the tree says which waited for
-    /// which. Also lists origins that a preconnect was asked for, and those it would help with. What a page asks for once more
-    /// when its load is over is not in it.
+    /// Does not affect the score. Fails when a critical request depends on the document; the tree
+    /// shows the chains. Also lists preconnected origins, and origins for which a preconnect would
+    /// help. Requests that the page repeats after the load are left out.
     ///
     /// # Fix
-    /// Preload what is needed early, join what is loaded in a row, and defer what can wait.
+    /// Preload critical resources, combine files that are loaded in sequence, and defer those that
+    /// are not critical.
     ///
     /// # Source
-    /// Lighthouse 13.5, `network-dependency-tree-insight`; trace engine, insights/NetworkDependencyTree. What waited
-    /// for which is read from who asked and from what the main thread did in between (lantern/graph).
+    /// Lighthouse 13.5, `network-dependency-tree-insight`; trace engine,
+    /// insights/NetworkDependencyTree. Dependencies are derived from initiators and from the main
+    /// thread's tasks between requests (lantern/graph).
     id: "network-dependency-tree-insight",
-    pass: "Important requests do not wait for others",
-    fail: "Important requests wait for others",
+    pass: "Critical requests are not chained",
+    fail: "Critical requests are chained",
     needs: [TRACE],
     run: run,
 }
@@ -36,7 +40,8 @@ check! {
 const MAX_IDLE_S: f64 = 15.0;
 const MIN_SAVED_MS: f64 = 50.0;
 const MAX_PRECONNECTS: usize = 4;
-/// What a page can make endless ends here: what is nested deeper than some sixty rows is no JSON that can be read again.
+/// The maximum depth of the tree. A page controls the depth, and JSON parsers reject nesting beyond
+/// about sixty rows.
 const MAX_DEPTH: usize = 32;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
@@ -50,11 +55,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let chains = Findings::new([
         ("url", "Request", Unit::Url),
         ("transferSize", "Transferred", Unit::Bytes),
-        (
-            "navStartToEndTime",
-            "From the first request to the end",
-            Unit::Ms,
-        ),
+        ("navStartToEndTime", "Time to finish", Unit::Ms),
     ])
     .rows([tree.row(root, document.start_us, MAX_DEPTH)]);
     let candidates = candidates(facts, &trace, document);
@@ -64,8 +65,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     details.push(preconnected.into());
     details.push(
         Findings::new([
-            ("origin", "Origin worth a preconnect", Unit::Text),
-            ("wastedMs", "Saves", Unit::Ms),
+            ("origin", "Preconnect candidate", Unit::Text),
+            ("wastedMs", "Savings", Unit::Ms),
         ])
         .rows(
             candidates
@@ -74,27 +75,30 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         )
         .into(),
     );
-    let outcome = match tree.children.is_empty() {
-        true => Outcome::pass(),
-        false => Outcome::fail(format!("The longest chain takes {longest_ms:.0} ms.")),
+    let outcome = if tree.children.is_empty() {
+        Outcome::pass()
+    } else {
+        Outcome::fail(format!("The longest chain takes {longest_ms:.0} ms."))
     };
     let mut outcome = outcome.with(Details::parts(details));
     if preconnects > MAX_PRECONNECTS {
-        outcome = outcome.warning("More than four preconnects compete with each other.");
+        outcome = outcome.warning("More than four preconnects compete for bandwidth.");
     }
     Ok(outcome)
 }
 
-/// Important requests by the one that they waited for; both are places among the trace's resources.
+/// The critical requests by the request that they waited for; both are indexes into the trace's
+/// resources.
 struct Tree<'a> {
     resources: &'a [Resource],
     children: HashMap<usize, Vec<usize>>,
-    /// The end of the latest request below and including each.
+    /// The end of the latest request in the subtree of each resource.
     until_us: Vec<f64>,
 }
 
 impl<'a> Tree<'a> {
-    /// Visits a node when all that it needs has been visited, so that it hangs below what it waited for last.
+    /// Builds the tree. A node is visited after all its dependencies, so that its parent is the
+    /// last one it waited for.
     fn of(trace: &'a Trace, graph: &Graph) -> Self {
         let resources = trace.resources.all.as_slice();
         let mut tree = Self {
@@ -102,32 +106,32 @@ impl<'a> Tree<'a> {
             children: HashMap::new(),
             until_us: resources.iter().map(|resource| resource.end_us).collect(),
         };
-        // Each with what it hangs below, which comes before it.
-        let mut hung = Vec::new();
+        // Pairs of child and parent; a parent's own pair precedes those of its children.
+        let mut pairs = Vec::new();
         let mut waiting_for: Vec<usize> = graph.nodes.iter().map(|node| node.needs.len()).collect();
-        // With each node the request above it, where everything from there up is important.
+        // Each node with its parent request, if all requests from there to the root are critical.
         let mut queue = VecDeque::from([(graph.root, None)]);
-        while let Some((at, above)) = queue.pop_front() {
+        while let Some((at, parent)) = queue.pop_front() {
             let node = &graph.nodes[at];
             let below = match node.request() {
                 // A redirect is a part of its request.
                 Some(request) if !request.is_redirect => {
                     let is_document = at == graph.document;
                     let is_in = is_document
-                        || (above.is_some() && is_important(trace, &resources[request.resource]));
-                    if let Some(above) = above
+                        || (parent.is_some() && is_critical(trace, &resources[request.resource]));
+                    if let Some(parent) = parent
                         && is_in
                         && !is_document
                     {
                         tree.children
-                            .entry(above)
+                            .entry(parent)
                             .or_default()
                             .push(request.resource);
-                        hung.push((request.resource, above));
+                        pairs.push((request.resource, parent));
                     }
                     is_in.then_some(request.resource)
                 }
-                _ => above,
+                _ => parent,
             };
             for next in &node.needed_by {
                 waiting_for[*next] -= 1;
@@ -136,8 +140,8 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        for (child, above) in hung.into_iter().rev() {
-            tree.until_us[above] = tree.until_us[above].max(tree.until_us[child]);
+        for (child, parent) in pairs.into_iter().rev() {
+            tree.until_us[parent] = tree.until_us[parent].max(tree.until_us[child]);
         }
         tree
     }
@@ -166,13 +170,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What a first view waits for: not images, data, frames or what was preloaded.
-fn is_important(trace: &Trace, resource: &Resource) -> bool {
+/// Returns whether the first view waits for the resource. Images, data, frames and preloads are not
+/// critical.
+fn is_critical(trace: &Trace, resource: &Resource) -> bool {
     let is_data = matches!(
         resource.resource_type.as_str(),
         "Image" | "XHR" | "Fetch" | "EventSource"
     );
-    // Requests of workers name no frame; the page does not wait for them.
+    // Requests of workers have no frame; the page does not wait for them.
     let is_of_worker = resource.frame.is_empty();
     let is_frame = resource.resource_type == "Document" && resource.frame != trace.frames.main_id;
     if resource.is_link_preload
@@ -195,13 +200,14 @@ fn origin(url: &str) -> Option<String> {
     origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
-/// Origins other than the page's that the largest paint had to wait for, connected to late.
+/// Returns the third-party origins that delayed the Largest Contentful Paint by a late connection,
+/// with the savings.
 fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String, f64)> {
     let (Ok(conditions), Ok(replay)) = (facts.get::<Conditions>(), facts.get::<Replay>()) else {
         return Vec::new();
     };
     let own = origin(&document.url);
-    let mut found: Vec<(String, f64)> = Vec::new();
+    let mut candidates: Vec<(String, f64)> = Vec::new();
     for (at, resource) in trace.resources.all.iter().enumerate() {
         let (Some(timing), Some(origin)) = (resource.timing, origin(&resource.url)) else {
             continue;
@@ -216,7 +222,7 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
             || resource.initiator_url == document.url
             || !replay.is_before_largest_paint(at)
             || idle_us.max(0.0) >= MAX_IDLE_S * 1e6
-            || found.iter().any(|(known, _)| *known == origin)
+            || candidates.iter().any(|(candidate, _)| *candidate == origin)
         {
             continue;
         }
@@ -227,35 +233,36 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
             1.0
         };
         let saved_ms = (rtt_ms * handshakes).min(idle_us / 1000.0 + timing.dns_start_ms);
-        found.push((origin, saved_ms));
+        candidates.push((origin, saved_ms));
     }
-    found.retain(|(_, saved_ms)| *saved_ms >= MIN_SAVED_MS);
-    found.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    found.truncate(MAX_PRECONNECTS);
-    found
+    candidates.retain(|(_, saved_ms)| *saved_ms >= MIN_SAVED_MS);
+    candidates.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    candidates.truncate(MAX_PRECONNECTS);
+    candidates
 }
 
-/// What elements and the document's `Link` headers asked to connect to early, and whether it was of use.
+/// Lists the preconnects of elements and of the document's `Link` headers, and whether they were
+/// used.
 fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]) -> Findings {
     let table = Findings::new([
         ("origin", "Preconnected origin", Unit::Text),
-        ("source", "Asked for by", Unit::Text),
+        ("source", "Source", Unit::Text),
     ]);
     let by_elements = trace.resources.preconnects.iter();
-    let by_elements = by_elements.map(|preconnect| (preconnect.url.as_str(), "an element"));
+    let by_elements = by_elements.map(|preconnect| (preconnect.url.as_str(), "<link> element"));
     let by_headers = document.header("link").flat_map(preconnects_of_header);
     table.rows(by_elements.chain(by_headers).map(|(url, source)| {
-        let asked = origin(url);
-        let is_used = loaded(trace).any(|resource| origin(&resource.url) == asked);
+        let preconnect_origin = origin(url);
+        let is_used = loaded(trace).any(|resource| origin(&resource.url) == preconnect_origin);
         let still_late = candidates
             .iter()
-            .any(|(known, _)| Some(known) == asked.as_ref());
+            .any(|(candidate, _)| Some(candidate) == preconnect_origin.as_ref());
         let mut notes = Vec::new();
         if !is_used {
-            notes.push("Nothing was loaded from it");
+            notes.push("Unused: nothing was loaded from this origin");
         }
         if still_late {
-            notes.push("It was connected to again: look at the crossorigin attribute");
+            notes.push("A second connection was opened: check the crossorigin attribute");
         }
         let notes = notes.into_iter();
         let notes = notes.map(|note| Row::new([Cell::text(note), Cell::Nothing]));
@@ -263,14 +270,15 @@ fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]
     }))
 }
 
-/// Addresses with `rel=preconnect`, with the words that say so. A comma ends a link unless it stands in its address.
+/// Returns the URLs with `rel=preconnect` in a `Link` header, each with its part of the header. A
+/// comma ends a link unless it is inside the URL.
 fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
-    let mut found = Vec::new();
+    let mut preconnects = Vec::new();
     let mut rest = header;
-    while let Some(address_end) = rest.find('>') {
-        let end = rest[address_end..]
+    while let Some(url_end) = rest.find('>') {
+        let end = rest[url_end..]
             .find(',')
-            .map_or(rest.len(), |comma| address_end + comma);
+            .map_or(rest.len(), |comma| url_end + comma);
         let link = rest[..end].trim();
         rest = rest.get(end + 1..).unwrap_or_default();
         let Some((url, parameters)) = link.strip_prefix('<').and_then(|l| l.split_once('>')) else {
@@ -283,10 +291,10 @@ fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
             })
         });
         if is_preconnect && !url.trim().is_empty() {
-            found.push((url.trim(), link));
+            preconnects.push((url.trim(), link));
         }
     }
-    found
+    preconnects
 }
 
 #[cfg(test)]
@@ -308,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_hangs_below_the_script_that_asked_for_it() {
+    fn a_script_is_a_child_of_the_script_that_requested_it() {
         let first = "https://example.test/a.js";
         let by_script = json!({"initiator": {"type": "script"}, "stackTrace": [{"url": first}]});
         let outcome = Traced::new()
@@ -332,15 +340,15 @@ mod tests {
     #[test]
     fn a_link_header_names_preconnects_among_other_things() {
         let header = "</a,b.css>; rel=preload; as=style, <https://a.test>; rel=\"preconnect\", <https://b.test>; crossorigin=x; REL=preconnect,<x";
-        let found: Vec<&str> = super::preconnects_of_header(header)
+        let urls: Vec<&str> = super::preconnects_of_header(header)
             .into_iter()
             .map(|(url, _)| url)
             .collect();
-        assert_eq!(found, ["https://a.test", "https://b.test"]);
+        assert_eq!(urls, ["https://a.test", "https://b.test"]);
     }
 
     #[test]
-    fn what_nobody_waits_for_is_left_out() {
+    fn requests_that_are_not_critical_are_left_out() {
         for sent in [
             json!({"resourceType": "Image"}),
             json!({"resourceType": "Fetch"}),
@@ -359,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_chain_can_be_kept_and_read_again() {
+    fn an_endless_chain_can_be_stored_and_parsed() {
         let url = |at: u64| format!("https://example.test/{at}.js");
         let mut traced = Traced::new();
         for at in 1..2000_u64 {
@@ -379,8 +387,8 @@ mod tests {
         }
         let outcome = traced.judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
-        let kept = serde_json::to_string(&outcome.details).unwrap();
-        serde_json::from_str::<serde_json::Value>(&kept).unwrap();
+        let json = serde_json::to_string(&outcome.details).unwrap();
+        serde_json::from_str::<serde_json::Value>(&json).unwrap();
         let mut depth = 0;
         let mut row = tree(&outcome);
         while let Some(below) = row.sub_rows.first() {

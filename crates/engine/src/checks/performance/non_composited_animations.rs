@@ -5,13 +5,14 @@ use crate::facts::{Artifact, Facts, Missing, TRACE, TraceElements};
 
 check! {
     /// # What
-    /// Animations that the compositor could not run by itself, and why.
+    /// Animations that cannot run on the compositor, and the reasons.
     ///
     /// # Why
-    /// They stutter whenever the main thread is busy, and may move what is around them.
+    /// They stutter when the main thread is busy, and may shift the layout.
     ///
     /// # Scored
-    /// Informs of elements with such an animation, where the reason can be removed. Not applicable without any.
+    /// Informative. Lists elements with such an animation where the reason can be fixed. Not
+    /// applicable without any.
     ///
     /// # Fix
     /// Animate `transform` and `opacity` instead of sizes, positions and colours.
@@ -19,15 +20,15 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `non-composited-animations`; Chromium, compositor_animations.h.
     id: "non-composited-animations",
-    pass: "Animations that the main thread must run",
-    fail: "Animations that the main thread must run",
+    pass: "Non-composited animations",
+    fail: "Non-composited animations",
     needs: [TRACE, TraceElements::NAME],
     run: run,
 }
 
 const UNSUPPORTED_PROPERTY: i64 = 1 << 13;
 
-/// Chromium's reasons that an author can do something about, without the one about properties.
+/// Chromium's failure reasons that an author can fix, without the one about properties.
 const REASONS: [(i64, &str); 5] = [
     (1 << 11, "The transform depends on the size of the box"),
     (1 << 12, "The filter may move pixels"),
@@ -57,25 +58,28 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let rows: Vec<Row> = order
         .into_iter()
         .filter_map(|node_id| {
-            let element = elements.0.iter().find(|known| known.node_id == node_id)?;
+            let element = elements
+                .0
+                .iter()
+                .find(|element| element.node_id == node_id)?;
             let of_node = |animation: &&Animation| animation.node_id == node_id;
-            let why = failures(trace.animations.iter().filter(of_node));
-            (!why.is_empty()).then(|| {
+            let rows = failures(trace.animations.iter().filter(of_node));
+            (!rows.is_empty()).then(|| {
                 let node = Cell::element(&element.node);
-                Row::new([node, Cell::Nothing]).with(why)
+                Row::new([node, Cell::Nothing]).with(rows)
             })
         })
         .collect();
     if rows.is_empty() {
         return Ok(Outcome::not_applicable());
     }
-    let found = count(rows.len(), "animated element", "animated elements");
+    let summary = count(rows.len(), "animated element", "animated elements");
     let table = Findings::new([
         ("node", "Element", Unit::Element),
         ("animation", "Animation", Unit::Text),
     ])
     .rows(rows);
-    Ok(Outcome::informative(format!("{found} found."))
+    Ok(Outcome::informative(format!("{summary} found."))
         .with(table.into())
         .saving(Savings {
             cls: Some(0.0),
@@ -83,7 +87,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         }))
 }
 
-/// A row per animation's name and reason, no two alike.
+/// Returns a row for each distinct pair of animation name and reason.
 fn failures<'a>(animations: impl Iterator<Item = &'a Animation>) -> Vec<Row> {
     let mut by_name: Vec<(&str, Vec<String>)> = Vec::new();
     for animation in animations {
@@ -93,9 +97,9 @@ fn failures<'a>(animations: impl Iterator<Item = &'a Animation>) -> Vec<Row> {
                 by_name.push((&animation.name, Vec::new()));
                 by_name.len() - 1
             });
-            let known = &mut by_name[at].1;
-            if !known.contains(&reason) {
-                known.push(reason);
+            let reasons = &mut by_name[at].1;
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
             }
         }
     }
@@ -125,10 +129,7 @@ fn reasons(animation: &Animation) -> Vec<String> {
             .into_iter()
             .partition(|property| property.starts_with("--"));
         if !plain.is_empty() {
-            reasons.push(format!(
-                "Properties that are not supported: {}",
-                plain.join(", ")
-            ));
+            reasons.push(format!("Unsupported properties: {}", plain.join(", ")));
         }
         if !custom.is_empty() {
             reasons.push(format!("Custom properties: {}", custom.join(", ")));
@@ -149,7 +150,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn an_animation_of_a_property_that_needs_the_main_thread_is_told_of() {
+    fn an_animation_of_an_unsupported_property_is_listed() {
         let outcome = PageLoad::new()
             .animation(4, "grow", 1 << 13, &["width", "--size"])
             .element(4, "body > div")
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_author_cannot_change_is_not() {
+    fn reasons_that_an_author_cannot_fix_are_not_listed() {
         let no_reason = PageLoad::new()
             .animation(4, "grow", 1 << 5, &[])
             .element(4, "body > div");

@@ -1,5 +1,5 @@
-//! Traces written by hand, for the cases at the bottom of each check. Times are milliseconds since the
-//! navigation began.
+//! A builder of hand-written traces for the unit tests of the checks. Times are milliseconds since
+//! the navigation started.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::checks::{Check, Outcome};
 const PAGE: &str = "https://example.test/page";
 const PROCESS: i64 = 2;
 const THREAD: i64 = 3;
-/// When the navigation began, on the trace's clock.
+/// The start of the navigation on the trace's clock.
 const ORIGIN_US: i64 = 1_000_000;
 
 pub(super) struct PageLoad {
@@ -20,7 +20,8 @@ pub(super) struct PageLoad {
     candidates: i64,
     slowed_by: f64,
     is_paced: bool,
-    /// Of the main thread: when, how long it had run and how long it had been ready without a core, in milliseconds.
+    /// Scheduler samples of the main thread: time, CPU time and time spent waiting for a core, in
+    /// milliseconds.
     samples: Vec<[i64; 3]>,
 }
 
@@ -29,7 +30,7 @@ fn at(ms: i64) -> i64 {
 }
 
 impl PageLoad {
-    /// A page that was navigated to, and nothing else.
+    /// Creates the trace of a navigation without any further events.
     pub(super) fn new() -> Self {
         let page = Self {
             events: Vec::new(),
@@ -90,17 +91,17 @@ impl PageLoad {
             )
     }
 
-    /// The document, whose first byte came then.
+    /// Adds the document request with the time of its first byte.
     pub(super) fn document(self, first_byte_ms: i64) -> Self {
         let sent = json!({"url": PAGE, "resourceType": "Document"});
         self.fetched("main", sent, "text/html", 1, first_byte_ms)
     }
 
     pub(super) fn image(self, url: &str, from_ms: i64, until_ms: i64) -> Self {
-        self.image_asked_by(url, from_ms, until_ms, "auto", "parser")
+        self.image_requested_by(url, from_ms, until_ms, "auto", "parser")
     }
 
-    pub(super) fn image_asked_by(
+    pub(super) fn image_requested_by(
         self,
         url: &str,
         from_ms: i64,
@@ -186,12 +187,12 @@ impl PageLoad {
         self.span("Layout", ms, dur_ms, args)
     }
 
-    /// A script that forces one layout, and a task after it.
+    /// Adds a script that forces one layout, and a task after it.
     pub(super) fn forced_layout(self, ms: i64, dur_ms: i64, script: &str) -> Self {
         self.forced_layout_of(ms, dur_ms, dur_ms, script)
     }
 
-    /// The same where the thread ran only so long of it.
+    /// Adds a script that forces one layout of which the thread spent only `cpu_ms` on a core.
     pub(super) fn forced_layout_of(self, ms: i64, dur_ms: i64, cpu_ms: i64, script: &str) -> Self {
         let stack = json!([{"url": script, "scriptId": "1", "functionName": "read", "lineNumber": 3,
             "columnNumber": 5}]);
@@ -226,14 +227,14 @@ impl PageLoad {
         self.event("BeginCommitCompositorFrame", ms, args)
     }
 
-    /// A task that runs a script all the time.
+    /// Adds a task that consists of running a script.
     pub(super) fn task(self, ms: i64, dur_ms: i64, script: &str) -> Self {
         let args = json!({"data": {"frame": "F", "url": script}});
         self.span("RunTask", ms, dur_ms, json!({}))
             .span("EvaluateScript", ms, dur_ms, args)
     }
 
-    /// The network brought this script.
+    /// Adds a request for a script.
     pub(super) fn script(mut self, url: &str) -> Self {
         self.scripts.push(url.to_owned());
         self
@@ -245,8 +246,8 @@ impl PageLoad {
                 "ts": at(100), "pid": PROCESS, "tid": THREAD, "args": {"data": data}})
         };
         let begun = json!({"id": "1", "nodeId": node, "displayName": name});
-        let told = json!({"compositeFailed": mask, "unsupportedProperties": properties});
-        self.and(event("b", begun)).and(event("n", told))
+        let failure = json!({"compositeFailed": mask, "unsupportedProperties": properties});
+        self.and(event("b", begun)).and(event("n", failure))
     }
 
     fn user_timing(self, name: &str, phase: &str, ms: i64) -> Self {
@@ -265,26 +266,27 @@ impl PageLoad {
             .user_timing(name, "e", until_ms)
     }
 
-    /// The element that a number in the trace stands for.
+    /// Adds the element of a node id in the trace.
     pub(super) fn element(mut self, node: i64, selector: &str) -> Self {
         self.elements
             .push(json!({"nodeId": node, "node": {"selector": selector}}));
         self
     }
 
-    /// The processor was so many times slower than the host's.
+    /// Sets the CPU slowdown rate relative to the host.
     pub(super) fn slowed_by(mut self, rate: f64) -> Self {
         self.slowed_by = rate;
         self
     }
 
-    /// And a pacer of ours made it so.
+    /// Makes the slowdown one by Plumbline's pacer.
     pub(super) fn paced(mut self) -> Self {
         self.is_paced = true;
         self
     }
 
-    /// The main thread ran all the time but from then until then, when it was ready and a neighbour had its core.
+    /// Makes the main thread run all the time except between the two times, when it waits for a
+    /// core.
     pub(super) fn without_core(mut self, from_ms: i64, until_ms: i64) -> Self {
         let waited_ms = until_ms - from_ms;
         self.samples.extend([
@@ -296,14 +298,18 @@ impl PageLoad {
         self
     }
 
-    /// As the visit writes it; a pacer's samples have two more counters.
+    /// Returns the scheduler artifact as the visit writes it; a pacer's samples have two more
+    /// counters.
     fn scheduler(&self) -> Value {
         let samples: Vec<Value> = self
             .samples
             .iter()
-            .map(|[ms, ran_ms, waited_ms]| match self.is_paced {
-                true => json!([at(*ms), ran_ms * 1000, waited_ms * 1000, ran_ms * 1000, 0]),
-                false => json!([at(*ms), ran_ms * 1000, waited_ms * 1000]),
+            .map(|[ms, ran_ms, waited_ms]| {
+                if self.is_paced {
+                    json!([at(*ms), ran_ms * 1000, waited_ms * 1000, ran_ms * 1000, 0])
+                } else {
+                    json!([at(*ms), ran_ms * 1000, waited_ms * 1000])
+                }
             })
             .collect();
         let rate = self.is_paced.then_some(self.slowed_by);

@@ -5,24 +5,24 @@ use crate::facts::{Facts, Missing, Request, Requests, TRACE};
 
 check! {
     /// # What
-    /// The document's address leads to it at once.
+    /// The requested URL leads to the document without redirects.
     ///
     /// # Why
-    /// Every redirect costs a round trip, often to another host, before anything can begin. One by a script costs a
-    /// whole document and the time until the script runs.
+    /// Every redirect costs a round trip, often to another host, before the page can start to load.
+    /// A redirect by a script also costs loading a whole document and running the script.
     ///
     /// # Scored
-    /// Weighs nothing. Fails when a server redirected the request for the document, or when a document led to the
-    /// next by itself.
+    /// Does not affect the score. Fails when a server redirected the document request, or when a
+    /// document navigated to the next one itself.
     ///
     /// # Fix
-    /// Link to the final address, and let the server redirect once at most.
+    /// Link to the final URL, and combine several redirects into one.
     ///
     /// # Source
     /// Lighthouse 13.5, `redirects`; times as observed.
     id: "redirects",
-    pass: "The document is not redirected",
-    fail: "The document is redirected",
+    pass: "The document request is not redirected",
+    fail: "The document request is redirected",
     needs: [TRACE, Requests::NAME],
     run: run,
 }
@@ -40,7 +40,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .collect();
     if chain.is_empty() {
         return Err(Missing(
-            "the log holds no request for the document".to_owned(),
+            "the log has no request for the document".to_owned(),
         ));
     }
     let table = Findings::new([
@@ -48,11 +48,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ("wastedMs", "Time spent", Unit::Ms),
     ]);
     if chain.len() < 2 {
-        let none = Savings::paints(0.0, 0.0);
+        let no_savings = Savings::paints(0.0, 0.0);
         return Ok(Outcome::pass()
             .with(table.into())
             .measuring(0.0, Unit::Ms)
-            .saving(none));
+            .saving(no_savings));
     }
     let times = chain
         .windows(2)
@@ -80,10 +80,10 @@ mod tests {
     use crate::checks::{Outcome, Verdict};
     use crate::facts::Facts;
 
-    /// The traced visit, and who was asked for the document: of which navigation, when, where.
-    fn judge(traced: Traced, asked: &[(&str, f64, &str)]) -> Outcome {
+    /// Runs the check on a trace with document requests given as id, time and URL.
+    fn judge(traced: Traced, document_requests: &[(&str, f64, &str)]) -> Outcome {
         let mut bundle = traced.visit().bundle();
-        let log: Vec<_> = asked
+        let log: Vec<_> = document_requests
             .iter()
             .map(|(id, timestamp, url)| {
                 json!({"method": "Network.requestWillBeSent", "params": {"requestId": id, "type": "Document",
@@ -96,27 +96,33 @@ mod tests {
 
     #[test]
     fn a_redirect_costs_the_time_until_the_next_request() {
-        let asked = [
+        let document_requests = [
             ("N", 1.0, "https://a.test/"),
             ("N", 1.25, "https://b.test/"),
         ];
-        let outcome = judge(Traced::new(), &asked);
+        let outcome = judge(Traced::new(), &document_requests);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert_eq!(rows(&outcome), ["https://a.test/", "https://b.test/"]);
         assert_eq!(outcome.savings.unwrap().fcp_ms, Some(250.0));
-        assert_eq!(judge(Traced::new(), &asked[..1]).verdict, Verdict::Pass);
+        assert_eq!(
+            judge(Traced::new(), &document_requests[..1]).verdict,
+            Verdict::Pass
+        );
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 
     #[test]
     fn a_document_that_leads_to_the_next_by_itself_is_a_redirect() {
         let by_script = json!({"frame": "F", "data": {"documentLoaderURL": "https://c.test/", "navigationId": "M"}});
-        let asked = [
+        let document_requests = [
             ("N", 1.0, "https://a.test/"),
             ("N", 1.25, "https://b.test/"),
             ("M", 3.0, "https://c.test/"),
         ];
-        let outcome = judge(Traced::new().event("navigationStart", by_script), &asked);
+        let outcome = judge(
+            Traced::new().event("navigationStart", by_script),
+            &document_requests,
+        );
         assert_eq!(
             rows(&outcome),
             ["https://a.test/", "https://b.test/", "https://c.test/"]

@@ -6,30 +6,33 @@ use crate::replay::Replay;
 
 check! {
     /// # What
-    /// Nothing has to be loaded before the first paint but the document.
+    /// No style sheet or script besides the document delays the first paint.
     ///
     /// # Why
-    /// The browser paints nothing until every blocking style sheet and script has arrived.
+    /// The browser paints nothing until every render-blocking style sheet and script has been
+    /// loaded.
     ///
     /// # Scored
-    /// Weighs nothing. Fails when a style sheet or script of the main frame blocked rendering and was there before
-    /// the first paint. What was met in the body counts with the priority of a blocking resource only.
+    /// Does not affect the score. Fails when a style sheet or script of the main frame blocked
+    /// rendering and finished before the first paint. Resources in the body count only with the
+    /// priority of a render-blocking resource.
     ///
     /// # Fix
-    /// Put what the first screen needs into the document, load other styles for the media they are for, and give
-    /// scripts `defer` or `async`.
+    /// Inline critical CSS, load other style sheets asynchronously or with a `media` attribute, and
+    /// load scripts with `defer` or `async`.
     ///
     /// # Source
-    /// Lighthouse 13.5, `render-blocking-insight`; trace engine, insights/RenderBlocking. The time saved is what
-    /// the load would take less without them, on the line it was measured on.
+    /// Lighthouse 13.5, `render-blocking-insight`; trace engine, insights/RenderBlocking. The
+    /// savings are estimated by replaying the load without these requests under the audit's network
+    /// conditions.
     id: "render-blocking-insight",
-    pass: "Nothing blocks the first paint",
-    fail: "Requests block the first paint",
+    pass: "No render-blocking requests",
+    fail: "Render-blocking requests",
     needs: [TRACE],
     run: run,
 }
 
-/// Shorter ones may not have blocked at all.
+/// Shorter requests may not have blocked rendering at all.
 const MIN_WASTED_MS: f64 = 50.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
@@ -55,7 +58,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         "request blocks the first paint",
         "requests block the first paint",
     );
-    // An image comes at its own time, whatever blocked the first paint (trace engine, insights/RenderBlocking).
+    // An LCP image is assumed not to gain from it (trace engine, insights/RenderBlocking).
     let is_image = facts.get::<LargestContent>()?.image.is_some();
     let lcp_saved_ms = if is_image { 0.0 } else { saved_ms };
     let details: Details = table(blocking.into_iter().map(row)).into();
@@ -64,8 +67,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .saving(Savings::paints(saved_ms, lcp_saved_ms)))
 }
 
-/// What the parser meets in the body blocks only what comes after it; only with the priority of a blocking
-/// resource did it matter for the first paint.
+/// Returns whether a resource can have delayed the first paint. One in the body blocks only the
+/// content after it, so it counts only with the priority of a render-blocking resource.
 fn is_early_enough(resource: &Resource) -> bool {
     resource.render_blocking != "in_body_parser_blocking"
         || resource.priority == "VeryHigh"
@@ -76,7 +79,8 @@ fn duration_us(resource: &Resource) -> f64 {
     resource.end_us - resource.start_us
 }
 
-/// What the first paint would gain without them; nothing where nothing can be said of the line.
+/// Returns the time that the first paint would gain without the requests, or 0 if the load cannot
+/// be replayed.
 fn saved_ms(facts: &Facts, blocking: &[&Resource]) -> f64 {
     let ids: Vec<&str> = blocking
         .iter()
@@ -103,9 +107,10 @@ fn row(resource: &Resource) -> Row {
     Row::new([
         Cell::url(&resource.url),
         Cell::Bytes(resource.transfer_bytes),
-        match wasted_ms >= MIN_WASTED_MS {
-            true => Cell::Ms(wasted_ms),
-            false => Cell::Nothing,
+        if wasted_ms >= MIN_WASTED_MS {
+            Cell::Ms(wasted_ms)
+        } else {
+            Cell::Nothing
         },
     ])
 }
@@ -129,10 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn what_chromium_calls_blocking_and_came_before_the_first_paint_is_listed() {
-        let outcome = sheet(blocking()).judge_on_slow_line(CHECK);
+    fn blocking_requests_that_end_before_the_first_paint_are_listed() {
+        let outcome = sheet(blocking()).judge_on_slow_network(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
-        // On the warm connection: half a round trip there, 19 ms at the server, half a round trip back.
+        // On the open connection: half a round trip there, 19 ms at the server, half a round trip
+        // back.
         assert_eq!(outcome.savings.unwrap().fcp_ms, Some(169.0));
         assert_eq!(sheet(json!({})).judge(CHECK).verdict, Verdict::Pass);
         let of_other_frame = json!({"renderBlocking": "blocking", "frame": "G"});
@@ -142,7 +148,7 @@ mod tests {
     #[test]
     fn the_largest_paint_gains_only_where_it_is_no_image() {
         let saved = |traced: Traced| {
-            let savings = traced.judge_on_slow_line(CHECK).savings.unwrap();
+            let savings = traced.judge_on_slow_network(CHECK).savings.unwrap();
             (savings.fcp_ms, savings.lcp_ms)
         };
         let blocked = || sheet(blocking());
@@ -164,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_first_paint_did_not_block_it() {
+    fn requests_that_end_after_the_first_paint_are_not_blocking() {
         let late = Traced::new().loads(
             "2.1",
             SHEET,

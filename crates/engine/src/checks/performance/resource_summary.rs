@@ -1,27 +1,28 @@
-use plumbline_entities as entities;
+use plumbline_vendored::entities;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check};
 use crate::facts::{Facts, Missing, Request, Requests};
 
 check! {
     /// # What
-    /// How many requests of which kind, and how many bytes.
+    /// The number of requests and transferred bytes by resource type.
     ///
     /// # Why
-    /// Budgets are kept by kind; a kind that grows shows what was added.
+    /// The totals show which type of resource makes the page large, and can be limited by
+    /// performance budgets.
     ///
     /// # Scored
-    /// Weighs nothing, judges nothing. Third parties are all hosts but those of the page's own organisation. What a page
-    /// asks for once more when its load is over is not counted.
+    /// Always informative. Third parties are all hosts except those of the page's own organisation.
+    /// Requests that the page repeats after the load are not counted.
     ///
     /// # Fix
-    /// Look at the largest kind first.
+    /// Reduce the largest resource type first.
     ///
     /// # Source
     /// Lighthouse 13.5, `resource-summary`.
     id: "resource-summary",
-    pass: "What was loaded, by kind",
-    fail: "What was loaded, by kind",
+    pass: "Resource summary",
+    fail: "Resource summary",
     needs: [Requests::NAME],
     run: run,
 }
@@ -57,8 +58,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut third_party = Sum::default();
     for request in requests.of_load() {
         let kind = kind(request);
-        let is_icon_of_browser = kind == "other" && request.url.path().ends_with("/favicon.ico");
-        if is_icon_of_browser || request.stays_here() {
+        let is_favicon = kind == "other" && request.url.path().ends_with("/favicon.ico");
+        if is_favicon || request.is_local() {
             continue;
         }
         total.add(request);
@@ -78,7 +79,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     rows.sort_by(|a, b| b.2.bytes.total_cmp(&a.2.bytes));
     rows.push(("third-party", "Third parties", third_party));
     let table = Findings::new([
-        ("resourceType", "Kind", Unit::Text),
+        ("resourceType", "Resource type", Unit::Text),
         ("label", "Name", Unit::Text),
         ("requestCount", "Requests", Unit::Number),
         ("transferSize", "Transferred", Unit::Bytes),

@@ -6,23 +6,23 @@ use crate::facts::{Facts, Missing, TRACE, document};
 
 check! {
     /// # What
-    /// The server answers the request for the document soon.
+    /// The server responds quickly to the document request.
     ///
     /// # Why
-    /// A visitor sees nothing while the server thinks.
+    /// Nothing can load or be shown before the server has responded.
     ///
     /// # Scored
-    /// Weighs nothing. Fails above 600 ms from the end of the request to the first byte of the answer, the emulated
-    /// round trip aside.
+    /// Does not affect the score. Fails above 600 ms from the end of the request to the first byte
+    /// of the response, not counting the emulated round trip.
     ///
     /// # Fix
-    /// Cache what is the same for everybody, and look for slow queries.
+    /// Cache pages that are the same for all visitors, and look for slow database queries.
     ///
     /// # Source
     /// Lighthouse 13.5, `server-response-time`.
     id: "server-response-time",
-    pass: "The server answers soon",
-    fail: "The server answers late",
+    pass: "The server responds quickly",
+    fail: "The server responds slowly",
     needs: [TRACE],
     run: run,
 }
@@ -31,10 +31,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let document = document(&trace)?;
     let response_ms = server_response_ms(facts, document)?;
-    let summary = format!("The document took {response_ms} ms.");
-    let outcome = match response_ms > TOO_SLOW_MS {
-        true => Outcome::fail(summary),
-        false => Outcome::pass().because(summary),
+    let summary = format!("The server took {response_ms} ms to respond.");
+    let outcome = if response_ms > TOO_SLOW_MS {
+        Outcome::fail(summary)
+    } else {
+        Outcome::pass().because(summary)
     };
     let table = Findings::new([
         ("url", "URL", Unit::Url),

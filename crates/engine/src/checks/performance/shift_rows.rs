@@ -1,4 +1,4 @@
-//! Layout shifts as rows: what moved, how much, and below it what may have caused it.
+//! Table rows for layout shifts: the element, the score, and below it the likely causes.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) fn shift_row(facts: &Facts, shift: &Shift, impacts: &HashMap<i64, f64
     let images = shift.culprits.iter().filter_map(|culprit| match culprit {
         Culprit::UnsizedImage(node) => {
             let image = element_cell(facts, Some(*node));
-            Some(Row::new([image, Cell::text("Image without a size")]))
+            Some(Row::new([image, Cell::text("Image without dimensions")]))
         }
         _ => None,
     });

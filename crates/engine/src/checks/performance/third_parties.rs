@@ -1,28 +1,31 @@
 use std::collections::{BTreeMap, HashMap};
 
-use plumbline_entities as entities;
 use plumbline_trace::{Trace, Work};
+use plumbline_vendored::entities;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE, loaded};
 
 check! {
     /// # What
-    /// Who else than the site itself sends files to this page.
+    /// The third parties that the page loads resources from, with their transfer size and
+    /// main-thread time.
     ///
     /// # Why
-    /// The code of others is the part of a page that its owner does not control.
+    /// Third-party code affects loading and responsiveness, and the site's owner does not control
+    /// it.
     ///
     /// # Scored
-    /// Weighs nothing, judges nothing. Lists organisations that sent something, the longest on the main thread first,
-    /// with their files. Whoever a script asked by XMLHttpRequest counts without an answer too; what frames of other
-    /// sites load in processes of their own does not.
+    /// Informative. Lists organisations and their files, those with the most main-thread time
+    /// first. The target of an XMLHttpRequest counts even without a response; requests of
+    /// cross-site frames in other processes do not count.
     ///
     /// # Fix
-    /// Ask of each whether it is worth its cost; load the rest later, or from your own host.
+    /// Remove third parties that are not worth their cost; load the others later, or host them
+    /// yourself.
     ///
     /// # Source
-    /// Lighthouse 13.5, `third-parties-insight`; who owns which host: third-party-web.
+    /// Lighthouse 13.5, `third-parties-insight`; owners of hosts from third-party-web.
     id: "third-parties-insight",
     pass: "Third parties on this page",
     fail: "Third parties on this page",
@@ -32,7 +35,7 @@ check! {
 
 #[derive(Default)]
 struct Party {
-    /// By address: bytes, and milliseconds of the main thread.
+    /// Transferred bytes and main-thread milliseconds by URL.
     urls: BTreeMap<String, (f64, f64)>,
 }
 
@@ -47,24 +50,20 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
     let mut parties: Vec<(String, Party)> = parties(&trace, &work.0).into_iter().collect();
-    // As Lighthouse has them: who kept the main thread longest comes first.
+    // As in Lighthouse, the most main-thread time comes first.
     let by_cost = |a: (f64, f64), b: (f64, f64)| b.1.total_cmp(&a.1).then(b.0.total_cmp(&a.0));
     parties.sort_by(|(_, a), (_, b)| by_cost(a.sum(), b.sum()));
     let outcome = match parties.len() {
         0 => Outcome::pass(),
         number => Outcome::informative(format!(
-            "{} to this page.",
-            count(
-                number,
-                "third party sends files",
-                "third parties send files"
-            )
+            "{}.",
+            count(number, "third party", "third parties")
         )),
     };
     let table = Findings::new([
         ("entity", "Third party", Unit::Text),
         ("transferSize", "Transferred", Unit::Bytes),
-        ("mainThreadTime", "On the main thread", Unit::Ms),
+        ("mainThreadTime", "Main-thread time", Unit::Ms),
     ])
     .rows(parties.into_iter().map(|(name, party)| {
         let (bytes, ms) = party.sum();
@@ -77,7 +76,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(outcome.with(table.into()))
 }
 
-/// Who sent something to the page and the frames in its process, or had a script wait for it, and how long the main thread was busy for them.
+/// Returns the organisations that the page and the frames in its process received responses from or
+/// sent an XMLHttpRequest to, with the main-thread time of their files.
 fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
     let own = entities::of_url(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
@@ -140,24 +140,24 @@ mod tests {
                 none(),
             )
             .resource("2.4", "https://unheard.test/c.js", none(), none());
-        assert_eq!(traced.found(CHECK), ["Google Analytics", "unheard.test"]);
+        assert_eq!(traced.listed(CHECK), ["Google Analytics", "unheard.test"]);
         assert_eq!(Traced::new().judge(CHECK).verdict, Verdict::Pass);
     }
 
     #[test]
-    fn what_a_frame_in_another_process_loads_is_its_own_affair() {
+    fn requests_of_frames_in_other_processes_are_ignored() {
         let traced = Traced::new()
             .resource("9.1", "https://unheard.test/c.js", json!({}), json!({}))
             .in_another_process();
-        assert!(traced.found(CHECK).is_empty());
+        assert!(traced.listed(CHECK).is_empty());
     }
 
     #[test]
-    fn who_lets_a_script_wait_is_listed_without_an_answer() {
+    fn the_target_of_an_xhr_is_listed_without_a_response() {
         let traced = Traced::new().event(
             "XHRReadyStateChange",
             json!({"data": {"url": "https://unheard.test/data", "readyState": 4}}),
         );
-        assert_eq!(traced.found(CHECK), ["unheard.test"]);
+        assert_eq!(traced.listed(CHECK), ["unheard.test"]);
     }
 }

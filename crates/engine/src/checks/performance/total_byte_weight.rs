@@ -4,23 +4,24 @@ use crate::scoring::Curve;
 
 check! {
     /// # What
-    /// The page does not weigh too much.
+    /// The total transfer size of the page is moderate.
     ///
     /// # Why
-    /// Every byte costs time, and many visitors pay for them.
+    /// Every byte takes time to transfer, and many visitors pay for their data.
     ///
     /// # Scored
-    /// Weighs nothing. Fails above 2,667 KiB over the network, headers included. Lists the ten largest requests. What a page
-    /// asks for once more when its load is over is not counted.
+    /// Does not affect the score. Fails above 2,667 KiB over the network, headers included. Lists
+    /// the ten largest requests. Requests that the page repeats after the load are not counted.
     ///
     /// # Fix
-    /// Begin with the largest: smaller images, less script, and nothing that this page does not use.
+    /// Start with the largest files: compress images, ship less JavaScript, and remove what the
+    /// page does not use.
     ///
     /// # Source
     /// Lighthouse 13.5, `total-byte-weight`.
     id: "total-byte-weight",
-    pass: "The page is not too heavy",
-    fail: "The page is heavy",
+    pass: "Page weight is moderate",
+    fail: "Page weight is high",
     needs: [Requests::NAME],
     run: run,
 }
@@ -35,17 +36,18 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let mut heavy: Vec<&Request> = requests
         .of_load()
-        .filter(|request| !request.stays_here() && request.transfer_bytes > 0.0)
+        .filter(|request| !request.is_local() && request.transfer_bytes > 0.0)
         .collect();
     heavy.sort_by(|a, b| {
         let by_size = b.transfer_bytes.total_cmp(&a.transfer_bytes);
         by_size.then_with(|| a.url.as_str().cmp(b.url.as_str()))
     });
     let total_bytes: f64 = heavy.iter().map(|request| request.transfer_bytes).sum();
-    let summary = format!("{:.0} KiB.", total_bytes / 1024.0);
-    let outcome = match CURVE.score(total_bytes) >= 0.9 {
-        true => Outcome::pass().because(summary),
-        false => Outcome::fail(summary),
+    let summary = format!("Total size {:.0} KiB.", total_bytes / 1024.0);
+    let outcome = if CURVE.score(total_bytes) >= 0.9 {
+        Outcome::pass().because(summary)
+    } else {
+        Outcome::fail(summary)
     };
     let table = Findings::new([
         ("url", "URL", Unit::Url),

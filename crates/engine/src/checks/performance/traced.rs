@@ -1,11 +1,12 @@
-//! Traces written by hand, for the cases of the checks that read them.
+//! A builder of hand-written traces for the unit tests of the checks that read resources.
 
 use serde_json::{Value, json};
 
 use crate::checks::testing::{PAGE, Visit};
 use crate::checks::{Check, Outcome};
 
-/// The page's document begins at 1 ms of the trace's clock and ends at 100 ms; the first paint is at one second.
+/// A trace whose document starts at 1 ms of the trace's clock and ends at 100 ms; the first paint
+/// is at one second.
 pub(super) struct Traced(Vec<Value>);
 
 impl Traced {
@@ -43,7 +44,8 @@ impl Traced {
         )
     }
 
-    /// A resource, asked for and there at these milliseconds. What is given replaces what is usual.
+    /// Adds a resource that is requested at 150 ms and finished at 500 ms. The given members
+    /// replace the defaults.
     pub(super) fn resource(self, id: &str, url: &str, sent: Value, response: Value) -> Self {
         self.loads(id, url, 150, 500, sent, response, json!({}))
     }
@@ -87,7 +89,7 @@ impl Traced {
         self
     }
 
-    /// The last resource is one of a frame that has a process of its own.
+    /// Moves the last resource to a frame in another process.
     pub(super) fn in_another_process(mut self) -> Self {
         for event in self.0.iter_mut().rev().take(3) {
             event["pid"] = json!(9);
@@ -107,8 +109,8 @@ impl Traced {
         Visit::new().trace(&Value::Array(self.0))
     }
 
-    /// Over a line of 150 ms and 1.6 Mbit/s.
-    pub(super) fn judge_on_slow_line(self, check: Check) -> Outcome {
+    /// Runs the check under network conditions of 150 ms and 1.6 Mbit/s.
+    pub(super) fn judge_on_slow_network(self, check: Check) -> Outcome {
         let conditions = conditions_slowed_by(1.0);
         self.visit()
             .with("conditions", &conditions.to_string())
@@ -119,13 +121,13 @@ impl Traced {
         self.visit().judge(check)
     }
 
-    /// The first cells of the rows found, as they are shown.
-    pub(super) fn found(self, check: Check) -> Vec<String> {
+    /// Runs the check and returns the first text or URL cell of each row.
+    pub(super) fn listed(self, check: Check) -> Vec<String> {
         rows(&self.judge(check))
     }
 }
 
-/// A line of 150 ms and 1.6 Mbit/s, and a processor so many times slower than the host's.
+/// Returns conditions with a network of 150 ms and 1.6 Mbit/s and the CPU slowdown rate.
 pub(super) fn conditions_slowed_by(rate: f64) -> Value {
     json!({
         "device": {"id": "mobile", "name": "", "mode": "mobile"},

@@ -5,17 +5,17 @@ use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, 
 
 check! {
     /// # What
-    /// Style sheets come without whitespace and comments.
+    /// Style sheets are served without unnecessary whitespace and comments.
     ///
     /// # Why
-    /// Both are for people, and the first paint waits for them.
+    /// Browsers need neither, and style sheets usually block the first paint.
     ///
     /// # Scored
-    /// Weighs nothing. Lists style sheets of which 5 % or more, and 2 KiB or more as transferred, are whitespace and
-    /// comments other than licences.
+    /// Does not affect the score. Lists style sheets of which 5 % or more, and 2 KiB or more as
+    /// transferred, are whitespace and comments other than licences.
     ///
     /// # Fix
-    /// Let your bundler minify.
+    /// Enable minification in the build.
     ///
     /// # Source
     /// Lighthouse 13.5, `unminified-css`; core/lib/minification-estimator.js.
@@ -32,10 +32,10 @@ const MIN_WASTED_BYTES: f64 = 2048.0;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let sheets = facts.get::<StyleSheets>()?;
     let requests = facts.get::<Requests>()?;
-    let found = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
+    let wastes = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
     Ok(wasted_bytes::outcome(
         facts,
-        found.collect(),
+        wastes.collect(),
         "style sheet",
         "style sheets",
     ))

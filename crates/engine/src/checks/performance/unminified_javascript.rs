@@ -4,17 +4,17 @@ use crate::facts::{Artifact, Facts, Missing, Requests, Script, Scripts, TextKind
 
 check! {
     /// # What
-    /// Scripts come without whitespace and comments.
+    /// Scripts are served without unnecessary whitespace and comments.
     ///
     /// # Why
-    /// Both are for people; the browser loads and reads them for nothing.
+    /// Browsers need neither, but have to download and parse them.
     ///
     /// # Scored
-    /// Weighs nothing. Lists scripts of which 10 % or more, and 2 KiB or more as transferred, are whitespace and
-    /// comments other than licences.
+    /// Does not affect the score. Lists scripts of which 10 % or more, and 2 KiB or more as
+    /// transferred, are whitespace and comments other than licences.
     ///
     /// # Fix
-    /// Let your bundler minify.
+    /// Enable minification in the build.
     ///
     /// # Source
     /// Lighthouse 13.5, `unminified-javascript`; core/lib/minification-estimator.js.
@@ -32,15 +32,17 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let scripts = facts.get::<Scripts>()?;
     let requests = facts.get::<Requests>()?;
     if scripts.has_text() && !scripts.0.iter().any(Script::was_read) {
-        return Err(Missing("the texts of scripts were not read".to_owned()));
+        return Err(Missing(
+            "the source text of the scripts was not gathered".to_owned(),
+        ));
     }
-    let found = scripts
+    let wastes = scripts
         .0
         .iter()
         .filter_map(|script| judge(&requests, script));
     Ok(wasted_bytes::outcome(
         facts,
-        found.collect(),
+        wastes.collect(),
         "script",
         "scripts",
     ))
@@ -53,9 +55,10 @@ fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
     let wasted_bytes = (total_bytes * share).round();
     let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
     is_worth_it.then(|| Wasting {
-        name: match script.is_inline {
-            true => format!("inline: {}…", script.preview),
-            false => script.url.clone(),
+        name: if script.is_inline {
+            format!("inline: {}…", script.preview)
+        } else {
+            script.url.clone()
         },
         total_bytes,
         wasted_bytes,

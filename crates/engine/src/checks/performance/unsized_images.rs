@@ -6,17 +6,18 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// Images have a width and a height, by attributes or by CSS.
+    /// Images have a width and a height, set by attributes or CSS.
     ///
     /// # Why
-    /// Without them the browser learns the room that an image needs only when it comes, and moves what is below.
+    /// Without them the browser cannot reserve space for an image, and the content below shifts
+    /// when it loads.
     ///
     /// # Scored
-    /// Fails for each image in the flow of the page that lacks a width or a height and has no aspect ratio
-    /// instead.
+    /// Fails for each image in the flow of the page that lacks a width or a height and has no
+    /// aspect ratio instead.
     ///
     /// # Fix
-    /// Set `width` and `height` on the element; `height: auto` in CSS keeps the ratio.
+    /// Set the `width` and `height` attributes; `height: auto` in CSS keeps the aspect ratio.
     ///
     /// # Source
     /// Lighthouse 13.5, `unsized-images`.
@@ -27,7 +28,7 @@ check! {
     run: run,
 }
 
-/// Lighthouse, core/lib/url-utils.js.
+/// URL schemes that do not load from the network (Lighthouse, core/lib/url-utils.js).
 const NOT_FROM_NETWORK: [&str; 6] = [
     "blob:",
     "data:",
@@ -39,16 +40,17 @@ const NOT_FROM_NETWORK: [&str; 6] = [
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let images = facts.get::<ImageSizing>()?;
-    let found: Vec<&SizedImage> = images.0.iter().filter(|image| is_unsized(image)).collect();
+    let unsized_images: Vec<&SizedImage> =
+        images.0.iter().filter(|image| is_unsized(image)).collect();
     let table = Findings::new([
         ("node", "Element", Unit::Element),
-        ("url", "Address", Unit::Url),
+        ("url", "URL", Unit::Url),
     ])
-    .rows(found.iter().map(|image| {
+    .rows(unsized_images.iter().map(|image| {
         let url = Cell::url(shorten_data_url(&image.src));
         Row::new([Cell::element(&image.node), url])
     }));
-    let outcome = match found.len() {
+    let outcome = match unsized_images.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
             "{} a width or a height.",
@@ -71,7 +73,7 @@ fn is_unsized(image: &SizedImage) -> bool {
         .node
         .rect
         .is_none_or(|rect| rect.width != 0.0 || rect.height != 0.0);
-    // What could not be looked at is not blamed.
+    // An image whose rules could not be read is not reported.
     let is_sized = image
         .rules
         .as_ref()
@@ -87,7 +89,8 @@ fn is_sized(image: &SizedImage, rules: &SizingRules) -> bool {
     u8::from(has_width) + u8::from(has_height) + u8::from(has_ratio) >= 2
 }
 
-/// A whole number of 0 or more, without a plus sign, as browsers read it; what follows it does not matter.
+/// Returns whether browsers read the attribute as a length: a whole number of 0 or more without a
+/// plus sign; characters after it are ignored.
 fn is_length(attribute: Option<&str>) -> bool {
     let text = attribute.unwrap_or_default().trim_start();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_room_needs_no_size() {
+    fn an_image_without_a_box_needs_no_size() {
         let hidden = r#"{"src": "https://a.test/i.png", "rules": {},
             "node": {"rect": {"width": 0, "height": 0}}}"#;
         assert_eq!(verdict(hidden), Verdict::Pass);

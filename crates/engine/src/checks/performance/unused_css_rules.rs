@@ -4,23 +4,23 @@ use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, 
 
 check! {
     /// # What
-    /// Style sheets are for the page that loads them.
+    /// The page uses most of the CSS that it loads.
     ///
     /// # Why
-    /// The first paint waits for every rule, also for those that match nothing.
+    /// Unused rules delay the first paint and cost bytes like all others.
     ///
     /// # Scored
-    /// Weighs nothing. Lists style sheets of which more than 10 KiB, as transferred, are in rules that match nothing
-    /// on the page as it stands.
+    /// Does not affect the score. Lists style sheets of which more than 10 KiB, as transferred, are
+    /// rules that match nothing on the page.
     ///
     /// # Fix
-    /// Split styles by page, and let your bundler leave out what no template uses.
+    /// Split style sheets by page, and remove rules that no template uses in the build.
     ///
     /// # Source
     /// Lighthouse 13.5, `unused-css-rules`.
     id: "unused-css-rules",
-    pass: "Few style rules are loaded in vain",
-    fail: "Style rules are loaded in vain",
+    pass: "Little unused CSS",
+    fail: "Unused CSS",
     needs: [StyleSheets::NAME, Requests::NAME],
     run: run,
 }
@@ -30,10 +30,10 @@ const MIN_WASTED_BYTES: f64 = 10.0 * 1024.0;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let sheets = facts.get::<StyleSheets>()?;
     let requests = facts.get::<Requests>()?;
-    let found = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
+    let wastes = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
     Ok(wasted_bytes::outcome(
         facts,
-        found.collect(),
+        wastes.collect(),
         "style sheet",
         "style sheets",
     ))
@@ -54,11 +54,12 @@ fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
     })
 }
 
-/// The address, or how the text begins.
+/// Returns the URL of the style sheet, or the beginning of an inline one.
 pub(super) fn name(sheet: &StyleSheet) -> String {
-    match sheet.has_address() {
-        true => sheet.url.clone(),
-        false => format!("inline: {}…", sheet.preview),
+    if sheet.has_url() {
+        sheet.url.clone()
+    } else {
+        format!("inline: {}…", sheet.preview)
     }
 }
 
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn more_than_10_kib_of_rules_without_a_match_are_too_many() {
         let of_used = |used: u32| format!(r#"{{"length": 100000, "usedLength": {used}}}"#);
-        // Without its request a sheet is taken to have come at a fifth of its length.
+        // Without its request a sheet is assumed to be transferred at a fifth of its length.
         assert_eq!(verdict(&of_used(48_000)), Verdict::Fail);
         assert_eq!(verdict(&of_used(49_000)), Verdict::Pass);
         assert_eq!(verdict(""), Verdict::Pass);

@@ -6,29 +6,30 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// Scripts run on the page that loads them.
+    /// The page runs most of the JavaScript that it loads.
     ///
     /// # Why
-    /// What is loaded and not run costs bytes, and time to read.
+    /// Code that is never called still has to be downloaded and parsed.
     ///
     /// # Scored
-    /// Weighs nothing. Lists scripts of which more than 20 KiB, as transferred, belong to functions that were not
-    /// called while the page loaded.
+    /// Does not affect the score. Lists scripts of which more than 20 KiB, as transferred, belong
+    /// to functions that were not called while the page loaded.
     ///
     /// # Fix
-    /// Split bundles by page, and load what a click needs when it is clicked.
+    /// Split bundles by page, and load code for interactions on demand.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unused-javascript`: by file, and the five largest sources of each where it has a source map.
+    /// Lighthouse 13.5, `unused-javascript`: by file, with the five largest sources of each file
+    /// that has a source map.
     id: "unused-javascript",
-    pass: "Little JavaScript is loaded in vain",
-    fail: "JavaScript is loaded in vain",
+    pass: "Little unused JavaScript",
+    fail: "Unused JavaScript",
     needs: [Scripts::NAME, Requests::NAME],
     run: run,
 }
 
 const MIN_WASTED_BYTES: f64 = 20.0 * 1024.0;
-/// Of a script's source.
+/// The unused bytes from which a source of a script is listed.
 const MIN_PART_BYTES: f64 = 512.0;
 const MAX_PARTS: usize = 5;
 
@@ -37,12 +38,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let covered = || scripts.0.iter().filter(|script| script.coverage.is_some());
     if covered().next().is_none() && scripts.has_text() {
-        return Err(Missing("which functions ran was not gathered".to_owned()));
+        return Err(Missing("JavaScript coverage was not gathered".to_owned()));
     }
-    let found = covered()
+    let wastes = covered()
         .filter_map(|script| judge(&requests, script))
         .collect();
-    Ok(wasted_bytes::outcome(facts, found, "script", "scripts"))
+    Ok(wasted_bytes::outcome(facts, wastes, "script", "scripts"))
 }
 
 fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
@@ -68,21 +69,22 @@ fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
     })
 }
 
-/// The sources that most of what was not called came from.
+/// Returns the sources with the most unused code.
 fn parts(script: &Script, share: f64) -> Vec<Wasting> {
     let map = script.source_map.as_ref();
     let Some((map, modules)) = map.and_then(|map| Some((map, map.modules.as_ref()?))) else {
         return Vec::new();
     };
-    let beginning = common_beginning(modules);
+    let prefix = common_prefix(modules);
     let mapped: u64 = modules.iter().map(|module| module.length).sum();
     let unmapped = (script.length.saturating_sub(mapped), map.unmapped_unused);
     let mut parts: Vec<(String, u64, u64)> = modules
         .iter()
         .map(|module| {
-            let name = match beginning.is_empty() {
-                true => module.source.clone(),
-                false => format!("…{}", &module.source[beginning.len()..]),
+            let name = if prefix.is_empty() {
+                module.source.clone()
+            } else {
+                format!("…{}", &module.source[prefix.len()..])
             };
             (name, module.length, module.unused)
         })
@@ -103,14 +105,15 @@ fn parts(script: &Script, share: f64) -> Vec<Wasting> {
         .collect()
 }
 
-/// What all names begin with, which is where the build lay. Names in order differ most at both ends.
-fn common_beginning(modules: &[Module]) -> &str {
+/// Returns the prefix that all module names share, which is the build's directory. The first and
+/// last name in sorted order differ the most.
+fn common_prefix(modules: &[Module]) -> &str {
     let names = || modules.iter().map(|module| module.source.as_str());
     let (Some(first), Some(last)) = (names().min(), names().max()) else {
         return "";
     };
-    let same = first.char_indices().zip(last.chars());
-    let end = same
+    let pairs = first.char_indices().zip(last.chars());
+    let end = pairs
         .filter(|((_, a), b)| a != b)
         .map(|((at, _), _)| at)
         .next();
@@ -135,7 +138,7 @@ mod tests {
                      "coverage": {{"total": 100000, "unused": {unused}}}}}]"#
             )
         };
-        // Without its request a script is taken to have come at a third of its length.
+        // Without its request a script is assumed to be transferred at a third of its length.
         assert_eq!(verdict(&script(63_000)), Verdict::Fail);
         assert_eq!(verdict(&script(62_000)), Verdict::Pass);
         assert_eq!(verdict(&script(0)), Verdict::Pass);
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sources_of_a_bundle_are_told_apart() {
+    fn the_sources_of_a_bundle_are_listed_separately() {
         let script = r#"[{"url": "https://a.test/a.js", "length": 300000,
             "coverage": {"total": 300000, "unused": 200000},
             "sourceMap": {"unmappedUnused": 9000, "modules": [
@@ -167,7 +170,7 @@ mod tests {
         };
         let rows = table.rows[0].sub_rows.iter();
         let parts: Vec<(&Cell, &Cell)> = rows.map(|row| (&row.cells[0], &row.cells[2])).collect();
-        // As a third of the length came over the network.
+        // A third of the length is assumed to be transferred.
         let part = |name: &str, bytes| (Cell::text(name), Cell::Bytes(bytes));
         let expected = [
             part("…src/a.js", 49_500.0),

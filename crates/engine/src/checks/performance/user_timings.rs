@@ -5,35 +5,35 @@ use crate::facts::{Facts, Missing, TRACE};
 
 check! {
     /// # What
-    /// The marks and measures that the page's own scripts set.
+    /// The marks and measures that the page recorded with the User Timing API.
     ///
     /// # Why
-    /// They show what the page's authors found worth measuring, on the clock of everything else here.
+    /// They show the page's own milestones on the same clock as the metrics.
     ///
     /// # Scored
-    /// Informs. Not applicable when there are none.
+    /// Informative. Not applicable when there are none.
     ///
     /// # Fix
-    /// Nothing to fix. To measure moments of your own, call `performance.mark()` and `performance.measure()`.
+    /// Nothing to fix. To add measurements, call `performance.mark()` and `performance.measure()`.
     ///
     /// # Source
     /// Lighthouse 13.5, `user-timings`.
     id: "user-timings",
-    pass: "Marks and measures that the page set",
-    fail: "Marks and measures that the page set",
+    pass: "User Timing marks and measures",
+    fail: "User Timing marks and measures",
     needs: [TRACE],
     run: run,
 }
 
-/// Marks of Google's own scripts interest no one else.
-const LEFT_OUT: &str = "goog_";
+/// The prefix of marks that Google's scripts set for themselves.
+const IGNORED_PREFIX: &str = "goog_";
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let mut timings: Vec<&UserTiming> = trace
         .user_timings
         .iter()
-        .filter(|timing| !timing.name.starts_with(LEFT_OUT))
+        .filter(|timing| !timing.name.starts_with(IGNORED_PREFIX))
         .collect();
     if timings.is_empty() {
         return Ok(Outcome::not_applicable());
@@ -47,7 +47,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let ms = |us: Option<f64>| us.map_or(Cell::Nothing, Cell::Ms);
     let table = Findings::new([
         ("name", "Name", Unit::Text),
-        ("timingType", "Kind", Unit::Text),
+        ("timingType", "Type", Unit::Text),
         ("startTime", "Start", Unit::Ms),
         ("duration", "Duration", Unit::Ms),
     ])
@@ -67,8 +67,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             ms(dur_us.map(|us| us / 1000.0)),
         ])
     }));
-    let found = count(timings.len(), "mark or measure", "marks and measures");
-    Ok(Outcome::informative(format!("{found}.")).with(table.into()))
+    let summary = count(timings.len(), "mark or measure", "marks and measures");
+    Ok(Outcome::informative(format!("{summary}.")).with(table.into()))
 }
 
 #[cfg(test)]

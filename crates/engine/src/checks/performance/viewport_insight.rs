@@ -6,14 +6,14 @@ use crate::facts::{Facts, Missing, TRACE};
 
 check! {
     /// # What
-    /// The page is laid out for mobile screens.
+    /// The viewport is optimised for mobile screens.
     ///
     /// # Why
-    /// Where it is not, browsers wait up to 300 ms after each tap, in case it is the first of two.
+    /// Otherwise browsers delay each tap by up to 300 ms to detect a double tap.
     ///
     /// # Scored
-    /// Fails when a frame was drawn that the browser did not find fit for mobile screens, once the viewport was
-    /// known.
+    /// Fails when the browser drew a frame that it did not consider mobile-optimised, after the
+    /// viewport element was parsed.
     ///
     /// # Fix
     /// Add `<meta name="viewport" content="width=device-width, initial-scale=1">` to the head.
@@ -21,16 +21,17 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `viewport-insight` (trace_engine, insights/Viewport.js).
     id: "viewport-insight",
-    pass: "The viewport is set for mobile screens",
-    fail: "The viewport is not set for mobile screens",
+    pass: "The viewport is optimised for mobile",
+    fail: "The viewport is not optimised for mobile",
     needs: [TRACE],
     run: run,
 }
 
-/// What an input must have waited to be counted, and the longest that browsers wait for a second tap.
+/// The shortest input delay that is attributed to waiting for a second tap.
 const WAITED_US: f64 = 50_000.0;
+/// The longest time that browsers wait for a second tap.
 const LONGEST_WAIT_MS: f64 = 300.0;
-/// Shorter interactions are not looked at.
+/// Shorter interactions are ignored.
 const LONG_US: f64 = 200_000.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
@@ -48,7 +49,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .filter(|(ts_us, _)| *ts_us > origin_us && *ts_us >= from_us)
         .peekable();
     if drawn.peek().is_none() {
-        return Ok(Outcome::pass().warning("The trace holds no frame that was drawn."));
+        return Ok(Outcome::pass().warning("The trace has no drawn frames."));
     }
     let fits = drawn.all(|(_, fits)| *fits);
     let node = meta.map_or(Cell::Nothing, |(_, node)| element_cell(facts, Some(*node)));
@@ -56,7 +57,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let saved_ms = if fits { 0.0 } else { longest_wait_ms(&trace) };
     let outcome = match (fits, meta) {
         (true, _) => Outcome::pass(),
-        (false, Some(_)) => Outcome::fail("The viewport meta element does not fit mobile screens."),
+        (false, Some(_)) => Outcome::fail("The viewport meta element is not optimised for mobile."),
         (false, None) => Outcome::fail("There is no viewport meta element."),
     };
     Ok(outcome.with(table.into()).saving(Savings {
@@ -69,8 +70,10 @@ fn longest_wait_ms(trace: &Trace) -> f64 {
     trace
         .interactions
         .iter()
-        .filter(|of| of.kind == InteractionKind::Pointer && of.duration_us() > LONG_US)
-        .map(|of| of.processing_start_us - of.start_us)
+        .filter(|interaction| {
+            interaction.kind == InteractionKind::Pointer && interaction.duration_us() > LONG_US
+        })
+        .map(|interaction| interaction.processing_start_us - interaction.start_us)
         .filter(|waited_us| *waited_us >= WAITED_US)
         .fold(0.0, f64::max)
         .min(LONGEST_WAIT_MS * 1000.0)

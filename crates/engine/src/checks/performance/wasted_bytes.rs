@@ -1,4 +1,4 @@
-//! The shape that four checks share: files, how large they are, and how much of that is wasted.
+//! The outcome that four checks share: files with their size and the wasted part of it.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, count};
 use crate::facts::{Facts, loaded, time_saved_in_steps};
 
 pub(super) struct Wasting {
-    /// The address, or the beginning of a text without one.
+    /// The URL, or the beginning of an inline text.
     pub(super) name: String,
     pub(super) total_bytes: f64,
     pub(super) wasted_bytes: f64,
-    /// What of the file it is, where that is known.
+    /// The sources within the file, if known.
     pub(super) parts: Vec<Wasting>,
 }
 
-/// Lighthouse tells what fewer bytes give in steps of this (byte-efficiency-audit.js).
+/// The granularity of the estimated savings (Lighthouse, byte-efficiency-audit.js).
 const STEP_MS: f64 = 10.0;
 
-/// The largest waste first. `one` and `many` say what the files are.
-pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &str) -> Outcome {
-    found.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
-    let wasted_bytes: f64 = found.iter().map(|wasting| wasting.wasted_bytes).sum();
-    let outcome = match found.len() {
+/// Builds the outcome with the largest waste first. `one` and `many` name the kind of file.
+pub(super) fn outcome(facts: &Facts, mut wastes: Vec<Wasting>, one: &str, many: &str) -> Outcome {
+    wastes.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
+    let wasted_bytes: f64 = wastes.iter().map(|wasting| wasting.wasted_bytes).sum();
+    let outcome = match wastes.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
             "{}: {:.0} KiB could be saved.",
@@ -31,13 +31,13 @@ pub(super) fn outcome(facts: &Facts, mut found: Vec<Wasting>, one: &str, many: &
             wasted_bytes / 1024.0
         )),
     };
-    let savings = savings(facts, &found);
+    let savings = savings(facts, &wastes);
     let table = Findings::new([
         ("url", "URL", Unit::Url),
         ("totalBytes", "Transferred", Unit::Bytes),
         ("wastedBytes", "Wasted", Unit::Bytes),
     ])
-    .rows(found.iter().map(|wasting| {
+    .rows(wastes.iter().map(|wasting| {
         let parts = wasting
             .parts
             .iter()
@@ -56,7 +56,7 @@ fn row(name: Cell, wasting: &Wasting) -> Row {
     Row::new([name].into_iter().chain(bytes))
 }
 
-fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
+fn savings(facts: &Facts, wastes: &[Wasting]) -> Savings {
     let Ok(trace) = facts.get::<Trace>() else {
         return Savings::default();
     };
@@ -64,7 +64,7 @@ fn savings(facts: &Facts, found: &[Wasting]) -> Savings {
     for resource in loaded(&trace) {
         ids.entry(&resource.url).or_insert(&resource.id);
     }
-    let by_id: Vec<(&str, f64)> = found
+    let by_id: Vec<(&str, f64)> = wastes
         .iter()
         .filter_map(|wasting| Some((*ids.get(wasting.name.as_str())?, wasting.wasted_bytes)))
         .collect();

@@ -5,23 +5,24 @@ use crate::facts::{Artifact, Facts, Missing, Page};
 
 check! {
     /// # What
-    /// The content is as wide as the screen.
+    /// The content is as wide as the viewport.
     ///
     /// # Why
-    /// Wider content has to be zoomed out or pushed sideways to be read.
+    /// Wider content requires zooming out or horizontal scrolling.
     ///
     /// # Scored
     /// Fails on mobile devices when the viewport is not as wide as the window. Not applicable on
     /// desktop.
     ///
     /// # Fix
-    /// Set `<meta name="viewport" content="width=device-width">` and let nothing be wider than the page.
+    /// Set `<meta name="viewport" content="width=device-width">` and let no element be wider than
+    /// the viewport.
     ///
     /// # Source
     /// Lighthouse 11.7.1, `content-width`.
     id: "content-width",
-    pass: "The content fits the screen",
-    fail: "The content does not fit the screen",
+    pass: "Content is sized correctly for the viewport",
+    fail: "Content is wider than the viewport",
     needs: [Page::NAME],
     run: run,
 }

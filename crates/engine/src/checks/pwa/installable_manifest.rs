@@ -5,14 +5,14 @@ use crate::facts::{
 
 check! {
     /// # What
-    /// Browsers would offer to install the page as an app.
+    /// The page meets the browser's requirements for installation as an app.
     ///
     /// # Why
-    /// An installed app has its place on the home screen and a window of its own.
+    /// An installed app has an icon on the home screen and its own window.
     ///
     /// # Scored
-    /// Fails when Chromium names a reason against installing, other than the private window that the
-    /// visit ran in, or when the manifest is missing or not valid JSON.
+    /// Fails when Chromium reports an installability error, other than for the incognito mode of
+    /// the visit, or when the manifest is missing or not valid JSON.
     ///
     /// # Fix
     /// Link a manifest with `name`, `start_url`, `display: standalone` and a square icon of 144
@@ -27,9 +27,9 @@ check! {
     run: run,
 }
 
-/// What says nothing about the page: the visit's private window, and what only concerns an app
-/// that is being removed or warns of a rule that never came.
-const NOT_THE_PAGE: [&str; 3] = [
+/// Installability errors that are not the page's fault: the incognito mode of the visit, the
+/// restart of the check, and a warning about a requirement that never took effect.
+const IGNORED_ERRORS: [&str; 3] = [
     "in-incognito",
     "warn-not-offline-capable",
     "pipeline-restarted",
@@ -41,7 +41,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut reasons: Vec<[String; 2]> = errors
         .0
         .iter()
-        .filter(|error| !NOT_THE_PAGE.contains(&error.error_id.as_str()))
+        .filter(|error| !IGNORED_ERRORS.contains(&error.error_id.as_str()))
         .map(|error| [error.error_id.clone(), explain(error)])
         .collect();
     if let (true, Err(reason)) = (reasons.is_empty(), manifest.read()) {
@@ -60,9 +60,9 @@ fn explain(error: &InstallabilityError) -> String {
         argument.map_or("144", |argument| argument.value.as_str())
     };
     match error.error_id.as_str() {
-        "not-in-main-frame" => "The page is shown inside another.",
-        "not-from-secure-origin" => "The page does not come over HTTPS.",
-        "no-manifest" => "The page links no manifest.",
+        "not-in-main-frame" => "The page is not loaded in the main frame.",
+        "not-from-secure-origin" => "The page is not served over HTTPS.",
+        "no-manifest" => "The page has no link to a manifest.",
         "start-url-not-valid" => "The manifest's start_url is not valid.",
         "manifest-missing-name-or-short-name" => "The manifest has neither name nor short_name.",
         "manifest-display-not-supported" => {
@@ -72,7 +72,7 @@ fn explain(error: &InstallabilityError) -> String {
             "The first display_override is not standalone, fullscreen or minimal-ui."
         }
         "manifest-empty" | "manifest-parsing-or-network-error" => {
-            "The manifest could not be fetched or read."
+            "The manifest could not be fetched or parsed."
         }
         "manifest-missing-suitable-icon" | "no-acceptable-icon" => {
             return format!(
@@ -83,14 +83,14 @@ fn explain(error: &InstallabilityError) -> String {
         "cannot-download-icon" => "An icon of the manifest could not be fetched.",
         "no-icon-available" => "An icon of the manifest is empty or broken.",
         "url-not-supported-for-webapk" => {
-            "An address in the manifest holds a user name, a password or a port."
+            "A URL in the manifest contains a user name, a password or a port."
         }
         "prefer-related-applications" => {
             "The manifest prefers another app (prefer_related_applications)."
         }
-        "manifest-location-changed" => "The manifest's address changed while it was fetched.",
+        "manifest-location-changed" => "The manifest's URL changed while it was fetched.",
         "not-offline-capable" => "The page does not work offline.",
-        other => return format!("The browser refuses: {other}."),
+        other => return format!("Chromium reports: {other}."),
     }
     .to_owned()
 }

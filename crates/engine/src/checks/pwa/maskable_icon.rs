@@ -3,22 +3,23 @@ use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Missing};
 
 check! {
     /// # What
-    /// The manifest has an icon that may be cut to any shape.
+    /// The manifest has a maskable icon.
     ///
     /// # Why
-    /// Phones cut icons to circles or drops. One that is not made for it is shrunk into a white frame.
+    /// Phones crop icons to circles and other shapes. An icon that is not maskable is shrunk onto a
+    /// white background.
     ///
     /// # Scored
     /// Fails unless an icon's `purpose` includes `maskable`.
     ///
     /// # Fix
-    /// Add an icon with `"purpose": "maskable"` whose picture stays within the inner 80 %.
+    /// Add an icon with `"purpose": "maskable"` whose content stays within the inner 80 %.
     ///
     /// # Source
     /// Lighthouse 11.7.1, `maskable-icon`.
     id: "maskable-icon",
-    pass: "The app has a maskable icon",
-    fail: "The app has no maskable icon",
+    pass: "The manifest has a maskable icon",
+    fail: "The manifest has no maskable icon",
     needs: [ManifestArtifact::NAME],
     run: run,
 }

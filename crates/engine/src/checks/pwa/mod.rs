@@ -1,5 +1,4 @@
-//! Whether the page is an app that can be installed, as Lighthouse 11.7 judged it, the last with
-//! this category.
+//! The PWA checks of Lighthouse 11.7, the last version with this category.
 
 pub mod content_width;
 pub mod installable_manifest;

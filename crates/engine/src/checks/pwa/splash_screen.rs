@@ -3,23 +3,23 @@ use crate::facts::{Artifact, Facts, Manifest, ManifestArtifact, ManifestState, M
 
 check! {
     /// # What
-    /// The manifest has all that a splash screen is made of.
+    /// The manifest has everything that a custom splash screen needs.
     ///
     /// # Why
-    /// It is what people see while the installed app starts; without it, a white screen.
+    /// The splash screen is shown while the installed app starts; without one the screen is white.
     ///
     /// # Scored
     /// Fails unless the manifest has a name, a background colour, a theme colour and a square PNG
     /// icon of 512 pixels or more.
     ///
     /// # Fix
-    /// Add what is listed to the manifest.
+    /// Add the listed members to the manifest.
     ///
     /// # Source
     /// Lighthouse 11.7.1, `splash-screen`.
     id: "splash-screen",
-    pass: "The app has a splash screen",
-    fail: "The app has no splash screen of its own",
+    pass: "The app has a custom splash screen",
+    fail: "The app has no custom splash screen",
     needs: [ManifestArtifact::NAME],
     run: run,
 }
@@ -36,8 +36,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     if missing.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(missing.len(), "thing is missing", "things are missing");
-    let rows = missing.into_iter().map(|what| [what.to_owned()]);
+    let summary = count(missing.len(), "member is missing", "members are missing");
+    let rows = missing.into_iter().map(|member| [member.to_owned()]);
     Ok(Outcome::fail(summary).with(Details::table(["Missing in the manifest"], rows)))
 }
 
@@ -54,7 +54,7 @@ fn missing(manifest: &Manifest) -> Vec<&'static str> {
     ]
     .into_iter()
     .filter(|(is_there, _)| !is_there)
-    .map(|(_, what)| what)
+    .map(|(_, member)| member)
     .collect()
 }
 

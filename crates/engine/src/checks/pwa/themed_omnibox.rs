@@ -3,13 +3,14 @@ use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Metas, Miss
 
 check! {
     /// # What
-    /// The page gives the browser's address bar a colour.
+    /// The page sets a theme colour for the address bar.
     ///
     /// # Why
-    /// The bar then belongs to the page, in the browser and in the installed app.
+    /// With a theme colour the address bar and the installed app's window match the page.
     ///
     /// # Scored
-    /// Fails unless there is a `<meta name="theme-color">` with a value and a `theme_color` in the manifest.
+    /// Fails unless there is a `<meta name="theme-color">` with a value and a `theme_color` in the
+    /// manifest.
     ///
     /// # Fix
     /// Set both to the same colour.
@@ -17,8 +18,8 @@ check! {
     /// # Source
     /// Lighthouse 11.7.1, `themed-omnibox`.
     id: "themed-omnibox",
-    pass: "The address bar takes the page's colour",
-    fail: "The address bar has no colour of the page's",
+    pass: "Theme colour for the address bar",
+    fail: "No theme colour for the address bar",
     needs: [ManifestArtifact::NAME, Metas::NAME],
     run: run,
 }
@@ -26,9 +27,9 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let state = facts.get::<ManifestState>()?;
     let metas = facts.get::<Metas>()?;
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     match state.read() {
-        Err(reason) => faults.push(reason),
+        Err(reason) => errors.push(reason),
         Ok(manifest)
             if manifest
                 .theme_color
@@ -36,21 +37,21 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
                 .unwrap_or_default()
                 .is_empty() =>
         {
-            faults.push("The manifest has no theme_color.");
+            errors.push("The manifest has no theme_color.");
         }
         Ok(_) => {}
     }
     match metas.named("theme-color") {
-        None => faults.push("There is no theme-color meta element."),
+        None => errors.push("There is no theme-color meta element."),
         Some(meta) if meta.content.is_empty() => {
-            faults.push("The theme-color meta element is empty.");
+            errors.push("The theme-color meta element is empty.");
         }
         Some(_) => {}
     }
-    Ok(if faults.is_empty() {
+    Ok(if errors.is_empty() {
         Outcome::pass()
     } else {
-        Outcome::fail(faults.join(" "))
+        Outcome::fail(errors.join(" "))
     })
 }
 

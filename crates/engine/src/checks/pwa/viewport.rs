@@ -4,10 +4,10 @@ use crate::facts::{Artifact, Facts, Metas, Missing};
 
 check! {
     /// # What
-    /// A `<meta name="viewport">` tells mobile browsers how wide the page is.
+    /// The page has a `<meta name="viewport">` with a width or an initial scale.
     ///
     /// # Why
-    /// Without it they lay the page out for a desktop and shrink it until nothing can be read.
+    /// Without it mobile browsers lay the page out at desktop width and scale it down.
     ///
     /// # Scored
     /// Fails unless the element sets a width or an initial scale, and no initial scale below 1.
@@ -18,8 +18,8 @@ check! {
     /// # Source
     /// Lighthouse 11.7.1, `viewport`.
     id: "viewport",
-    pass: "The page sets a viewport for mobile devices",
-    fail: "The page sets no viewport for mobile devices",
+    pass: "Viewport meta element with width or initial scale",
+    fail: "No viewport meta element with width or initial scale",
     needs: [Metas::NAME],
     run: run,
 }

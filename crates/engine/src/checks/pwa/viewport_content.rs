@@ -1,7 +1,7 @@
-//! The `content` of `<meta name="viewport">`, read by the steps that browsers follow
+//! A parser for the `content` of `<meta name="viewport">` that follows the algorithm of browsers
 //! (CSS Device Adaptation, "Parsing algorithm").
 
-/// A property's value; invalid where it is neither a number nor a word that means something.
+/// The value of a property; invalid if it is neither a number nor a known keyword.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
     Number(f64),
@@ -9,17 +9,17 @@ pub(super) enum Value {
     Invalid,
 }
 
-/// The value of a property; of one that is given twice, the last.
+/// Returns the value of a property, the last one if it is repeated.
 pub(super) fn property(content: &str, name: &str) -> Option<Value> {
-    let mut found = None;
+    let mut last = None;
     let mut rest = content;
     while let Some((key, value, after)) = next(rest) {
         if key == name {
-            found = value.map(reading).or(found);
+            last = value.map(parse_value).or(last);
         }
         rest = after;
     }
-    found
+    last
 }
 
 fn is_blank(c: char) -> bool {
@@ -34,7 +34,7 @@ fn ends_word(c: char) -> bool {
     is_blank(c) || is_separator(c) || c == '='
 }
 
-/// The next name, its value where it has one, and what follows.
+/// Returns the next name, its value if it has one, and the rest.
 fn next(content: &str) -> Option<(&str, Option<&str>, &str)> {
     let content = content.trim_start_matches(ends_word);
     let (name, rest) = content.split_at(content.find(ends_word)?);
@@ -49,7 +49,7 @@ fn next(content: &str) -> Option<(&str, Option<&str>, &str)> {
     Some((name, Some(value).filter(|value| !value.is_empty()), rest))
 }
 
-fn reading(value: &str) -> Value {
+fn parse_value(value: &str) -> Value {
     if let Some(number) = leading_number(value) {
         return Value::Number(number);
     }
@@ -59,7 +59,7 @@ fn reading(value: &str) -> Value {
     }
 }
 
-/// As scripts read numbers: whatever follows the digits is ignored.
+/// Parses a number as JavaScript's `parseFloat` does: characters after the digits are ignored.
 fn leading_number(text: &str) -> Option<f64> {
     let digits = |text: &str| {
         text.find(|c: char| !c.is_ascii_digit())

@@ -7,24 +7,25 @@ use crate::facts::{Facts, Link, LinkSource, Links, MainResource, Missing, Reques
 
 check! {
     /// # What
-    /// If the page names a canonical address, it names exactly one, in full, and one that makes sense.
+    /// The page has at most one `rel=canonical`, and its URL is absolute and plausible.
     ///
     /// # Why
-    /// The canonical address is the one that search engines list. A wrong one hides the page.
+    /// Search engines list the canonical URL. A wrong one can remove the page from search results.
     ///
     /// # Scored
     /// Fails when a `rel=canonical` in the head or in a `Link` header is invalid or relative, when
-    /// there are several different ones, when it leads to another language of the page, or from
-    /// another page to the site's root. Not applicable without one.
+    /// there are several different ones, when it points to another `hreflang` version, or to the
+    /// site's root from another page. Not applicable without one.
     ///
     /// # Fix
-    /// Keep one `<link rel="canonical">` in the head, with the full `https://` address of this very page.
+    /// Keep one `<link rel="canonical">` in the head, with the absolute `https://` URL of this
+    /// page.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/canonical`.
     id: "canonical",
-    pass: "The canonical address is valid",
-    fail: "The canonical address is not valid",
+    pass: "The canonical URL is valid",
+    fail: "The canonical URL is not valid",
     needs: [Links::NAME, Requests::NAME],
     run: run,
 }
@@ -38,15 +39,15 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .iter()
             .filter(|link| link.source != LinkSource::Body)
     };
-    let mut named = BTreeSet::new();
+    let mut canonicals = BTreeSet::new();
     let mut invalid = None;
     let mut relative = None;
     for link in in_head().filter(|link| link.rel == "canonical" && !link.raw_href.is_empty()) {
-        match reading(link) {
-            Reading::Invalid => invalid = Some(link),
-            Reading::Relative => relative = Some(link),
-            Reading::Absolute(url) => {
-                named.insert(url);
+        match parse_href(link) {
+            Href::Invalid => invalid = Some(link),
+            Href::Relative => relative = Some(link),
+            Href::Absolute(url) => {
+                canonicals.insert(url);
             }
         }
     }
@@ -54,24 +55,22 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Outcome::fail(summary).with(Details::values([("rel=canonical", &link.raw_href)]))
     };
     if let Some(link) = invalid {
-        return Ok(failed("The canonical address is no valid address.", link));
+        return Ok(failed("The canonical URL is invalid.", link));
     }
     if let Some(link) = relative {
-        return Ok(failed("The canonical address is relative.", link));
+        return Ok(failed("The canonical URL is relative.", link));
     }
-    let Some(canonical) = named.pop_first() else {
+    let Some(canonical) = canonicals.pop_first() else {
         return Ok(Outcome::not_applicable());
     };
-    if let Some(other) = named.pop_first() {
+    if let Some(other) = canonicals.pop_first() {
         return Ok(
-            Outcome::fail("Several canonical addresses contradict each other.").with(
-                Details::urls(
-                    [canonical, other]
-                        .into_iter()
-                        .chain(named)
-                        .map(|url| String::from(url).into()),
-                ),
-            ),
+            Outcome::fail("There are several conflicting canonical URLs.").with(Details::urls(
+                [canonical, other]
+                    .into_iter()
+                    .chain(canonicals)
+                    .map(|url| String::from(url).into()),
+            )),
         );
     }
     let has_language = |url: &Url| {
@@ -80,9 +79,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         })
     };
     let mistake = if canonical != page && has_language(&page) && has_language(&canonical) {
-        Some("The canonical address leads to another language of this page.")
+        Some("The canonical URL points to another language version of this page.")
     } else if canonical.origin() == page.origin() && canonical.path() == "/" && page.path() != "/" {
-        Some("The canonical address is the site's root, not this page.")
+        Some("The canonical URL is the site's root, not this page.")
     } else {
         None
     };
@@ -94,20 +93,20 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     })
 }
 
-enum Reading {
+enum Href {
     Invalid,
     Relative,
     Absolute(Url),
 }
 
-fn reading(link: &Link) -> Reading {
+fn parse_href(link: &Link) -> Href {
     let resolves = Url::options()
         .base_url(Url::parse("https://example.com").ok().as_ref())
         .parse(&link.raw_href);
     match (resolves, Url::parse(&link.raw_href), Url::parse(&link.href)) {
-        (Ok(_), Ok(_), Ok(url)) => Reading::Absolute(url),
-        (Ok(_), Err(_), Ok(_)) => Reading::Relative,
-        _ => Reading::Invalid,
+        (Ok(_), Ok(_), Ok(url)) => Href::Absolute(url),
+        (Ok(_), Err(_), Ok(_)) => Href::Relative,
+        _ => Href::Invalid,
     }
 }
 

@@ -5,24 +5,25 @@ use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page};
 
 check! {
     /// # What
-    /// Every link has an `href` that leads somewhere.
+    /// Every link has an `href` that crawlers can follow.
     ///
     /// # Why
-    /// Search engines find further pages by following `href`; a link that only works by script leads nowhere.
+    /// Search engines discover pages by following `href`; links that work only through scripts are
+    /// not crawled.
     ///
     /// # Scored
-    /// Fails when an `<a>` has a `file:` address, an empty or invalid one, `javascript:void(0)`, or
-    /// no `href` although it has attributes of a link or a script listens to it. Links with a role,
-    /// a name, or a `mailto:` address are left alone, and so are anchors that are only a target.
+    /// Fails when an `<a>` has a `file:`, empty or invalid URL, `javascript:void(0)`, or no `href`
+    /// although it has attributes of a link or an event listener. Links with a role, a name or a
+    /// `mailto:` URL are ignored, and so are anchors that are only a target.
     ///
     /// # Fix
-    /// Put the real address into `href`. Use a `<button>` for what is an action and not a place.
+    /// Put the target URL into `href`. Use a `<button>` for actions.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/crawlable-anchors`.
     id: "crawlable-anchors",
-    pass: "Links can be followed",
-    fail: "Some links cannot be followed by search engines",
+    pass: "Links are crawlable",
+    fail: "Links are not crawlable",
     needs: [Anchors::NAME, Page::NAME],
     run: run,
 }
@@ -31,17 +32,17 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
     let page = facts.get::<Page>()?;
     let base = Url::parse(&page.url).ok();
-    let dead: Vec<ElementFound> = anchors
+    let uncrawlable: Vec<ElementFound> = anchors
         .0
         .iter()
-        .filter(|anchor| is_dead_end(anchor, base.as_ref()))
+        .filter(|anchor| is_uncrawlable(anchor, base.as_ref()))
         .map(|anchor| ElementFound::from(&anchor.node))
         .collect();
-    if dead.is_empty() {
+    if uncrawlable.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(dead.len(), "link", "links");
-    Ok(Outcome::fail(summary).with(Details::elements(dead)))
+    let summary = count(uncrawlable.len(), "link", "links");
+    Ok(Outcome::fail(summary).with(Details::elements(uncrawlable)))
 }
 
 /// Attributes that an `<a>` may only have together with `href`, by the HTML standard.
@@ -55,15 +56,15 @@ const LINK_ATTRIBUTES: [&str; 7] = [
     "referrerpolicy",
 ];
 
-fn is_dead_end(anchor: &Anchor, base: Option<&Url>) -> bool {
-    let written: String = anchor.raw_href.split_whitespace().collect();
-    if !anchor.role.trim().is_empty() || written.starts_with("mailto:") {
+fn is_uncrawlable(anchor: &Anchor, base: Option<&Url>) -> bool {
+    let href: String = anchor.raw_href.split_whitespace().collect();
+    if !anchor.role.trim().is_empty() || href.starts_with("mailto:") {
         return false;
     }
-    if written.is_empty() && !anchor.id.is_empty() {
+    if href.is_empty() && !anchor.id.is_empty() {
         return false;
     }
-    if written.starts_with("file:") {
+    if href.starts_with("file:") {
         return true;
     }
     if !anchor.name.trim().is_empty() {
@@ -74,14 +75,13 @@ fn is_dead_end(anchor: &Anchor, base: Option<&Url>) -> bool {
         return anchor.has_listener;
     }
     anchor.href.is_empty()
-        || does_nothing(&written)
-        || Url::options().base_url(base).parse(&written).is_err()
+        || is_void_script(&href)
+        || Url::options().base_url(base).parse(&href).is_err()
 }
 
-/// `javascript:void0` with or without its brackets, anywhere in the address.
-fn does_nothing(written: &str) -> bool {
-    written
-        .split("javascript:void")
+/// Returns whether the URL contains `javascript:void0`, with or without parentheses.
+fn is_void_script(href: &str) -> bool {
+    href.split("javascript:void")
         .skip(1)
         .any(|rest| rest.strip_prefix('(').unwrap_or(rest).starts_with('0'))
 }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_dead_link_is_left_alone() {
+    fn anchors_that_are_not_links_are_ignored() {
         for anchor in [
             r#"{"attributeNames": ["class"]}"#,
             r#"{"attributeNames": ["id", "rel"], "id": "top"}"#,

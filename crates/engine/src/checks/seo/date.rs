@@ -1,7 +1,8 @@
-//! Dates as people write them into `unavailable_after`: ISO 8601, and day, month name and year in
-//! any order of the two common ones. What cannot be understood is no date.
+//! A parser for the date formats of `unavailable_after` and HTTP headers: ISO 8601, and day, month
+//! name and year in the two common orders.
 
-/// Seconds since 1970. A date without a time is midnight UTC, a time without a zone is UTC.
+/// Parses a date into seconds since 1970. A date without a time is midnight UTC, a time without a
+/// zone is UTC.
 pub(crate) fn parse_s(text: &str) -> Option<f64> {
     let text = text.trim();
     iso(text).or_else(|| named_month(text))
@@ -24,7 +25,8 @@ fn iso(text: &str) -> Option<f64> {
     Some(days * DAY_S + time_s(time)? - zone_s(zone)?)
 }
 
-/// `25 Jun 2010 15:00:00 PST`, `25-Jun-10`, `Fri, 25 Jun 2010`, `June 25, 2010`.
+/// Parses a date with a named month: `25 Jun 2010 15:00:00 PST`, `25-Jun-10`, `Fri, 25 Jun 2010`,
+/// `June 25, 2010`.
 fn named_month(text: &str) -> Option<f64> {
     let (mut day, mut month, mut year) = (None, None, None);
     let (mut clock_s, mut offset_s) = (0.0, 0.0);
@@ -46,7 +48,7 @@ fn named_month(text: &str) -> Option<f64> {
     Some(days_since_1970(year?, month?, day?)? * DAY_S + clock_s - offset_s)
 }
 
-/// `25-Jun-10` is three words; `-0800` and `GMT-3` are one.
+/// Splits `25-Jun-10` into three words; `-0800` and `GMT-3` stay one.
 fn split_date_word(word: &str) -> Vec<&str> {
     match word.split('-').collect::<Vec<_>>() {
         parts if parts.len() == 3 => parts,
@@ -78,19 +80,19 @@ fn is_weekday(word: &str) -> bool {
 
 const DAY_S: f64 = 86_400.0;
 
-/// `15`, `15:00` or `15:00:00.5`; nothing is midnight.
+/// Parses a time of day, `15`, `15:00` or `15:00:00.5`, into seconds; an empty text is midnight.
 fn time_s(time: &str) -> Option<f64> {
     let mut seconds = 0.0;
-    for (part, worth_s) in time.split(':').zip([3600.0, 60.0, 1.0]) {
+    for (part, unit_s) in time.split(':').zip([3600.0, 60.0, 1.0]) {
         let part = part.trim();
         if !part.is_empty() {
-            seconds += part.parse::<f64>().ok().filter(|part| *part >= 0.0)? * worth_s;
+            seconds += part.parse::<f64>().ok().filter(|part| *part >= 0.0)? * unit_s;
         }
     }
     Some(seconds)
 }
 
-/// How far ahead of UTC a zone is.
+/// Returns the offset of a time zone from UTC in seconds.
 fn zone_s(zone: &str) -> Option<f64> {
     let zone = zone.trim().to_uppercase();
     let named_h = match zone.as_str() {
@@ -121,7 +123,8 @@ fn zone_s(zone: &str) -> Option<f64> {
     Some(sign * (hours * 3600.0 + minutes * 60.0))
 }
 
-/// By the Gregorian calendar, counted in eras of 400 years that begin on 1 March.
+/// Returns the number of days since 1970 in the Gregorian calendar, counted in eras of 400 years
+/// from 1 March.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<f64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..=9999).contains(&year) {
         return None;
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_gives_none() {
+    fn an_invalid_date_is_rejected() {
         for text in [
             "",
             "soon",

@@ -4,23 +4,23 @@ use crate::facts::{Facts, Link, LinkSource, Links, Missing};
 
 check! {
     /// # What
-    /// Every `rel=alternate` with `hreflang` names a real language and a full address.
+    /// Every `rel=alternate` with `hreflang` has a valid language code and an absolute URL.
     ///
     /// # Why
-    /// They tell search engines which version of the page to offer to whom. An invalid one is ignored.
+    /// `hreflang` tells search engines which language version to show. An invalid one is ignored.
     ///
     /// # Scored
-    /// Fails when one in the head or in a `Link` header has an unknown language, or an address
-    /// without `http:` or `https:`.
+    /// Fails when one in the head or in a `Link` header has an unknown language, or a URL without
+    /// `http:` or `https:`.
     ///
     /// # Fix
-    /// Use language codes of ISO 639 (`de`, `pt-BR`, or `x-default`) and full addresses.
+    /// Use language codes of ISO 639 (`de`, `pt-BR`, or `x-default`) and absolute URLs.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/hreflang`; language codes from the IANA Language Subtag Registry.
     id: "hreflang",
-    pass: "Links to other languages are valid",
-    fail: "Links to other languages are not valid",
+    pass: "`hreflang` links are valid",
+    fail: "`hreflang` links are not valid",
     needs: [Links::NAME],
     run: run,
 }
@@ -34,12 +34,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             link.source != LinkSource::Body && link.rel == "alternate" && !link.hreflang.is_empty()
         })
         .filter_map(|link| {
-            let faults = faults(link);
-            (!faults.is_empty()).then(|| {
+            let errors = errors(link);
+            (!errors.is_empty()).then(|| {
                 [
                     link.hreflang.clone(),
                     link.raw_href.clone(),
-                    faults.join("; "),
+                    errors.join("; "),
                 ]
             })
         })
@@ -48,22 +48,22 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::pass());
     }
     let summary = count(invalid.len(), "invalid link", "invalid links");
-    Ok(Outcome::fail(summary).with(Details::table(["Language", "Address", "Fault"], invalid)))
+    Ok(Outcome::fail(summary).with(Details::table(["Language", "URL", "Error"], invalid)))
 }
 
-fn faults(link: &Link) -> Vec<&'static str> {
-    let mut faults = Vec::new();
+fn errors(link: &Link) -> Vec<&'static str> {
+    let mut errors = Vec::new();
     let tag = link.hreflang.to_lowercase();
-    // Only the language is looked at, not script and region.
+    // Only the language is validated, not script and region.
     let language = tag.split('-').next().unwrap_or_default();
     if tag != "x-default" && !is_language(language) {
-        faults.push("unknown language");
+        errors.push("unknown language");
     }
-    let address = link.raw_href.to_lowercase();
-    if !(address.starts_with("http:") || address.starts_with("https:")) {
-        faults.push("not a full address");
+    let href = link.raw_href.to_lowercase();
+    if !(href.starts_with("http:") || href.starts_with("https:")) {
+        errors.push("not an absolute URL");
     }
-    faults
+    errors
 }
 
 #[cfg(test)]

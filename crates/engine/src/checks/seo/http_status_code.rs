@@ -3,22 +3,22 @@ use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
     /// # What
-    /// The document came with an HTTP status below 400.
+    /// The HTTP status of the document is below 400.
     ///
     /// # Why
-    /// Search engines do not list pages that answer with an error.
+    /// Search engines do not index pages that respond with an error.
     ///
     /// # Scored
     /// Fails when the status of the document, after redirects, is 400 to 599.
     ///
     /// # Fix
-    /// Answer with 200 for a page that exists. Where the page has moved, redirect to its new address.
+    /// Respond with 200 for a page that exists. If the page has moved, redirect to its new URL.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/http-status-code`.
     id: "http-status-code",
-    pass: "The page answers with a successful status",
-    fail: "The page answers with an error status",
+    pass: "Successful HTTP status code",
+    fail: "Unsuccessful HTTP status code",
     needs: [Requests::NAME],
     run: run,
 }
@@ -26,7 +26,7 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let status = facts.get::<MainResource>()?.0.status;
     Ok(match status {
-        Some(status @ 400..=599) => Outcome::fail(format!("The status is {status}.")),
+        Some(status @ 400..=599) => Outcome::fail(format!("The status code is {status}.")),
         _ => Outcome::pass(),
     })
 }

@@ -5,30 +5,30 @@ use crate::facts::{Artifact, Facts, MainResource, Metas, Missing, Requests, Robo
 
 check! {
     /// # What
-    /// At least one of the well-known search engines may list the page.
+    /// At least one of the well-known search engines may index the page.
     ///
     /// # Why
-    /// A page that all crawlers are told to leave alone cannot be found by searching.
+    /// A page that is blocked for all crawlers does not appear in search results.
     ///
     /// # Scored
-    /// Fails when the `robots` meta element, an `X-Robots-Tag` header or robots.txt keeps away every
-    /// one of Googlebot, bingbot, DuckDuckBot, archive.org_bot and crawlers in general: by
-    /// `noindex`, `none`, an `unavailable_after` that is past, or a matching `Disallow`. The check
-    /// weighs 93/23 in its category, so that a hidden page loses nearly a third of the score.
+    /// Fails when the `robots` meta element, an `X-Robots-Tag` header or robots.txt blocks all of
+    /// Googlebot, bingbot, DuckDuckBot, archive.org_bot and crawlers in general: by `noindex`,
+    /// `none`, an `unavailable_after` in the past, or a matching `Disallow`. The check has a weight
+    /// of 93/23, so that a blocked page loses nearly a third of the category's score.
     ///
     /// # Fix
-    /// Remove the directives that are listed, if the page is meant to be found.
+    /// Remove the listed directives if the page should be indexed.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/is-crawlable`.
     id: "is-crawlable",
-    pass: "Search engines may list the page",
-    fail: "Search engines are told not to list the page",
+    pass: "The page is not blocked from indexing",
+    fail: "The page is blocked from indexing",
     needs: [Requests::NAME, Metas::NAME, RobotsTxt::NAME],
     run: run,
 }
 
-/// The crawlers that count. The first stands for all that are not named.
+/// The crawlers that are checked. `None` is any crawler without rules of its own.
 const CRAWLERS: [Option<&str>; 5] = [
     None,
     Some("Googlebot"),
@@ -39,7 +39,7 @@ const CRAWLERS: [Option<&str>; 5] = [
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let robots_txt = facts.get::<RobotsTxt>()?;
-    let gate = Gate {
+    let crawl_rules = CrawlRules {
         main: &*facts.get::<MainResource>()?,
         metas: &*facts.get::<Metas>()?,
         rules: robots_txt
@@ -48,38 +48,38 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .filter(|content| !content.is_empty())
             .map(RobotsRules::parse),
     };
-    let refusals = CRAWLERS.map(|crawler| (crawler, gate.refusals(crawler)));
-    let refused = || refusals.iter().filter(|(_, reasons)| !reasons.is_empty());
-    if refused().count() == CRAWLERS.len() {
+    let refusals = CRAWLERS.map(|crawler| (crawler, crawl_rules.refusals(crawler)));
+    let blocked = || refusals.iter().filter(|(_, reasons)| !reasons.is_empty());
+    if blocked().count() == CRAWLERS.len() {
         let general = &refusals[0].1;
-        return Ok(Outcome::fail("Every crawler is kept away.")
-            .with(Details::table(["Where", "Directive"], general.clone())));
+        return Ok(Outcome::fail("All crawlers are blocked.")
+            .with(Details::table(["Source", "Directive"], general.clone())));
     }
-    let named: Vec<&str> = refused().filter_map(|(crawler, _)| *crawler).collect();
-    if refused().next().is_none() {
+    let named: Vec<&str> = blocked().filter_map(|(crawler, _)| *crawler).collect();
+    if blocked().next().is_none() {
         return Ok(Outcome::pass());
     }
-    let who = match named.as_slice() {
-        [] => "Crawlers without a rule of their own".to_owned(),
+    let crawlers = match named.as_slice() {
+        [] => "Crawlers without rules of their own".to_owned(),
         named => named.join(", "),
     };
     Ok(Outcome::pass().warning(format!(
-        "{who} may not list the page, but at least one search engine may."
+        "{crawlers} may not index the page, but at least one search engine may."
     )))
 }
 
-/// Everything that may keep a crawler away.
-struct Gate<'a> {
+/// Everything that can block a crawler.
+struct CrawlRules<'a> {
     main: &'a MainResource,
     metas: &'a Metas,
     rules: Option<RobotsRules>,
 }
 
-impl Gate<'_> {
-    /// Where a crawler is refused, and by which words.
+impl CrawlRules<'_> {
+    /// Returns the sources and directives that block a crawler.
     fn refusals(&self, crawler: Option<&str>) -> Vec<[String; 2]> {
         let mut refusals = Vec::new();
-        // An element for one crawler replaces, for it, the one for all.
+        // An element for a specific crawler replaces the general one.
         let meta = crawler
             .and_then(|crawler| self.metas.named(&crawler.to_lowercase()))
             .or_else(|| self.metas.named("robots"));
@@ -87,8 +87,8 @@ impl Gate<'_> {
             refusals.push([format!("meta {}", meta.name), meta.content.clone()]);
         }
         for value in self.main.header("x-robots-tag") {
-            let addressee = addressee(value);
-            if addressee.is_some() && addressee != crawler {
+            let agent = user_agent(value);
+            if agent.is_some() && agent != crawler {
                 continue;
             }
             let directives = crawler
@@ -123,7 +123,8 @@ impl Gate<'_> {
             })
     }
 
-    /// Past when the page was asked for: the judge has no clock.
+    /// Returns whether an `unavailable_after` date was past when the page was requested: evaluation
+    /// does not read the clock.
     fn is_past(&self, directive: &str) -> bool {
         let date = directive.strip_prefix("unavailable_after:");
         match (date.and_then(date::parse_s), self.main.0.wall_time_s) {
@@ -133,8 +134,9 @@ impl Gate<'_> {
     }
 }
 
-/// The crawler that a header is for: the word before its first colon, where no comma comes first.
-fn addressee(value: &str) -> Option<&str> {
+/// Returns the crawler that a header applies to: the word before its first colon, if no comma
+/// precedes it.
+fn user_agent(value: &str) -> Option<&str> {
     let end = value.find([',', ':']).filter(|end| *end > 0)?;
     let word = &value[..end];
     let is_word = value[end..].starts_with(':') && !word.eq_ignore_ascii_case("unavailable_after");

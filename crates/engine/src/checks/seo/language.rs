@@ -1,6 +1,6 @@
 //! Language subtags, the first part of a language tag (BCP 47).
 
-/// Two or three lower-case letters that the registry lists.
+/// Returns whether a subtag is one of the registry's languages of two or three lower-case letters.
 pub(super) fn is_language(subtag: &str) -> bool {
     let (Some(start), Some(end)) = (subtag.get(..2), subtag.get(2..)) else {
         return false;

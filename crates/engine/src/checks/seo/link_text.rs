@@ -1,18 +1,20 @@
-use super::link_words::EMPTY_WORDS;
+use super::link_words::GENERIC_TEXTS;
 use crate::checks::{Details, ElementFound, Outcome, check, count};
 use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, same_but_fragment};
 
 check! {
     /// # What
-    /// The text of every link says where it leads.
+    /// Every link has a descriptive text.
     ///
     /// # Why
-    /// Search engines, and people who jump from link to link, know a page by the words that link to it.
+    /// Search engines, and people who navigate by links, learn from the link text what a page is
+    /// about.
     ///
     /// # Scored
-    /// Fails when the whole text of a link is an empty phrase such as "click here" or "more", in the
-    /// language of the text where the page states it, else in any of nine languages. Links within
-    /// the page, by `mailto:` or `javascript:`, and with `rel=nofollow` are left alone.
+    /// Fails when the whole text of a link is a generic phrase such as "click here" or "more", in
+    /// the language of the text if the page declares it, otherwise in any of nine languages. Links
+    /// within the page, `mailto:` and `javascript:` links, and those with `rel=nofollow` are
+    /// ignored.
     ///
     /// # Fix
     /// Name the target in the link: "read the opening hours" instead of "read more".
@@ -20,8 +22,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `seo/link-text`.
     id: "link-text",
-    pass: "Link texts say where they lead",
-    fail: "Some link texts say nothing",
+    pass: "Links have descriptive text",
+    fail: "Links do not have descriptive text",
     needs: [Anchors::NAME, Page::NAME],
     run: run,
 }
@@ -29,23 +31,23 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
     let page = facts.get::<Page>()?;
-    let vague: Vec<ElementFound> = anchors
+    let generic: Vec<ElementFound> = anchors
         .0
         .iter()
-        .filter(|anchor| leads_away(anchor, &page.url) && says_nothing(anchor))
+        .filter(|anchor| leaves_page(anchor, &page.url) && is_generic(anchor))
         .map(|anchor| {
             let (text, href) = (anchor.text.trim(), &anchor.href);
             ElementFound::noting(&anchor.node, format!("“{text}” leads to {href}"))
         })
         .collect();
-    if vague.is_empty() {
+    if generic.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(vague.len(), "link", "links");
-    Ok(Outcome::fail(summary).with(Details::elements(vague)))
+    let summary = count(generic.len(), "link", "links");
+    Ok(Outcome::fail(summary).with(Details::elements(generic)))
 }
 
-fn leads_away(anchor: &Anchor, page_url: &str) -> bool {
+fn leaves_page(anchor: &Anchor, page_url: &str) -> bool {
     let href = anchor.href.to_lowercase();
     !href.is_empty()
         && !anchor.rel.contains("nofollow")
@@ -54,11 +56,11 @@ fn leads_away(anchor: &Anchor, page_url: &str) -> bool {
         && !same_but_fragment(&anchor.href, page_url)
 }
 
-fn says_nothing(anchor: &Anchor) -> bool {
+fn is_generic(anchor: &Anchor) -> bool {
     let text = anchor.text.trim().to_lowercase();
-    let stated = anchor.text_lang.as_deref().filter(|lang| !lang.is_empty());
-    let language = stated.and_then(|lang| lang.split('-').next());
-    EMPTY_WORDS
+    let declared = anchor.text_lang.as_deref().filter(|lang| !lang.is_empty());
+    let language = declared.and_then(|lang| lang.split('-').next());
+    GENERIC_TEXTS
         .iter()
         .filter(|(of, _)| language.is_none_or(|language| language == *of))
         .any(|(_, words)| words.contains(&text.as_str()))

@@ -1,7 +1,7 @@
-//! Link texts that say nothing about where the link leads, by language, all lower case.
-//! The same words as Lighthouse 13.5 has them (core/audits/seo/link-text.js).
+//! Generic link texts by language, in lower case: the list of Lighthouse 13.5
+//! (core/audits/seo/link-text.js).
 
-pub(super) const EMPTY_WORDS: [(&str, &[&str]); 9] = [
+pub(super) const GENERIC_TEXTS: [(&str, &[&str]); 9] = [
     (
         "en",
         &[

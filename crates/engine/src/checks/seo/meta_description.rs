@@ -3,21 +3,22 @@ use crate::facts::{Artifact, Facts, Metas, Missing};
 
 check! {
     /// # What
-    /// The head holds a `<meta name="description">` with text.
+    /// The page has a `<meta name="description">` with text.
     ///
     /// # Why
-    /// Search engines often show this text under the page's title. Without it they cut some out of the page.
+    /// Search engines often show this text in results. Without it they choose an excerpt of the
+    /// page.
     ///
     /// # Scored
     /// Fails when the first such element is missing or blank.
     ///
     /// # Fix
-    /// Write one or two sentences, different for every page, that say what a visitor will find there.
+    /// Write one or two sentences for each page that summarise its content.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/meta-description`.
     id: "meta-description",
-    pass: "The page describes itself",
+    pass: "The page has a meta description",
     fail: "The page has no meta description",
     needs: [Metas::NAME],
     run: run,

@@ -1,4 +1,4 @@
-//! Whether search engines can find, read and list the page.
+//! The SEO checks: whether search engines can find, read and index the page.
 
 pub mod canonical;
 pub mod crawlable_anchors;

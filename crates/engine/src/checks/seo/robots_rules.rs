@@ -1,6 +1,6 @@
-//! Who may fetch what, by a robots.txt (RFC 9309). Where the standard leaves room, as the parser
-//! that Lighthouse uses decides it: a crawler's own group stands alone, the longest pattern wins,
-//! and of two equally long ones the allowing one.
+//! The rules of a robots.txt (RFC 9309). Where the standard is open, they follow the parser that
+//! Lighthouse uses: a crawler's own group replaces the general one, the longest pattern wins, and
+//! `Allow` wins over an equally long `Disallow`.
 
 use super::robots_txt::lines;
 
@@ -13,7 +13,7 @@ pub(super) struct RobotsRules {
 pub(super) struct Rule {
     pattern: String,
     is_allowed: bool,
-    /// From 1.
+    /// The line number, counted from 1.
     pub(super) line: usize,
 }
 
@@ -49,7 +49,7 @@ impl RobotsRules {
         rules
     }
 
-    /// A group without patterns still is one: it allows everything.
+    /// Adds a rule to the groups of the agents. A group without patterns allows everything.
     fn add(&mut self, agents: &[String], pattern: &str, is_allowed: bool, line: usize) {
         for agent in agents {
             let at = self.groups.iter().position(|(name, _)| name == agent);
@@ -67,7 +67,7 @@ impl RobotsRules {
         }
     }
 
-    /// The rule that keeps a crawler from a path with query; none where it may go.
+    /// Returns the rule that blocks a crawler from a path with query, if any.
     pub(super) fn refusal(&self, crawler: &str, path: &str) -> Option<&Rule> {
         let group = |name: &str| self.groups.iter().find(|(agent, _)| agent == name);
         let (_, rules) = group(&agent_name(crawler)).or_else(|| group("*"))?;
@@ -77,8 +77,9 @@ impl RobotsRules {
             .filter(|rule| matches(&rule.pattern, &path))
             .reduce(|best, rule| {
                 let is_longer = rule.pattern.len() > best.pattern.len();
-                let is_kinder = rule.pattern.len() == best.pattern.len() && rule.is_allowed;
-                if is_longer || (is_kinder && !best.is_allowed) {
+                let is_more_permissive =
+                    rule.pattern.len() == best.pattern.len() && rule.is_allowed;
+                if is_longer || (is_more_permissive && !best.is_allowed) {
                     rule
                 } else {
                     best
@@ -88,13 +89,14 @@ impl RobotsRules {
     }
 }
 
-/// Lower case, without a version.
+/// Returns the name of a user agent in lower case, without its version.
 fn agent_name(agent: &str) -> String {
     let name = agent.split('/').next().unwrap_or_default();
     name.trim().to_lowercase()
 }
 
-/// `*` stands for anything, a final `$` for the end; otherwise a pattern is a beginning.
+/// Returns whether a pattern matches a path. `*` matches anything, a final `$` the end; without `$`
+/// a pattern matches a prefix.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, is_whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
@@ -118,12 +120,12 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// As `encodeURI`, but leaving what is escaped already.
+/// Escapes a pattern like `encodeURI`, but leaves existing escapes alone.
 fn escaped(pattern: &str) -> String {
-    const LEFT_ALONE: &str = ";,/?:@&=+$-_.!~*'()#%";
+    const UNESCAPED: &str = ";,/?:@&=+$-_.!~*'()#%";
     let mut escaped = String::with_capacity(pattern.len());
     for c in pattern.chars() {
-        if c.is_ascii_alphanumeric() || LEFT_ALONE.contains(c) {
+        if c.is_ascii_alphanumeric() || UNESCAPED.contains(c) {
             escaped.push(c);
         } else {
             for byte in c.encode_utf8(&mut [0; 4]).bytes() {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawlers_own_group_stands_alone() {
+    fn a_crawlers_own_group_replaces_the_general_one() {
         let robots_txt = "User-agent: *\nDisallow: /\n\nUser-agent: Googlebot/2.1\nUser-agent: bingbot\nDisallow:";
         assert!(refuses(robots_txt, "*", "/x"));
         assert!(refuses(robots_txt, "DuckDuckBot", "/x"));

@@ -5,19 +5,20 @@ use crate::facts::{Artifact, Facts, Missing, RobotsTxt};
 
 check! {
     /// # What
-    /// If the site has a robots.txt, crawlers can fetch and understand it.
+    /// The site's robots.txt, if any, can be fetched and parsed.
     ///
     /// # Why
-    /// Lines that crawlers do not understand are ignored; where the file fails to load, they stay away altogether.
+    /// Crawlers ignore invalid lines, and may not crawl the site at all if the file cannot be
+    /// fetched.
     ///
     /// # Scored
-    /// Fails when there is no answer, when the status is 500 or above, or when a line is wrong: no
-    /// colon, an unknown directive, a rule before any `user-agent`, a pattern that begins with
-    /// neither `/` nor `*`, a `$` before its end, a sitemap without a full address. Not applicable
+    /// Fails when there is no response, when the status is 500 or above, or when a line is invalid:
+    /// no colon, an unknown directive, a rule before any `user-agent`, a pattern that starts with
+    /// neither `/` nor `*`, a `$` before its end, a sitemap without an absolute URL. Not applicable
     /// without a file (status 400 to 499) or when it is empty.
     ///
     /// # Fix
-    /// Correct the lines that are listed. The format is RFC 9309.
+    /// Correct the listed lines. The format is specified in RFC 9309.
     ///
     /// # Source
     /// Lighthouse 13.5, `seo/robots-txt`.
@@ -33,7 +34,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     match robots.status {
         Some(status @ 500..) => {
             return Ok(Outcome::fail(format!(
-                "robots.txt answers with status {status}."
+                "The request for robots.txt failed with status {status}."
             )));
         }
         Some(400..) => return Ok(Outcome::not_applicable()),
@@ -43,43 +44,43 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::not_applicable());
     }
     if robots.error.is_some() || robots.status.is_none() {
-        let reason = robots.error.as_deref().unwrap_or("no answer");
+        let reason = robots.error.as_deref().unwrap_or("no response");
         return Ok(Outcome::fail(format!(
             "robots.txt could not be fetched: {reason}."
         )));
     }
     let Some(content) = &robots.content else {
-        return Err(Missing("robots.txt came without content".to_owned()));
+        return Err(Missing("robots.txt has no content".to_owned()));
     };
-    let faults = faults(content);
-    if faults.is_empty() {
+    let errors = errors(content);
+    if errors.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = count(faults.len(), "wrong line", "wrong lines");
-    let rows = faults
+    let summary = count(errors.len(), "invalid line", "invalid lines");
+    let rows = errors
         .into_iter()
-        .map(|(number, line, fault)| [number.to_string(), line.to_owned(), fault.to_owned()]);
-    Ok(Outcome::fail(summary).with(Details::table(["Line", "Content", "Fault"], rows)))
+        .map(|(number, line, error)| [number.to_string(), line.to_owned(), error.to_owned()]);
+    Ok(Outcome::fail(summary).with(Details::table(["Line", "Content", "Error"], rows)))
 }
 
-/// Line numbers from 1, the line, and what is wrong with it.
-fn faults(content: &str) -> Vec<(usize, &str, &'static str)> {
-    let mut faults = Vec::new();
+/// Returns the invalid lines with their number, counted from 1, and the error.
+fn errors(content: &str) -> Vec<(usize, &str, &'static str)> {
+    let mut errors = Vec::new();
     let mut is_in_group = false;
     for (number, line) in (1..).zip(lines(content)) {
         match directive(line) {
-            Err(fault) => faults.push((number, line, fault)),
+            Err(error) => errors.push((number, line, error)),
             Ok(Some("user-agent")) => is_in_group = true,
             Ok(Some("allow" | "disallow")) if !is_in_group => {
-                faults.push((number, line, "no user-agent before this rule"));
+                errors.push((number, line, "no user-agent before this rule"));
             }
             Ok(_) => {}
         }
     }
-    faults
+    errors
 }
 
-/// Line breaks are `\n`, `\r\n` or `\r`.
+/// Returns the lines of a text; line breaks are `\n`, `\r\n` or `\r`.
 pub(super) fn lines(content: &str) -> impl Iterator<Item = &str> {
     content
         .split('\n')
@@ -87,7 +88,7 @@ pub(super) fn lines(content: &str) -> impl Iterator<Item = &str> {
         .flat_map(|line| line.split('\r'))
 }
 
-/// What Lighthouse knows: the standard, what all crawlers support, and what some do.
+/// The directives that Lighthouse accepts: those of the standard and common extensions.
 const DIRECTIVES: [&str; 11] = [
     "user-agent",
     "disallow",
@@ -102,42 +103,42 @@ const DIRECTIVES: [&str; 11] = [
     "content-signal",
 ];
 
-/// The name of the directive on a line, none where there is none.
+/// Returns the name of the directive on a line, or `None` for an empty line or a comment.
 fn directive(line: &str) -> Result<Option<&'static str>, &'static str> {
     let line = line.split('#').next().unwrap_or_default().trim();
     if line.is_empty() {
         return Ok(None);
     }
-    let (name, value) = line.split_once(':').ok_or("syntax not understood")?;
+    let (name, value) = line.split_once(':').ok_or("invalid syntax")?;
     let (name, value) = (name.trim().to_lowercase(), value.trim());
-    let known = DIRECTIVES
+    let directive = DIRECTIVES
         .into_iter()
-        .find(|known| *known == name)
+        .find(|directive| *directive == name)
         .ok_or("unknown directive")?;
-    match known {
+    match directive {
         "sitemap" => {
-            let url = Url::parse(value).map_err(|_| "the sitemap has no full address")?;
+            let url = Url::parse(value).map_err(|_| "the sitemap URL is not absolute")?;
             if !["http", "https", "ftp"].contains(&url.scheme()) {
-                return Err("a sitemap cannot have this kind of address");
+                return Err("the sitemap URL has an unsupported scheme");
             }
         }
-        "user-agent" if value.is_empty() => return Err("no user-agent named"),
+        "user-agent" if value.is_empty() => return Err("no user-agent specified"),
         "allow" | "disallow" => {
             if !(value.is_empty() || value.starts_with(['/', '*'])) {
-                return Err("a pattern begins with / or *");
+                return Err("a pattern has to start with / or *");
             }
             if value.find('$').is_some_and(|at| at + 1 != value.len()) {
-                return Err("$ stands only at the end of a pattern");
+                return Err("$ is allowed only at the end of a pattern");
             }
         }
         _ => {}
     }
-    Ok(Some(known))
+    Ok(Some(directive))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CHECK, faults};
+    use super::{CHECK, errors};
     use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
@@ -161,7 +162,7 @@ mod tests {
             ("Sitemap: /s.xml\nSitemap: file:///s.xml", 2),
             ("<!doctype html>\n<p>Not found: sorry", 2),
         ] {
-            assert_eq!(faults(content).len(), wrong, "{content}");
+            assert_eq!(errors(content).len(), wrong, "{content}");
         }
     }
 

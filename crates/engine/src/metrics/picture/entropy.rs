@@ -1,10 +1,11 @@
-//! The bit stream of a scan: Huffman codes and the numbers behind them (T.81, annex F).
+//! The bit stream of a scan: Huffman codes and the numbers that follow them (T.81, annex F).
 
 use super::ZIGZAG;
 
-/// Codes of one length follow each other; so the last code of each length tells all.
+/// A table of Huffman codes. Codes of one length are consecutive, so the last code of each length
+/// defines all.
 pub(super) struct HuffmanTable {
-    /// For each length: the last code, or -1, and what to add to a code for its place among the values.
+    /// The last code of each length, or -1, and the offset from a code to its index in the values.
     lengths: [(i32, i32); 16],
     values: Vec<u8>,
 }
@@ -12,14 +13,14 @@ pub(super) struct HuffmanTable {
 impl HuffmanTable {
     pub(super) fn new(counts: &[u8; 16], values: &[u8]) -> Self {
         let mut lengths = [(-1, 0); 16];
-        let (mut code, mut place) = (0_i32, 0_i32);
+        let (mut code, mut index) = (0_i32, 0_i32);
         for (length, count) in lengths.iter_mut().zip(counts) {
             let count = i32::from(*count);
             if count > 0 {
-                *length = (code + count - 1, place - code);
+                *length = (code + count - 1, index - code);
             }
             code = (code + count) << 1;
-            place += count;
+            index += count;
         }
         Self {
             lengths,
@@ -70,7 +71,7 @@ impl<'a> Bits<'a> {
         Some(i32::from(self.byte >> self.left & 1))
     }
 
-    /// A number of so many bits; those that begin with 0 stand for the negative ones (T.81, F.2.2.1).
+    /// Reads a number of `size` bits; those that start with 0 are negative (T.81, F.2.2.1).
     fn number(&mut self, size: u8) -> Option<i64> {
         let mut number = 0_i64;
         for _ in 0..size {
@@ -84,14 +85,16 @@ impl<'a> Bits<'a> {
         })
     }
 
-    /// The next block's coefficients, in place and multiplied by their quantisation steps.
+    /// Reads the coefficients of the next block in natural order, multiplied by their quantisation
+    /// steps.
     pub(super) fn block(
         &mut self,
         (dc, ac): (&HuffmanTable, &HuffmanTable),
         last_dc: &mut i64,
         steps: &[i64; 64],
     ) -> Option<[i64; 64]> {
-        /// What eight-bit pictures can hold, generously; keeps broken ones from overflowing the transform.
+        /// A generous limit for coefficients of eight-bit pictures that keeps broken ones from
+        /// overflowing the transform.
         const LARGEST: i64 = 1 << 16;
         let mut block = [0; 64];
         let size = dc.decode(self)?;
@@ -105,8 +108,8 @@ impl<'a> Bits<'a> {
                 (15, 0) => at += 16,
                 (_, 0) => break,
                 _ => {
-                    let place = *ZIGZAG.get(at + run)?;
-                    block[place] = (self.number(size)? * steps[place]).clamp(-LARGEST, LARGEST);
+                    let index = *ZIGZAG.get(at + run)?;
+                    block[index] = (self.number(size)? * steps[index]).clamp(-LARGEST, LARGEST);
                     at += run + 1;
                 }
             }
@@ -114,7 +117,7 @@ impl<'a> Bits<'a> {
         Some(block)
     }
 
-    /// Passes over a restart marker: what is left of the byte before it is padding.
+    /// Skips a restart marker; the remaining bits of the byte before it are padding.
     pub(super) fn restart(&mut self) -> Option<()> {
         let [0xff, 0xd0..=0xd7, rest @ ..] = self.rest else {
             return None;

@@ -1,9 +1,11 @@
-//! Decodes the pictures in a trace: baseline JPEG (ITU-T T.81), as Chromium writes them, and nothing else.
+//! A decoder for the screenshots in a trace: only baseline JPEG (ITU-T T.81), as Chromium writes
+//! it.
 //!
-//! Why not a library: Speed Index compares histograms of exact pixel values, and decoders are free to round and
-//! to smooth colours differently. With a good general decoder it came out up to 1.7 % from Lighthouse's. So this
-//! one rounds where jpeg-js 0.4.4 rounds, which is what speedline-core decodes with: the same integer
-//! transform, colours repeated rather than smoothed, conversion cut rather than rounded.
+//! No library is used because Speed Index compares histograms of exact pixel values, and decoders
+//! are free to round and to interpolate colours differently. With a good general decoder the result
+//! differed from Lighthouse's by up to 1.7 %. This decoder rounds like jpeg-js 0.4.4, which
+//! speedline-core uses: the same integer transform, colours repeated rather than interpolated,
+//! conversion truncated rather than rounded.
 
 mod entropy;
 mod transform;
@@ -11,10 +13,11 @@ mod transform;
 use entropy::{Bits, HuffmanTable};
 use transform::inverse_dct;
 
-/// Traces hold pictures of at most 500 by 500 pixels; more than this is not one of them.
-const MOST_PIXELS: usize = 1 << 24;
+/// The maximum number of pixels; pictures in traces have at most 500 by 500.
+const MAX_PIXELS: usize = 1 << 24;
 
-/// Where the coefficients of a block stand, in the order in which they are written (T.81, figure A.6).
+/// The index of each coefficient of a block, in the order in which they are written (T.81, figure
+/// A.6).
 const ZIGZAG: [usize; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
@@ -27,20 +30,21 @@ pub(crate) struct Picture {
     planes: Vec<Plane>,
 }
 
-/// One colour component's samples, whole blocks wide and high.
+/// The samples of one colour component, padded to whole blocks.
 struct Plane {
     id: u8,
-    /// Blocks of this component in each unit of the picture, across and down; the largest over all components.
+    /// The number of blocks of this component in each unit of the picture, across and down, and the
+    /// maximum over all components.
     across: usize,
     down: usize,
-    most_across: usize,
-    most_down: usize,
+    max_across: usize,
+    max_down: usize,
     quantization: usize,
     stride: usize,
     samples: Vec<u8>,
 }
 
-/// What the headers have set so far.
+/// The tables that the headers have defined so far.
 #[derive(Default)]
 struct Tables {
     quantization: [Option<[i64; 64]>; 4],
@@ -50,7 +54,7 @@ struct Tables {
 }
 
 impl Picture {
-    /// Nothing for what is not a whole baseline JPEG in grey or YCbCr.
+    /// Decodes a picture; returns `None` unless it is a complete baseline JPEG in grey or YCbCr.
     pub(crate) fn decode(jpeg: &[u8]) -> Option<Self> {
         let mut rest = jpeg.strip_prefix(&[0xff, 0xd8])?;
         let mut tables = Tables::default();
@@ -89,7 +93,7 @@ impl Picture {
         let (specs, []) = specs.as_chunks::<3>() else {
             return None;
         };
-        let readable = width > 0 && height > 0 && width * height <= MOST_PIXELS;
+        let readable = width > 0 && height > 0 && width * height <= MAX_PIXELS;
         if !readable || specs.len() != usize::from(*count) || ![1, 3].contains(&specs.len()) {
             return None;
         }
@@ -109,18 +113,18 @@ impl Picture {
                 factors(spec)
             }
         };
-        let most_across = specs.iter().map(|spec| factors(spec).0).max()?;
-        let most_down = specs.iter().map(|spec| factors(spec).1).max()?;
+        let max_across = specs.iter().map(|spec| factors(spec).0).max()?;
+        let max_down = specs.iter().map(|spec| factors(spec).1).max()?;
         let planes = specs.iter().map(|spec| {
             let (across, down) = factors(spec);
-            let stride = width.div_ceil(8 * most_across) * across * 8;
-            let rows = height.div_ceil(8 * most_down) * down * 8;
+            let stride = width.div_ceil(8 * max_across) * across * 8;
+            let rows = height.div_ceil(8 * max_down) * down * 8;
             Plane {
                 id: spec[0],
                 across,
                 down,
-                most_across,
-                most_down,
+                max_across,
+                max_down,
                 quantization: usize::from(spec[2]),
                 stride,
                 samples: vec![0; stride * rows],
@@ -160,8 +164,8 @@ impl Picture {
             .collect::<Option<_>>()?;
 
         let first = self.planes.first()?;
-        let units_across = self.width.div_ceil(8 * first.most_across);
-        let units_down = self.height.div_ceil(8 * first.most_down);
+        let units_across = self.width.div_ceil(8 * first.max_across);
+        let units_down = self.height.div_ceil(8 * first.max_down);
         let mut bits = Bits::new(data);
         let mut last_dc = vec![0_i64; self.planes.len()];
         for unit in 0..units_across * units_down {
@@ -183,13 +187,13 @@ impl Picture {
         Some(())
     }
 
-    /// Calls with each pixel's red, green and blue.
-    pub(crate) fn for_each_pixel(&self, mut see: impl FnMut([u8; 3])) {
+    /// Calls the function with red, green and blue of each pixel.
+    pub(crate) fn for_each_pixel(&self, mut call: impl FnMut([u8; 3])) {
         for y in 0..self.height {
             for x in 0..self.width {
                 match self.planes.as_slice() {
-                    [luma, cb, cr] => see(rgb(luma.at(x, y), cb.at(x, y), cr.at(x, y))),
-                    [grey, ..] => see([grey.at(x, y); 3]),
+                    [luma, cb, cr] => call(rgb(luma.at(x, y), cb.at(x, y), cr.at(x, y))),
+                    [grey, ..] => call([grey.at(x, y); 3]),
                     [] => {}
                 }
             }
@@ -197,7 +201,8 @@ impl Picture {
     }
 }
 
-/// JFIF's conversion. Casting cuts off the fraction and keeps within a byte.
+/// Converts a colour by the formula of JFIF. The cast truncates the fraction and saturates to a
+/// byte.
 fn rgb(luma: u8, cb: u8, cr: u8) -> [u8; 3] {
     let (luma, cb, cr) = (
         f64::from(luma),
@@ -220,11 +225,11 @@ impl Plane {
         }
     }
 
-    /// The sample for a pixel of the picture; coarser components repeat theirs.
+    /// Returns the sample for a pixel of the picture; subsampled components are repeated.
     fn at(&self, x: usize, y: usize) -> u8 {
         let (x, y) = (
-            x * self.across / self.most_across,
-            y * self.down / self.most_down,
+            x * self.across / self.max_across,
+            y * self.down / self.max_down,
         );
         self.samples[y * self.stride + x]
     }
@@ -263,7 +268,7 @@ impl Tables {
     }
 }
 
-/// Markers may be preceded by any number of fill bytes.
+/// Returns the next marker, which may be preceded by any number of fill bytes, and the rest.
 fn next_marker(data: &[u8]) -> Option<(u8, &[u8])> {
     let (0xff, mut rest) = data.split_first().map(|(first, rest)| (*first, rest))? else {
         return None;
@@ -287,7 +292,8 @@ mod tests {
         Some(pixels)
     }
 
-    /// A grey picture of one block whose code words are all one bit long: DC difference class, then end of block.
+    /// A grey picture of one block whose code words are all one bit long: DC difference class, then
+    /// end of block.
     fn one_grey_block(dc_class: u8, data: u8) -> Vec<u8> {
         let mut jpeg = vec![0xff, 0xd8];
         jpeg.extend([0xff, 0xdb, 0, 67, 0]);
@@ -309,12 +315,13 @@ mod tests {
 
     #[test]
     fn a_dc_difference_brightens_the_whole_block() {
-        // Class 3, value 7 (bits 0 111), end of block (0): 7 steps of 8, an eighth of which is each pixel's share.
+        // Class 3, value 7 (bits 0 111), end of block (0): 7 steps of 8, an eighth of which is each
+        // pixel's share.
         assert_eq!(
             pixels(&one_grey_block(3, 0b0111_0111)),
             Some(vec![[135; 3]; 64])
         );
-        // Class 3, bits 000 stand for -7.
+        // Class 3, bits 000 mean -7.
         assert_eq!(
             pixels(&one_grey_block(3, 0b0000_0111)),
             Some(vec![[121; 3]; 64])

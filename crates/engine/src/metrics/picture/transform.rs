@@ -1,7 +1,7 @@
-//! The inverse cosine transform of a block: Loeffler, Ligtenberg, Moschytz, "Practical Fast 1-D DCT Algorithms
-//! with 11 Multiplications" (1989), in integers, rounding after each step as jpeg-js does.
+//! The inverse cosine transform of a block: Loeffler, Ligtenberg, Moschytz, "Practical Fast 1-D DCT
+//! Algorithms with 11 Multiplications" (1989), in integers, rounding after each step like jpeg-js.
 
-/// Cosines and sines in 1/4096ths.
+/// The cosines and sines in units of 1/4096.
 const COS_1: i64 = 4017;
 const SIN_1: i64 = 799;
 const COS_3: i64 = 3406;
@@ -12,7 +12,7 @@ const SQRT_2: i64 = 5793;
 const SQRT_HALF: i64 = 2896;
 const FRACTION_BITS: u32 = 12;
 
-/// Rows keep this many bits of the fraction, which columns then drop.
+/// The number of fraction bits that rows keep and columns drop.
 const ROW_EXTRA_BITS: u32 = 4;
 
 pub(super) fn inverse_dct(mut block: [i64; 64]) -> [u8; 64] {
@@ -28,7 +28,7 @@ pub(super) fn inverse_dct(mut block: [i64; 64]) -> [u8; 64] {
     block.map(|value| u8::try_from((128 + rounded(value, 4)).clamp(0, 255)).unwrap_or(0))
 }
 
-/// One row or column, scaled up by the given bits.
+/// Transforms one row or column, scaled up by the given bits.
 fn inverse_line(line: [i64; 8], extra_bits: u32) -> [i64; 8] {
     let shift = FRACTION_BITS - extra_bits;
     let [dc, rest @ ..] = line;

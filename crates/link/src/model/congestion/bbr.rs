@@ -1,9 +1,9 @@
-use super::bbr_filters::{Lumps, MaxFilter};
+use super::bbr_filters::{AckAggregation, MaxFilter};
 use super::{Phase, Progress};
-use crate::model::line::Dice;
+use crate::model::line::Random;
 use crate::model::{INITIAL_WINDOW, PAYLOAD_BYTES};
 
-/// 2/ln 2: the least gain that doubles the sending rate every round.
+/// Startup gain of 2/ln 2, the smallest that doubles the sending rate every round.
 const HIGH_GAIN: f64 = 2.885;
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -14,7 +14,7 @@ const MIN_RTT_WINDOW_NS: u64 = 10_000_000_000;
 const PROBE_RTT_NS: u64 = 200_000_000;
 /// Pacing stays 1 % below the estimate, so that queues drain.
 const PACING_MARGIN: f64 = 0.99;
-/// Below this rate single packets are sent, in bytes per second.
+/// Rate in bytes per second below which single packets are sent.
 const SINGLE_PACKET_RATE: f64 = 1_200_000.0 / 8.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// Bottleneck bandwidth and round-trip propagation time, version 1.
+/// BBR version 1: bottleneck bandwidth and round-trip propagation time.
 #[derive(Debug)]
 pub(in crate::model) struct Bbr {
     pub(super) window: u64,
@@ -48,8 +48,8 @@ pub(in crate::model) struct Bbr {
     saved_window: u64,
     conserving: bool,
     was_recovering: bool,
-    lumps: Lumps,
-    dice: Dice,
+    ack_aggregation: AckAggregation,
+    random: Random,
 }
 
 impl Bbr {
@@ -77,8 +77,8 @@ impl Bbr {
             saved_window: 0,
             conserving: false,
             was_recovering: false,
-            lumps: Lumps::new(now_ns),
-            dice: Dice(seed),
+            ack_aggregation: AckAggregation::new(now_ns),
+            random: Random(seed),
         }
     }
 
@@ -86,7 +86,7 @@ impl Bbr {
         self.mode == Mode::ProbeRtt
     }
 
-    /// Linux sends about a millisecond's worth in one go.
+    /// Returns the packets of one burst; Linux sends about a millisecond's worth at once.
     pub(super) fn burst(&self) -> u64 {
         let least = if self.pacing_rate < SINGLE_PACKET_RATE {
             1
@@ -99,7 +99,7 @@ impl Bbr {
 
     pub(super) fn acknowledged(&mut self, p: &Progress<'_>) {
         self.update_rate(p);
-        self.lumps
+        self.ack_aggregation
             .update(p, self.rates.max, self.round_start, self.window);
         if self.mode == Mode::ProbeBandwidth && self.phase_is_over(p) {
             self.next_phase(p.now_ns);
@@ -111,11 +111,11 @@ impl Bbr {
         self.set_window(p);
     }
 
-    pub(super) fn losing(&mut self) {
+    pub(super) fn start_recovery(&mut self) {
         self.save_window();
     }
 
-    pub(super) fn timed_out(&mut self) {
+    pub(super) fn handle_timeout(&mut self) {
         self.save_window();
         self.was_recovering = true;
         self.full_rate = 0.0;
@@ -128,9 +128,9 @@ impl Bbr {
         self.full_rounds = 0;
     }
 
-    pub(super) fn resuming(&mut self, now_ns: u64) {
+    pub(super) fn resume(&mut self, now_ns: u64) {
         self.restarting = true;
-        self.lumps.restart(now_ns);
+        self.ack_aggregation.restart(now_ns);
         match self.mode {
             Mode::ProbeBandwidth => self.set_pacing(self.rates.max, 1.0),
             Mode::ProbeRtt => self.finish_probe_rtt(now_ns),
@@ -164,8 +164,8 @@ impl Bbr {
 
     fn update_rate(&mut self, p: &Progress<'_>) {
         self.round_start = false;
-        // A sample over less than a round trip holds packets that were acknowledged before.
-        let Some(sample) = p.lesson.rate.filter(|s| s.interval_ns >= p.min_rtt_ns) else {
+        // A sample over less than a round trip contains packets that were acknowledged before.
+        let Some(sample) = p.ack_info.rate.filter(|s| s.interval_ns >= p.min_rtt_ns) else {
             return;
         };
         if sample.interval_ns == 0 {
@@ -183,14 +183,14 @@ impl Bbr {
         }
     }
 
-    /// Packets that fit into the path, times `gain`.
-    fn path_holds(&self, gain: f64) -> u64 {
+    /// Returns the packets that fit into the path, times `gain`.
+    fn path_capacity(&self, gain: f64) -> u64 {
         let bdp = self.rates.max * self.min_rtt_ns as f64 / 1e9;
         (bdp * gain).ceil() as u64
     }
 
-    /// Room for what sits in the hosts rather than in the path.
-    fn with_host_room(&self, packets: u64) -> u64 {
+    /// Adds headroom for packets that are queued in the hosts rather than in the path.
+    fn with_host_headroom(&self, packets: u64) -> u64 {
         let even = (packets + 3 * self.burst()).next_multiple_of(2);
         let probing_up = self.mode == Mode::ProbeBandwidth && self.cycle_index == 0;
         even + if probing_up { 2 } else { 0 }
@@ -215,10 +215,10 @@ impl Bbr {
         }
         let in_network = self.in_network(p, p.prior_in_flight);
         if gain > 1.0 {
-            let reached = in_network >= self.with_host_room(self.path_holds(gain));
-            return full_length && (p.lesson.newly_lost > 0 || reached);
+            let reached = in_network >= self.with_host_headroom(self.path_capacity(gain));
+            return full_length && (p.ack_info.newly_lost > 0 || reached);
         }
-        full_length || in_network <= self.with_host_room(self.path_holds(1.0))
+        full_length || in_network <= self.with_host_headroom(self.path_capacity(1.0))
     }
 
     fn next_phase(&mut self, now_ns: u64) {
@@ -228,13 +228,13 @@ impl Bbr {
 
     fn probe_bandwidth(&mut self, now_ns: u64) {
         self.mode = Mode::ProbeBandwidth;
-        // Any phase but the draining one, so that flows do not probe together.
-        self.cycle_index = CYCLE.len() - 1 - (self.dice.roll() * 7.0) as usize;
+        // Any phase except draining, so that flows do not probe together.
+        self.cycle_index = CYCLE.len() - 1 - (self.random.next_unit() * 7.0) as usize;
         self.next_phase(now_ns);
     }
 
     fn look_for_full_pipe(&mut self, p: &Progress<'_>) {
-        let app_limited = p.lesson.rate.is_some_and(|s| s.app_limited);
+        let app_limited = p.ack_info.rate.is_some_and(|s| s.app_limited);
         if self.full || !self.round_start || app_limited {
             return;
         }
@@ -252,7 +252,7 @@ impl Bbr {
             self.mode = Mode::Drain;
         }
         let drained =
-            || self.in_network(p, p.in_flight) <= self.with_host_room(self.path_holds(1.0));
+            || self.in_network(p, p.in_flight) <= self.with_host_headroom(self.path_capacity(1.0));
         if self.mode == Mode::Drain && drained() {
             self.probe_bandwidth(p.now_ns);
         }
@@ -260,7 +260,7 @@ impl Bbr {
 
     fn update_min_rtt(&mut self, p: &Progress<'_>) {
         let expired = p.now_ns > self.min_rtt_at_ns + MIN_RTT_WINDOW_NS;
-        if let Some(rtt_ns) = p.lesson.fresh_rtt_ns
+        if let Some(rtt_ns) = p.ack_info.fresh_rtt_ns
             && (rtt_ns <= self.min_rtt_ns || expired)
         {
             self.min_rtt_ns = rtt_ns;
@@ -283,7 +283,7 @@ impl Bbr {
                 }
             }
         }
-        if p.lesson.newly_delivered > 0 {
+        if p.ack_info.newly_delivered > 0 {
             self.restarting = false;
         }
     }
@@ -310,13 +310,13 @@ impl Bbr {
     }
 
     fn set_window(&mut self, p: &Progress<'_>) {
-        let acked = p.lesson.newly_delivered;
+        let acked = p.ack_info.newly_delivered;
         if acked > 0 && !self.recover(p) {
-            let mut target = self.path_holds(self.window_gain());
+            let mut target = self.path_capacity(self.window_gain());
             if self.full {
-                target += self.lumps.extra(self.rates.max);
+                target += self.ack_aggregation.extra(self.rates.max);
             }
-            let target = self.with_host_room(target);
+            let target = self.with_host_headroom(target);
             if self.full {
                 self.window = (self.window + acked).min(target);
             } else if self.window < target || p.delivered < INITIAL_WINDOW {
@@ -329,10 +329,11 @@ impl Bbr {
         }
     }
 
-    /// In the first round of a recovery one packet goes out for each that arrived; true while so.
+    /// Limits the window to one packet per acknowledged packet in the first round of a recovery;
+    /// returns true during that round.
     fn recover(&mut self, p: &Progress<'_>) -> bool {
-        let acked = p.lesson.newly_delivered;
-        self.window = self.window.saturating_sub(p.lesson.newly_lost).max(1);
+        let acked = p.ack_info.newly_delivered;
+        self.window = self.window.saturating_sub(p.ack_info.newly_lost).max(1);
         let recovering = p.phase != Phase::Open;
         if matches!(p.phase, Phase::Recovery(_)) && !self.was_recovering {
             self.conserving = true;

@@ -4,13 +4,13 @@ use super::Progress;
 
 const RATE_WINDOW_ROUNDS: u64 = 10;
 const LUMP_WINDOW_ROUNDS: u32 = 5;
-/// Acknowledgements that come in lumps may raise the window by 100 ms worth of data at most.
-const MAX_LUMP_S: f64 = 0.1;
+/// Aggregated acknowledgements may raise the window by at most 100 ms worth of data.
+const MAX_AGGREGATION_S: f64 = 0.1;
 
-/// The highest rate of the last rounds.
+/// Maximum rate of the last rounds.
 #[derive(Debug, Default)]
 pub(super) struct MaxFilter {
-    /// Falling rates with the round each was seen in.
+    /// Decreasing rates, each with its round.
     samples: VecDeque<(u64, f64)>,
     pub(super) max: f64,
 }
@@ -32,9 +32,9 @@ impl MaxFilter {
     }
 }
 
-/// How far acknowledgements run ahead of the estimated rate.
+/// Estimates how far acknowledgements run ahead of the estimated rate (ACK aggregation).
 #[derive(Debug)]
-pub(super) struct Lumps {
+pub(super) struct AckAggregation {
     since_ns: u64,
     acked: u64,
     most: [u64; 2],
@@ -42,7 +42,7 @@ pub(super) struct Lumps {
     rounds: u32,
 }
 
-impl Lumps {
+impl AckAggregation {
     pub(super) fn new(now_ns: u64) -> Self {
         Self {
             since_ns: now_ns,
@@ -59,7 +59,7 @@ impl Lumps {
     }
 
     pub(super) fn update(&mut self, p: &Progress<'_>, rate: f64, round_start: bool, window: u64) {
-        if p.lesson.newly_delivered == 0 || p.lesson.rate.is_none() {
+        if p.ack_info.newly_delivered == 0 || p.ack_info.rate.is_none() {
             return;
         }
         if round_start {
@@ -75,7 +75,7 @@ impl Lumps {
             self.restart(p.now_ns);
             expected = 0;
         }
-        self.acked += p.lesson.newly_delivered;
+        self.acked += p.ack_info.newly_delivered;
         let extra = (self.acked - expected).min(window);
         self.most[self.slot] = self.most[self.slot].max(extra);
     }
@@ -83,7 +83,7 @@ impl Lumps {
     pub(super) fn extra(&self, rate: f64) -> u64 {
         self.most[0]
             .max(self.most[1])
-            .min((rate * MAX_LUMP_S) as u64)
+            .min((rate * MAX_AGGREGATION_S) as u64)
     }
 }
 

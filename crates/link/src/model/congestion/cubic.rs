@@ -1,7 +1,7 @@
 use super::{Phase, Progress};
 use crate::model::INITIAL_WINDOW;
 
-/// RFC 9438: packets per cubic second.
+/// Growth constant of RFC 9438, in packets per cubic second.
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// Additive growth that is as fast as Reno's with this beta (RFC 9438, 4.3).
@@ -17,8 +17,8 @@ pub(in crate::model) struct Cubic {
     epoch: Option<Epoch>,
     start: HyStart,
     reduction: Option<Reduction>,
-    /// Window and threshold before the last cut, should it turn out needless.
-    before_cut: (u64, u64),
+    /// Window and threshold before the last reduction, to be restored if it was spurious.
+    before_reduction: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Epoch {
     reno_window: f64,
 }
 
-/// Proportional rate reduction (RFC 6937): the window shrinks as acknowledgements come in.
+/// Proportional rate reduction (RFC 6937): the window shrinks as acknowledgements arrive.
 #[derive(Debug)]
 struct Reduction {
     from: u64,
@@ -47,12 +47,12 @@ impl Cubic {
             epoch: None,
             start: HyStart::default(),
             reduction: None,
-            before_cut: (0, 0),
+            before_reduction: (0, 0),
         }
     }
 
     pub(super) fn acknowledged(&mut self, p: &Progress<'_>) {
-        let acked = p.lesson.newly_delivered;
+        let acked = p.ack_info.newly_delivered;
         if self.reduction.is_some() {
             return self.reduce(p);
         }
@@ -75,7 +75,7 @@ impl Cubic {
         }
     }
 
-    pub(super) fn losing(&mut self) {
+    pub(super) fn start_recovery(&mut self) {
         self.cut();
         self.reduction = Some(Reduction {
             from: self.window,
@@ -84,7 +84,7 @@ impl Cubic {
         });
     }
 
-    pub(super) fn timed_out(&mut self) {
+    pub(super) fn handle_timeout(&mut self) {
         self.cut();
         self.reduction = None;
         self.last_max = 0.0;
@@ -97,8 +97,9 @@ impl Cubic {
         }
     }
 
-    /// After a pause the window is halved for each timeout that passed, down to the initial one.
-    pub(super) fn resuming(&mut self, now_ns: u64, idle_ns: u64, timeout_ns: u64) {
+    /// Halves the window after an idle period for each timeout that passed, down to the initial
+    /// window.
+    pub(super) fn resume(&mut self, now_ns: u64, idle_ns: u64, timeout_ns: u64) {
         if let Some(epoch) = &mut self.epoch {
             epoch.began_ns = (epoch.began_ns + idle_ns).min(now_ns);
         }
@@ -115,15 +116,15 @@ impl Cubic {
     }
 
     pub(super) fn undo(&mut self) {
-        let (window, threshold) = self.before_cut;
+        let (window, threshold) = self.before_reduction;
         self.window = self.window.max(window);
         self.threshold = self.threshold.max(threshold);
     }
 
     fn cut(&mut self) {
-        self.before_cut = (self.window, self.threshold);
+        self.before_reduction = (self.window, self.threshold);
         let window = self.window as f64;
-        // Fast convergence: a flow that shrinks leaves room for newcomers.
+        // Fast convergence: a shrinking flow leaves room for new ones.
         self.last_max = if window < self.last_max {
             window * (1.0 + BETA) / 2.0
         } else {
@@ -142,7 +143,7 @@ impl Cubic {
             self.window = self.threshold;
             return;
         }
-        let acked = p.lesson.newly_delivered;
+        let acked = p.ack_info.newly_delivered;
         reduction.delivered += acked;
         let may_send = if p.in_flight > self.threshold {
             (reduction.delivered * self.threshold)
@@ -172,7 +173,7 @@ impl Cubic {
         let t_s = (now_ns - epoch.began_ns + min_rtt_ns) as f64 / 1e9;
         let target = epoch.origin + C * (t_s - epoch.k_s).powi(3);
         epoch.reno_window += RENO_ALPHA * acked / window;
-        // At most half as much again per round trip.
+        // Growth is limited to 50 % per round trip.
         let target = target.max(epoch.reno_window).min(window * 1.5);
         let per_packet = if target > window {
             (target - window) / window
@@ -186,14 +187,14 @@ impl Cubic {
     }
 }
 
-/// Leaves slow start before the queue overflows, when round trips grow or when acknowledgements
-/// that follow each other closely span half a round trip.
+/// Leaves slow start before the queue overflows: when round trips grow, or when closely spaced
+/// acknowledgements span half a round trip.
 #[derive(Debug, Default)]
 struct HyStart {
     round_ends_at: u64,
     round_began_ns: u64,
     last_ack_ns: u64,
-    /// Of data packets only: a handshake's are smaller and quicker.
+    /// Minimum round trip of data packets only: those of the handshake are smaller and faster.
     delay_min_ns: Option<u64>,
     round_min_ns: u64,
     samples: u32,
@@ -205,13 +206,13 @@ const HYSTART_ACK_GAP_NS: u64 = 2_000_000;
 
 impl HyStart {
     fn leaves_slow_start(&mut self, p: &Progress<'_>, window: u64) -> bool {
-        let Some(rtt_ns) = p.lesson.fresh_rtt_ns else {
+        let Some(rtt_ns) = p.ack_info.fresh_rtt_ns else {
             return false;
         };
         let delay_min_ns = self.delay_min_ns.map_or(rtt_ns, |d| d.min(rtt_ns));
         self.delay_min_ns = Some(delay_min_ns);
         let new_round = p
-            .lesson
+            .ack_info
             .rate
             .is_some_and(|s| s.prior_delivered >= self.round_ends_at);
         if new_round {

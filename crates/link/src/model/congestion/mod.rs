@@ -1,51 +1,51 @@
-//! How much a sender may have on the way, and how fast it may send.
+//! Congestion control: how much data a sender may have in flight, and how fast it may send.
 
 mod bbr;
 mod bbr_filters;
 mod cubic;
 
-use super::scoreboard::Lesson;
+use super::scoreboard::AckInfo;
 use bbr::Bbr;
 use cubic::Cubic;
 
-/// The congestion control of the emulated hosts. Both are taken from Linux's behaviour, as the
-/// hosts of the packet-level emulator are Linux.
+/// Congestion control of the emulated hosts. Both follow Linux, which the hosts of the packet-level
+/// emulator run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Algorithm {
     /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): paced, keeps the queue
-    /// short, does not start over after a pause.
+    /// short, does not restart after an idle period.
     #[default]
     Bbr,
-    /// CUBIC with HyStart (RFC 9438, RFC 9406's predecessor): bursts, fills the queue, starts over
-    /// after a pause.
+    /// CUBIC with HyStart (RFC 9438, RFC 9406's predecessor): bursts, fills the queue, restarts
+    /// after an idle period.
     Cubic,
 }
 
-/// Where a sender stands after losses.
+/// Recovery state of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// Repairing losses that acknowledgements showed, until this position is acknowledged.
+    /// Repairs losses that acknowledgements revealed, until this position is acknowledged.
     Recovery(u64),
-    /// Repairing after a timeout, until this position is acknowledged.
+    /// Repairs losses after a timeout, until this position is acknowledged.
     Timeout(u64),
 }
 
-/// What congestion control is told with each acknowledgement.
+/// Input of congestion control with each acknowledgement.
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
     pub(super) now_ns: u64,
-    pub(super) lesson: &'a Lesson,
-    /// Packets delivered since the connection began.
+    pub(super) ack_info: &'a AckInfo,
+    /// Packets delivered since the start of the connection.
     pub(super) delivered: u64,
-    /// Packets on the way before and after this acknowledgement.
+    /// Packets in flight before this acknowledgement.
     pub(super) prior_in_flight: u64,
     pub(super) in_flight: u64,
     pub(super) phase: Phase,
     pub(super) min_rtt_ns: u64,
-    /// Whether the window, not the application, held the sender back.
+    /// True if the window, not the application, limited the sender.
     pub(super) window_limited: bool,
-    /// The next moment that pacing allows a packet.
+    /// Time at which pacing allows the next packet.
     pub(super) next_send_ns: u64,
 }
 
@@ -53,12 +53,12 @@ pub(super) struct Progress<'a> {
 pub(super) enum Congestion {
     Bbr(Box<Bbr>),
     Cubic(Box<Cubic>),
-    /// On a line whose limits are lifted.
-    Unrestrained,
+    /// No congestion control, on a line without limits.
+    Unlimited,
 }
 
-/// Packets: no line that is worth the name holds that many.
-const UNRESTRAINED_WINDOW: u64 = 1 << 20;
+/// Window in packets on a line without limits, more than any real line holds.
+const UNLIMITED_WINDOW: u64 = 1 << 20;
 
 impl Congestion {
     pub(super) fn new(algorithm: Algorithm, now_ns: u64, rtt_ns: u64, seed: u64) -> Self {
@@ -68,28 +68,29 @@ impl Congestion {
         }
     }
 
-    /// Packets that may be on the way.
+    /// Returns the packets that may be in flight.
     pub(super) fn window(&self) -> u64 {
         match self {
             Self::Bbr(c) => c.window,
             Self::Cubic(c) => c.window,
-            Self::Unrestrained => UNRESTRAINED_WINDOW,
+            Self::Unlimited => UNLIMITED_WINDOW,
         }
     }
 
-    /// Bytes of payload per second; `None` sends as soon as the window allows.
+    /// Returns the pacing rate in bytes of payload per second; `None` sends as soon as the window
+    /// allows.
     pub(super) fn pacing_rate(&self) -> Option<f64> {
         match self {
             Self::Bbr(c) => Some(c.pacing_rate),
-            Self::Cubic(_) | Self::Unrestrained => None,
+            Self::Cubic(_) | Self::Unlimited => None,
         }
     }
 
-    /// Packets that leave back to back in one go.
+    /// Returns the packets that are sent back to back in one burst.
     pub(super) fn burst(&self) -> u64 {
         match self {
             Self::Bbr(c) => c.burst(),
-            Self::Cubic(_) | Self::Unrestrained => u64::MAX,
+            Self::Cubic(_) | Self::Unlimited => u64::MAX,
         }
     }
 
@@ -97,34 +98,34 @@ impl Congestion {
         match self {
             Self::Bbr(c) => c.acknowledged(progress),
             Self::Cubic(c) => c.acknowledged(progress),
-            Self::Unrestrained => {}
+            Self::Unlimited => {}
         }
     }
 
-    /// Losses came to light; a recovery begins.
-    pub(super) fn losing(&mut self) {
+    /// Starts a recovery after detected losses.
+    pub(super) fn start_recovery(&mut self) {
         match self {
-            Self::Bbr(c) => c.losing(),
-            Self::Cubic(c) => c.losing(),
-            Self::Unrestrained => {}
+            Self::Bbr(c) => c.start_recovery(),
+            Self::Cubic(c) => c.start_recovery(),
+            Self::Unlimited => {}
         }
     }
 
-    /// Nothing is taken to be on its way any more.
-    pub(super) fn timed_out(&mut self) {
+    /// Handles a timeout: no packet counts as in flight any more.
+    pub(super) fn handle_timeout(&mut self) {
         match self {
-            Self::Bbr(c) => c.timed_out(),
-            Self::Cubic(c) => c.timed_out(),
-            Self::Unrestrained => {}
+            Self::Bbr(c) => c.handle_timeout(),
+            Self::Cubic(c) => c.handle_timeout(),
+            Self::Unlimited => {}
         }
     }
 
-    /// The timeout was needless.
+    /// Reverts the last timeout, which was spurious.
     pub(super) fn undo(&mut self) {
         match self {
             Self::Bbr(c) => c.undo(),
             Self::Cubic(c) => c.undo(),
-            Self::Unrestrained => {}
+            Self::Unlimited => {}
         }
     }
 
@@ -134,23 +135,17 @@ impl Congestion {
         }
     }
 
-    /// Sending begins again with nothing on the way, after `idle_ns`.
-    pub(super) fn resuming(
-        &mut self,
-        now_ns: u64,
-        idle_ns: u64,
-        timeout_ns: u64,
-        app_limited: bool,
-    ) {
+    /// Resumes sending with nothing in flight, after `idle_ns`.
+    pub(super) fn resume(&mut self, now_ns: u64, idle_ns: u64, timeout_ns: u64, app_limited: bool) {
         match self {
-            Self::Bbr(c) if app_limited => c.resuming(now_ns),
-            Self::Bbr(_) | Self::Unrestrained => {}
-            Self::Cubic(c) => c.resuming(now_ns, idle_ns, timeout_ns),
+            Self::Bbr(c) if app_limited => c.resume(now_ns),
+            Self::Bbr(_) | Self::Unlimited => {}
+            Self::Cubic(c) => c.resume(now_ns, idle_ns, timeout_ns),
         }
     }
 
-    /// Whether low rates are of the algorithm's own making just now.
-    pub(super) fn holds_back(&self) -> bool {
+    /// Returns true if the algorithm itself currently causes low rates.
+    pub(super) fn is_self_limited(&self) -> bool {
         matches!(self, Self::Bbr(c) if c.probes_rtt())
     }
 }

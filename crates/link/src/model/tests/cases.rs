@@ -2,8 +2,8 @@ use super::world::{Fetch, World};
 use super::{LINES, MS, setup};
 use crate::model::{Algorithm, Network, Output, Setup, Way};
 
-/// Times in milliseconds that Linux hosts took over the packet-level emulator (kernel 6.18, BBR,
-/// one fetch on a new connection, dialling included), and ours.
+/// Compares times in milliseconds with those of Linux hosts over the packet-level emulator (kernel
+/// 6.18, BBR, one fetch on a new connection, dialling included).
 #[test]
 fn lone_fetches_take_as_long_as_linux_takes_over_real_packets() {
     let measured_ms: [(usize, [(u64, f64); 5]); 4] = [
@@ -74,20 +74,23 @@ fn a_connection_costs_a_round_trip() {
     }
 }
 
-/// The time of each of five fetches of 60 kB on one connection; a pause before the last.
+/// Returns the times of five fetches of 60 kB on one connection, with a pause before the last.
 fn with_pause_ms(algorithm: Algorithm, pause_ns: u64) -> Vec<f64> {
     let mut fetches = vec![Fetch::of(60_000); 5];
     fetches[4] = fetches[4].after(pause_ns);
     let world = World::new(setup(9000.0, 9000.0, 170.0, algorithm));
-    let took = world.client(0, fetches).run().remove(0).took_ns;
-    took.iter().map(|ns| *ns as f64 / 1e6).collect()
+    let times_ms = world.client(0, fetches).run().remove(0).took_ns;
+    times_ms.iter().map(|ns| *ns as f64 / 1e6).collect()
 }
 
 #[test]
 fn a_warm_connection_is_faster_and_only_cubic_forgets_in_a_pause() {
     for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
-        let took = with_pause_ms(algorithm, 0);
-        assert!(took[4] < 0.6 * took[0], "{algorithm:?} {took:?}");
+        let times_ms = with_pause_ms(algorithm, 0);
+        assert!(
+            times_ms[4] < 0.6 * times_ms[0],
+            "{algorithm:?} {times_ms:?}"
+        );
     }
     let bbr = with_pause_ms(Algorithm::Bbr, 5000 * MS);
     assert!(bbr[4] < 1.1 * bbr[3], "{bbr:?}");
@@ -107,7 +110,7 @@ fn a_small_fetch_beside_a_large_one_waits_in_the_same_queue_and_no_longer() {
     assert!((1400.0..1560.0).contains(&took_ms), "{took_ms}");
 }
 
-/// A flow that is offered everything it has room for.
+/// Offers a flow as much data as it accepts.
 fn flood(net: &mut Network, until_ns: u64, mut output: impl FnMut(&mut Network, Output)) -> u64 {
     let id = net.establish(100 * MS);
     let mut offered = 0;
@@ -142,7 +145,7 @@ fn a_reader_that_never_reads_bounds_what_is_taken_from_the_server() {
     }
 }
 
-/// On a line that loses every third packet, the news that there is room again gets lost too.
+/// Window updates are lost too on a line that loses every third packet.
 #[test]
 fn a_reader_that_pauses_often_gets_everything_over_a_lossy_line() {
     let mut net = Network::new(Setup {
@@ -153,7 +156,7 @@ fn a_reader_that_pauses_often_gets_everything_over_a_lossy_line() {
     let offered = flood(&mut net, 3_600_000 * MS, |net, output| {
         if let Output::Delivered(id, way, bytes) = output {
             unread += bytes;
-            // The window is shut to all but the last hundred bytes.
+            // The window is closed except for the last hundred bytes.
             if unread > 575_500 && read < 3_000_000 {
                 net.consumed(id, way, unread);
                 read += std::mem::take(&mut unread);

@@ -17,7 +17,7 @@ fn setup(down_kbps: f64, up_kbps: f64, rtt_ms: f64, algorithm: Algorithm) -> Set
     }
 }
 
-/// Lines as users choose them: Slow 4G, 4G, cable, Slow 3G, fiber, EDGE.
+/// Typical lines: Slow 4G, 4G, cable, Slow 3G, fiber, EDGE.
 const LINES: [(f64, f64, f64); 6] = [
     (1638.4, 750.0, 150.0),
     (9000.0, 9000.0, 170.0),

@@ -8,7 +8,7 @@ fn algorithm() -> impl Strategy<Value = Algorithm> {
     prop_oneof![Just(Algorithm::Bbr), Just(Algorithm::Cubic)]
 }
 
-/// From EDGE to fast Wi-Fi.
+/// Generates lines from EDGE to fast Wi-Fi.
 fn line() -> impl Strategy<Value = (f64, f64, f64)> {
     let rate = || (200.0f64.ln()..100_000.0f64.ln()).prop_map(f64::exp);
     (rate(), rate(), 1.0..900.0f64)
@@ -25,10 +25,10 @@ fn fetches() -> impl Strategy<Value = Vec<Fetch>> {
     proptest::collection::vec(fetch, 1..4)
 }
 
-/// Seconds from dialling until the last byte of one fetch on an empty line: a round trip for the
-/// connection, half of one for the request, then rounds of 10, 20, 40 … packets, each a round trip
-/// after the one before, until a round keeps the line busy for a round trip; from then on it is
-/// never idle.
+/// Returns the seconds from dialling until the last byte of one fetch on an empty line: a round
+/// trip for the connection, half of one for the request, then rounds of 10, 20, 40 … packets, each
+/// a round trip after the one before, until a round keeps the line busy for a round trip; from then
+/// on it is never idle.
 fn closed_form_s(setup: &Setup, fetch: Fetch) -> f64 {
     let rtt_s = setup.rtt_ns as f64 / 1e9;
     let byte_s = |kbps: Option<f64>| kbps.map_or(0.0, |kbps| 0.008 / kbps);
@@ -36,7 +36,7 @@ fn closed_form_s(setup: &Setup, fetch: Fetch) -> f64 {
     let header = f64::from(HEADER_BYTES);
     let payload = f64::from(PAYLOAD_BYTES);
     let connect_s = rtt_s + 60.0 * (up_s + down_s);
-    // The last packet of the handshake goes ahead of the request.
+    // The last packet of the handshake precedes the request.
     let request_s = (fetch.request as f64 + 2.0 * header) * up_s + rtt_s / 2.0;
     let packet_s = (payload + header) * down_s;
     let round_s = rtt_s + packet_s + header * up_s;
@@ -58,8 +58,8 @@ fn lone_s(setup: Setup, fetch: Fetch) -> f64 {
     clients[0].done_ns.expect("it ran to its end") as f64 / 1e9
 }
 
-/// Fails when more has arrived by now than the line can have carried. Headers and half of the
-/// round trip count; acknowledgements and repeats only make it slower.
+/// Fails if more has arrived than the line can have carried. Headers and half of the round trip
+/// count; acknowledgements and retransmissions only make it slower.
 fn never_faster_than_the_line(setup: &Setup) -> impl FnMut(u64, &[Client]) {
     let per_byte_ns = setup.down_kbps.map_or(0.0, |kbps| 8e6 / kbps);
     let with_headers = f64::from(PAYLOAD_BYTES + HEADER_BYTES) / f64::from(PAYLOAD_BYTES);
@@ -75,7 +75,7 @@ fn never_faster_than_the_line(setup: &Setup) -> impl FnMut(u64, &[Client]) {
     }
 }
 
-/// Jain's index: 1 when all have the same, 1/n when one has everything.
+/// Jain's fairness index: 1 for equal shares, 1/n if one has everything.
 fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|s| s * s).sum();
@@ -85,7 +85,7 @@ fn fairness(shares: &[f64]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// `World` itself fails on a byte that is invented, comes early or never comes.
+    /// `World` itself fails on a byte that is invented, early or missing.
     #[test]
     fn every_byte_arrives_once_and_none_is_invented(
         (down, up, rtt) in line(),
@@ -101,8 +101,8 @@ proptest! {
         }
         let ran = world.run_watched(never_faster_than_the_line(&setup));
         for (client, (_, fetches)) in ran.iter().zip(&clients) {
-            let asked: u64 = fetches.iter().map(|f| f.response).sum();
-            prop_assert_eq!(client.received, asked);
+            let requested: u64 = fetches.iter().map(|f| f.response).sum();
+            prop_assert_eq!(client.received, requested);
         }
     }
 
@@ -121,7 +121,8 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// Up to where slow start would overflow the queue, which no closed form knows.
+    /// Response sizes stay below those at which slow start overflows the queue, which the closed
+    /// form does not cover.
     #[test]
     fn a_lone_transfer_takes_the_closed_form_time(
         (down, up, rtt) in line(),
@@ -134,8 +135,8 @@ proptest! {
     }
 
     /// Pacing stretches the rounds of a line that holds more than the first window, and after ten
-    /// seconds BBR pauses to measure the round trip: never faster than the closed form, and the
-    /// same where the line is the limit.
+    /// seconds BBR pauses to measure the round trip: never faster than the closed form, and equal
+    /// if the line is the limit.
     #[test]
     fn a_lone_paced_transfer_is_at_the_closed_form_or_behind_it(
         (down, up, rtt) in line(),

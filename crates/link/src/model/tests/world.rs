@@ -1,11 +1,11 @@
-//! Web clients and a server on one link, driven as the proxy drives the model, by hosts that
-//! answer at once.
+//! Web clients and a server on one link, driven as the proxy drives the model, with hosts that
+//! respond at once.
 
 use std::collections::HashMap;
 
 use crate::model::{ConnectionId, HANDSHAKE_WIRE_BYTES, Network, Output, Setup, Way};
 
-/// One thing a client fetches, after a pause.
+/// One response that a client fetches, after a pause.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fetch {
     pub(super) pause_ns: u64,
@@ -14,7 +14,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// A page's request of usual size.
+    /// Returns a fetch with a request of typical size.
     pub(super) fn of(response: u64) -> Self {
         Self {
             pause_ns: 0,
@@ -35,19 +35,19 @@ pub(super) struct World {
     by_connection: HashMap<ConnectionId, usize>,
 }
 
-/// Connects once and fetches its list, one after the other.
+/// A client that connects once and fetches its list sequentially.
 pub(super) struct Client {
     fetches: Vec<Fetch>,
     next: usize,
     dialed_ns: u64,
     connection: Option<ConnectionId>,
-    /// Bytes still to be offered and still to be delivered, up and down.
+    /// Bytes still to be offered, up and down.
     to_offer: [u64; 2],
     to_deliver: [u64; 2],
     pause_until_ns: Option<u64>,
     asked_ns: u64,
     pub(super) connected_ns: u64,
-    /// How long each fetch took.
+    /// Duration of each fetch.
     pub(super) took_ns: Vec<u64>,
     pub(super) done_ns: Option<u64>,
     pub(super) received: u64,
@@ -85,7 +85,7 @@ impl World {
         self.run_watched(|_, _| {})
     }
 
-    /// Runs until all clients have everything; `watch` sees every moment something happened.
+    /// Runs until all clients have finished; `watch` is called after every event.
     pub(super) fn run_watched(mut self, mut watch: impl FnMut(u64, &[Client])) -> Vec<Client> {
         while self.clients.iter().any(|c| c.done_ns.is_none()) {
             let pauses = self.clients.iter().filter_map(|c| c.pause_until_ns);
@@ -166,11 +166,14 @@ impl World {
 
     fn delivered(&mut self, index: usize, way: Way, bytes: u64) {
         let client = &mut self.clients[index];
-        let left = &mut client.to_deliver[way as usize];
-        let offered_left = client.to_offer[way as usize];
-        *left = left.checked_sub(bytes).expect("no byte is invented");
-        assert!(*left >= offered_left, "no byte arrives before it is sent");
-        let complete = *left == 0;
+        let remaining = &mut client.to_deliver[way as usize];
+        let remaining_to_offer = client.to_offer[way as usize];
+        *remaining = remaining.checked_sub(bytes).expect("no byte is invented");
+        assert!(
+            *remaining >= remaining_to_offer,
+            "no byte arrives before it is sent"
+        );
+        let complete = *remaining == 0;
         if way == Way::Down {
             client.received += bytes;
         }

@@ -1,4 +1,4 @@
-//! The link through real sockets on loopback.
+//! Tests of the link with real sockets on loopback.
 
 mod guarded;
 mod streams;
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Guard, LineProfile, Link, LinkConfig, Resolution, Resolver};
+use crate::{ConnectionOutcome, Guard, LineProfile, Link, LinkConfig, Resolution, Resolver};
 
-/// Fast enough for tests, slow enough that bytes really travel.
+/// A line that is fast enough for tests, and slow enough that packets take time.
 const QUICK_LINE: LineProfile = LineProfile {
     down_kbps: Some(200_000.0),
     up_kbps: Some(100_000.0),
@@ -33,19 +33,26 @@ async fn open(profile: LineProfile) -> Link {
     Link::open(config(profile, &["127.0.0.0/8"])).await.unwrap()
 }
 
-/// Asks the link for a connection; the error is the SOCKS reply.
+/// Requests a connection through the link; the error is the SOCKS reply.
 async fn connect(link: &Link, host: &str, port: u16) -> Result<TcpStream, u8> {
     let mut stream = TcpStream::connect(link.address()).await.unwrap();
-    let mut asks = vec![5, 1, 0, 5, 1, 0, 3, host.len() as u8];
-    asks.extend(host.as_bytes());
-    asks.extend(port.to_be_bytes());
-    stream.write_all(&asks).await.unwrap();
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
-    match answer[3] {
+    let mut request = vec![5, 1, 0, 5, 1, 0, 3, host.len() as u8];
+    request.extend(host.as_bytes());
+    request.extend(port.to_be_bytes());
+    stream.write_all(&request).await.unwrap();
+    let mut response = [0; 12];
+    stream.read_exact(&mut response).await.unwrap();
+    match response[3] {
         0 => Ok(stream),
         reply => Err(reply),
     }
+}
+
+/// Returns the outcome of the last attempt to connect to this host and port.
+fn outcome_for(link: &Link, host: &str, port: u16) -> Option<ConnectionOutcome> {
+    let mut records = link.records().into_iter().rev();
+    let record = records.find(|record| record.host == host && record.port == port);
+    record.map(|record| record.outcome)
 }
 
 async fn listen(ip: &str) -> (TcpListener, SocketAddr) {
@@ -54,7 +61,7 @@ async fn listen(ip: &str) -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Sends back whatever it gets, on any number of connections.
+/// Starts a server that returns all bytes it receives, on any number of connections.
 async fn echo_server() -> SocketAddr {
     let (listener, address) = listen("127.0.0.1").await;
     tokio::spawn(async move {
@@ -68,50 +75,48 @@ async fn echo_server() -> SocketAddr {
     address
 }
 
-/// Bytes in which every position can be told from its neighbours.
+/// Returns bytes that differ from position to position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length as u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
 }
 
-/// Gives the answers it was told, one after the other, the last one for ever.
+/// A resolver that returns the given responses of a host in order, and then repeats the last one.
 #[derive(Default)]
-struct Told {
-    answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
-    asked: AtomicUsize,
+struct ScriptedResolver {
+    responses: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    lookups: AtomicUsize,
 }
 
-impl Told {
-    fn new(answers: &[(&str, &[&[&str]])]) -> Arc<Self> {
-        let told = Self::default();
-        for (host, answers) in answers {
-            let answers = answers
+impl ScriptedResolver {
+    fn new(responses: &[(&str, &[&[&str]])]) -> Arc<Self> {
+        let resolver = Self::default();
+        for (host, responses) in responses {
+            let responses = responses
                 .iter()
                 .map(|ips| ips.iter().map(|ip| ip.parse().expect(ip)).collect())
                 .collect();
-            told.answers
-                .lock()
-                .unwrap()
-                .insert((*host).to_owned(), answers);
+            let mut all = resolver.responses.lock().unwrap();
+            all.insert((*host).to_owned(), responses);
         }
-        Arc::new(told)
+        Arc::new(resolver)
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Relaxed)
+    fn lookups(&self) -> usize {
+        self.lookups.load(Relaxed)
     }
 }
 
-impl Resolver for Told {
+impl Resolver for ScriptedResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolution<'a> {
-        self.asked.fetch_add(1, Relaxed);
-        let mut answers = self.answers.lock().unwrap();
-        let answer = match answers.get_mut(host) {
+        self.lookups.fetch_add(1, Relaxed);
+        let mut all = self.responses.lock().unwrap();
+        let response = match all.get_mut(host) {
             None => Err(io::Error::other("no such host")),
-            Some(answers) if answers.len() > 1 => Ok(answers.remove(0)),
-            Some(answers) => Ok(answers[0].clone()),
+            Some(responses) if responses.len() > 1 => Ok(responses.remove(0)),
+            Some(responses) => Ok(responses[0].clone()),
         };
-        Box::pin(async { answer })
+        Box::pin(async { response })
     }
 }

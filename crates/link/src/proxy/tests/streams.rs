@@ -7,19 +7,18 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::{Outcome, Traffic};
 
-/// Long enough for the slowest machine; only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout that is long enough for the slowest machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// So far that Chromium would dial twice.
-const FAR_LINE: LineProfile = LineProfile {
+/// A line with so long a round trip that Chromium would dial a backup connection.
+const DISTANT_LINE: LineProfile = LineProfile {
     rtt_ms: 600.0,
     ..QUICK_LINE
 };
 
 #[tokio::test]
-async fn a_megabyte_comes_back_unchanged() {
+async fn a_megabyte_is_echoed_unchanged() {
     for line in BOTH_LINES {
         let (link, server) = (open(line).await, echo_server().await);
         let stream = connect(&link, "127.0.0.1", server.port()).await.unwrap();
@@ -34,16 +33,13 @@ async fn a_megabyte_comes_back_unchanged() {
         from.read_exact(&mut received).await.unwrap();
         assert!(sent == received, "{line:?}");
         drop(writing.await.unwrap());
-        let total = Traffic {
-            up: 1_000_000,
-            down: 1_000_000,
-        };
-        assert_eq!(link.bytes(), total);
+        let record = link.records().pop().unwrap();
+        assert_eq!((record.bytes_up, record.bytes_down), (1_000_000, 1_000_000));
     }
 }
 
 #[tokio::test]
-async fn a_lossy_line_delivers_everything_all_the_same() {
+async fn a_lossy_line_delivers_all_bytes() {
     let lossy = LineProfile {
         loss_pct: 5.0,
         ..QUICK_LINE
@@ -60,7 +56,7 @@ async fn a_lossy_line_delivers_everything_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
+async fn a_handshake_is_sent_before_bytes_that_are_written_during_its_socks_request() {
     let narrow_up = LineProfile {
         up_kbps: Some(2.0),
         ..QUICK_LINE
@@ -73,9 +69,9 @@ async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
     let mut late = TcpStream::connect(link.address()).await.unwrap();
     late.write_all(&[5, 1, 0]).await.unwrap();
     late.read_exact(&mut [0; 2]).await.unwrap();
-    // Four seconds of this line.
+    // This line needs four seconds for it.
     other.write_all(&pattern(1000)).await.unwrap();
-    while link.bytes().up < 1000 {
+    while link.records()[0].bytes_up < 1000 {
         tokio::task::yield_now().await;
     }
     let port = address.port().to_be_bytes();
@@ -85,67 +81,67 @@ async fn a_handshake_is_ahead_of_what_is_sent_while_its_request_is_read() {
     let (mut reply, mut upload) = ([0; 10], [0; 1000]);
     tokio::select! {
         connected = late.read_exact(&mut reply) => assert_eq!((connected.unwrap(), reply[1]), (10, 0)),
-        _ = server.read_exact(&mut upload) => panic!("the handshake came behind the upload"),
+        _ = server.read_exact(&mut upload) => panic!("the handshake was queued behind the upload"),
     }
 }
 
 #[tokio::test]
-async fn a_host_far_away_is_dialed_twice_and_the_second_is_kept_for_the_next() {
-    let link = open(FAR_LINE).await;
+async fn a_backup_connection_to_a_distant_host_serves_the_next_request() {
+    let link = open(DISTANT_LINE).await;
     let (listener, address) = listen("127.0.0.1").await;
     let first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
-    let accept = || timeout(PATIENCE, listener.accept());
+    let accept = || timeout(TIMEOUT, listener.accept());
     let (_server, _) = accept().await.unwrap().unwrap();
-    let (mut spare, _) = accept().await.expect("a second try").unwrap();
+    let (mut backup, _) = accept().await.expect("a backup connection").unwrap();
     let mut second = connect(&link, "127.0.0.1", address.port()).await.unwrap();
     second.write_all(b"over the second").await.unwrap();
-    let mut heard = [0; 15];
-    spare.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"over the second");
+    let mut received = [0; 15];
+    backup.read_exact(&mut received).await.unwrap();
+    assert_eq!(&received, b"over the second");
     assert_eq!(link.records().len(), 2);
     drop(first);
 }
 
 #[tokio::test]
-async fn a_second_try_that_the_server_has_closed_is_not_given_to_anybody() {
-    let link = open(FAR_LINE).await;
+async fn a_backup_connection_that_the_server_has_closed_is_not_used() {
+    let link = open(DISTANT_LINE).await;
     let (listener, address) = listen("127.0.0.1").await;
     let _first = connect(&link, "127.0.0.1", address.port()).await.unwrap();
-    let accept = || timeout(PATIENCE, listener.accept());
+    let accept = || timeout(TIMEOUT, listener.accept());
     let (_server, _) = accept().await.unwrap().unwrap();
-    drop(accept().await.expect("a second try").unwrap());
+    drop(accept().await.expect("a backup connection").unwrap());
     let mut second = connect(&link, "127.0.0.1", address.port()).await.unwrap();
     second.write_all(b"anew").await.unwrap();
-    let (mut server, _) = accept().await.expect("a connection of its own").unwrap();
-    let mut heard = [0; 4];
-    server.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"anew");
+    let (mut server, _) = accept().await.expect("a new connection").unwrap();
+    let mut received = [0; 4];
+    server.read_exact(&mut received).await.unwrap();
+    assert_eq!(&received, b"anew");
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_all_still_hears_the_answer() {
+async fn a_client_that_has_closed_its_direction_still_receives_the_response() {
     for line in BOTH_LINES {
         let link = open(line).await;
         let (listener, address) = listen("127.0.0.1").await;
         let serving = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = Vec::new();
-            stream.read_to_end(&mut asked).await.unwrap();
+            let mut request = Vec::new();
+            stream.read_to_end(&mut request).await.unwrap();
             stream.write_all(&pattern(200_000)).await.unwrap();
-            asked
+            request
         });
         let mut stream = connect(&link, "127.0.0.1", address.port()).await.unwrap();
-        stream.write_all(b"all I want to say").await.unwrap();
+        stream.write_all(b"the whole request").await.unwrap();
         stream.shutdown().await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        assert!(answer == pattern(200_000), "{line:?}");
-        assert_eq!(serving.await.unwrap(), b"all I want to say");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.unwrap();
+        assert!(response == pattern(200_000), "{line:?}");
+        assert_eq!(serving.await.unwrap(), b"the whole request");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_has_said_all_still_hears_the_client() {
+async fn a_server_that_has_closed_its_direction_still_receives_the_request() {
     for line in BOTH_LINES {
         let link = open(line).await;
         let (listener, address) = listen("127.0.0.1").await;
@@ -153,22 +149,22 @@ async fn a_server_that_has_said_all_still_hears_the_client() {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.write_all(b"goodbye").await.unwrap();
             stream.shutdown().await.unwrap();
-            let mut heard = Vec::new();
-            stream.read_to_end(&mut heard).await.unwrap();
-            heard
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).await.unwrap();
+            received
         });
         let mut stream = connect(&link, "127.0.0.1", address.port()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        assert_eq!(answer, b"goodbye");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.unwrap();
+        assert_eq!(response, b"goodbye");
         stream.write_all(&pattern(50_000)).await.unwrap();
         drop(stream);
         assert!(serving.await.unwrap() == pattern(50_000), "{line:?}");
     }
 }
 
-/// Two megabytes take more than half an hour on it.
-const CRAWLING_LINE: LineProfile = LineProfile {
+/// A line on which two megabytes take more than half an hour.
+const VERY_SLOW_LINE: LineProfile = LineProfile {
     down_kbps: Some(8.0),
     up_kbps: Some(8.0),
     rtt_ms: 400.0,
@@ -176,25 +172,25 @@ const CRAWLING_LINE: LineProfile = LineProfile {
 };
 
 #[tokio::test]
-async fn a_line_that_is_lifted_holds_nobody_back() {
-    let (link, server) = (open(CRAWLING_LINE).await, echo_server().await);
+async fn without_limits_open_and_new_connections_are_fast() {
+    let (link, server) = (open(VERY_SLOW_LINE).await, echo_server().await);
     let before = connect(&link, "127.0.0.1", server.port()).await.unwrap();
     let (mut from, mut to) = before.into_split();
     let sent = pattern(2_000_000);
     let copy = sent.clone();
-    // Some of it is on its way, and waits in queues, when the line is lifted.
+    // Some of it is in transit and in queues when the limits are removed.
     let writing = tokio::spawn(async move {
         to.write_all(&copy).await.unwrap();
         to
     });
     let mut first = [0; 100];
-    timeout(PATIENCE, from.read_exact(&mut first))
+    timeout(TIMEOUT, from.read_exact(&mut first))
         .await
         .unwrap()
         .unwrap();
-    link.lift();
+    link.remove_limits();
     let mut rest = vec![0; sent.len() - first.len()];
-    timeout(PATIENCE, from.read_exact(&mut rest))
+    timeout(TIMEOUT, from.read_exact(&mut rest))
         .await
         .unwrap()
         .unwrap();
@@ -205,27 +201,27 @@ async fn a_line_that_is_lifted_holds_nobody_back() {
     let (mut from, mut to) = after.into_split();
     let mut received = vec![0; sent.len()];
     let exchange = async { tokio::join!(to.write_all(&sent), from.read_exact(&mut received)) };
-    let (wrote, read) = timeout(PATIENCE, exchange).await.unwrap();
+    let (wrote, read) = timeout(TIMEOUT, exchange).await.unwrap();
     wrote.unwrap();
     read.unwrap();
     assert!(sent == received);
 }
 
 #[tokio::test]
-async fn a_line_without_limits_can_be_lifted_too() {
+async fn limits_can_be_removed_from_an_unlimited_line() {
     let (link, server) = (open(LineProfile::UNLIMITED).await, echo_server().await);
-    link.lift();
+    link.remove_limits();
     let mut stream = connect(&link, "127.0.0.1", server.port()).await.unwrap();
     stream.write_all(b"still here").await.unwrap();
-    let mut answer = [0; 10];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"still here");
+    let mut response = [0; 10];
+    stream.read_exact(&mut response).await.unwrap();
+    assert_eq!(&response, b"still here");
 }
 
 async fn read_until_error(stream: &mut TcpStream) -> io::ErrorKind {
     let mut buffer = [0; 4096];
     loop {
-        match timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap() {
+        match timeout(TIMEOUT, stream.read(&mut buffer)).await.unwrap() {
             Ok(0) => return io::ErrorKind::UnexpectedEof,
             Ok(_) => {}
             Err(e) => return e.kind(),
@@ -261,27 +257,30 @@ async fn a_reset_by_the_client_reaches_the_server() {
     }
 }
 
-/// Waits until a count stands still while `rounds` echoes go round: a clock that needs no sleep.
-async fn until_still(link: &Link, clock: &mut TcpStream, count: impl Fn(&Link) -> u64) -> u64 {
-    let (mut last, mut still) = (count(link), 0);
-    while still < 200 {
-        clock.write_all(b"tick").await.unwrap();
-        clock.read_exact(&mut [0; 4]).await.unwrap();
-        let now = count(link);
-        still = if now == last { still + 1 } else { 0 };
-        last = now;
+/// Waits until a count has not changed during 200 round trips of an echo, which measures time
+/// without sleeping.
+async fn wait_until_stable(link: &Link, echo: &mut TcpStream, count: impl Fn(&Link) -> u64) -> u64 {
+    let (mut last, mut unchanged) = (count(link), 0);
+    while unchanged < 200 {
+        echo.write_all(b"tick").await.unwrap();
+        echo.read_exact(&mut [0; 4]).await.unwrap();
+        let current = count(link);
+        unchanged = if current == last { unchanged + 1 } else { 0 };
+        last = current;
     }
     last
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_the_server_back() {
+async fn a_client_that_does_not_read_stops_the_server() {
     const TOTAL: usize = 64 << 20;
     for line in BOTH_LINES {
-        let (link, echo) = (open(line).await, echo_server().await);
+        let (link, echo_address) = (open(line).await, echo_server().await);
         let (listener, address) = listen("127.0.0.1").await;
-        let mut clock = connect(&link, "127.0.0.1", echo.port()).await.unwrap();
-        let mut lazy = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+        let mut echo = connect(&link, "127.0.0.1", echo_address.port())
+            .await
+            .unwrap();
+        let mut client = connect(&link, "127.0.0.1", address.port()).await.unwrap();
         let (mut server, _) = listener.accept().await.unwrap();
         let serving = tokio::spawn(async move {
             let block = vec![7; 64 * 1024];
@@ -295,16 +294,16 @@ async fn a_reader_that_does_not_read_holds_the_server_back() {
             let records = link.records();
             records.iter().map(|r| r.bytes_down).max().unwrap_or(0)
         };
-        let stuck_at = until_still(&link, &mut clock, down).await;
-        // What the operating system buffers on loopback, and our window; far from all of it.
-        assert!(stuck_at < 16 << 20, "{line:?}: {stuck_at} bytes");
+        let transferred = wait_until_stable(&link, &mut echo, down).await;
+        // The buffers of the operating system on loopback and our window; far less than the total.
+        assert!(transferred < 16 << 20, "{line:?}: {transferred} bytes");
         assert!(!serving.is_finished());
-        lazy.read_exact(&mut vec![0; 1 << 20]).await.unwrap();
+        client.read_exact(&mut vec![0; 1 << 20]).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_thousand_connections_at_once_all_get_their_answer() {
+async fn a_thousand_simultaneous_connections_all_get_their_response() {
     raise_file_limit();
     for line in BOTH_LINES {
         let (link, server) = (Arc::new(open(line).await), echo_server().await);
@@ -321,12 +320,16 @@ async fn a_thousand_connections_at_once_all_get_their_answer() {
                 stream
             });
         }
-        // All stay open until the last has its answer.
-        let open = timeout(PATIENCE, clients.join_all()).await.unwrap();
+        // All stay open until the last one has its response.
+        let open = timeout(TIMEOUT, clients.join_all()).await.unwrap();
         assert_eq!(open.len(), 1000);
         let records = link.records();
         assert_eq!(records.len(), 1000);
-        assert!(records.iter().all(|r| r.outcome == Outcome::Connected));
+        assert!(
+            records
+                .iter()
+                .all(|r| r.outcome == ConnectionOutcome::Connected)
+        );
         assert!(
             records
                 .iter()
@@ -335,7 +338,7 @@ async fn a_thousand_connections_at_once_all_get_their_answer() {
     }
 }
 
-/// Four sockets per connection in this one process.
+/// Raises the limit on open files: there are four sockets per connection in this process.
 fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -344,7 +347,7 @@ fn raise_file_limit() {
 }
 
 #[tokio::test]
-async fn the_cap_on_bytes_cuts_everything() {
+async fn exceeding_the_limit_on_bytes_resets_all_connections() {
     for line in BOTH_LINES {
         let mut config = config(line, &["127.0.0.0/8"]);
         config.max_bytes = 300_000;
@@ -357,7 +360,8 @@ async fn the_cap_on_bytes_cuts_everything() {
         let mut received = Vec::new();
         let read = from.read_to_end(&mut received).await;
         assert!(received.len() <= 300_000 && pattern(received.len()) == received);
-        // The kernel tells of a reset once, whoever asks first; and its buffers may hold all that was written.
+        // The kernel reports a reset once, to the first call; and its buffers may hold all that was
+        // written.
         let wrote = writing.await.unwrap();
         assert!(read.is_err() || wrote.is_err());
         assert!(link.over_limit());
@@ -367,26 +371,26 @@ async fn the_cap_on_bytes_cuts_everything() {
             connect(&link, "127.0.0.1", server.port()).await.err(),
             Some(2)
         );
-        let last = link.outcome_for("127.0.0.1", server.port());
-        assert_eq!(last, Some(Outcome::OverLimit));
+        let last = outcome_for(&link, "127.0.0.1", server.port());
+        assert_eq!(last, Some(ConnectionOutcome::OverLimit));
     }
 }
 
 #[tokio::test]
-async fn a_link_that_is_dropped_takes_everything_with_it() {
+async fn closing_or_dropping_a_link_ends_all_connections() {
     for line in BOTH_LINES {
-        for politely in [true, false] {
+        for close in [true, false] {
             let (link, server) = (open(line).await, echo_server().await);
             let address = link.address();
             let mut stream = connect(&link, "127.0.0.1", server.port()).await.unwrap();
-            if politely {
+            if close {
                 link.close().await;
             } else {
                 drop(link);
             }
             read_until_error(&mut stream).await;
-            let refused = TcpStream::connect(address).await.map(|_| ());
-            assert!(refused.is_err(), "{line:?}");
+            let result = TcpStream::connect(address).await.map(|_| ());
+            assert!(result.is_err(), "{line:?}");
         }
     }
 }

@@ -8,14 +8,15 @@ const WIDTH: f64 = 240.0;
 const TOP: f64 = 6.0;
 const BOTTOM: f64 = 46.0;
 
-/// A metric's scoring curve over a logarithmic axis, its two limits, and where a value stands on it.
+/// Draws a metric's scoring curve over a logarithmic axis, with its two limits and the measured
+/// value.
 pub(crate) fn curve(
     curve: Curve,
     value: Option<(f64, f64)>,
-    said: &str,
+    aria_label: &str,
     limits: [&str; 2],
 ) -> String {
-    // A share of the good side and a share of the poor side, whatever the curve's steepness.
+    // The axis extends to a quarter of the good limit and to four times the median.
     let (low, high) = (curve.p10 / 4.0, curve.median * 4.0);
     let span = (high / low).ln();
     let x = |v: f64| ((v.max(low) / low).ln() / span * WIDTH).clamp(0.0, WIDTH);
@@ -34,12 +35,12 @@ pub(crate) fn curve(
         path
     };
     let mut svg = format!(
-        r#"<svg class="curve" viewBox="0 0 240 64" role="img" aria-label="{said}"><path class="fill good" d="{}"/><path class="fill middling" d="{}"/><path class="fill poor" d="{}"/>"#,
+        r#"<svg class="curve" viewBox="0 0 240 64" role="img" aria-label="{aria_label}"><path class="fill good" d="{}"/><path class="fill middling" d="{}"/><path class="fill poor" d="{}"/>"#,
         area(0.0, good_x),
         area(good_x, poor_x),
         area(poor_x, WIDTH)
     );
-    // Away from each other: the two limits of a steep curve are close.
+    // Labels point away from each other, because the limits of a steep curve are close.
     for (at, anchor, label) in [(good_x, "end", limits[0]), (poor_x, "start", limits[1])] {
         let at = coordinate(at);
         let _ = write!(

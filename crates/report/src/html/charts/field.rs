@@ -6,26 +6,26 @@ use crate::html::figures::coordinate;
 
 const BAR_WIDTH: f64 = 240.0;
 const BAR_HEIGHT: f64 = 10.0;
-/// Between two parts of the bar.
+/// The gap between two parts of the bar.
 const GAP: f64 = 2.0;
 
-/// Parts of all visits side by side, good ones first.
-pub(crate) fn distribution(shares: Shares, said: &str) -> String {
+/// Draws the shares of good, middling and poor visits as a bar.
+pub(crate) fn distribution(shares: Shares, aria_label: &str) -> String {
     let parts = [
         ("good", shares.good),
         ("middling", shares.needs_improvement),
         ("poor", shares.poor),
     ];
-    // What they add up to is 1 but for rounding; the bar is always full.
+    // The shares add up to 1 except for rounding; the bar is always full.
     let all: f64 = parts.iter().map(|(_, share)| share).sum();
     let all = if all > 0.0 { all } else { 1.0 };
     let mut svg = format!(
-        r#"<svg class="distribution" viewBox="0 0 {BAR_WIDTH} {BAR_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{said}">"#
+        r#"<svg class="distribution" viewBox="0 0 {BAR_WIDTH} {BAR_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{aria_label}">"#
     );
     let mut at = 0.0;
     for (class, share) in parts {
         let width = share / all * BAR_WIDTH;
-        // The last part reaches the edge, the others leave room for the next.
+        // All parts except the last are followed by a gap.
         let shown = if at + width < BAR_WIDTH - GAP {
             width - GAP
         } else {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_is_none_is_not_drawn() {
+    fn an_empty_part_is_not_drawn() {
         let shares = Shares {
             good: 1.0,
             needs_improvement: 0.0,
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bar_never_leaves_its_box(good in 0.0_f64..=1.0, middling in 0.0_f64..=1.0, poor in 0.0_f64..=1.0) {
+        fn a_bar_never_exceeds_its_width(good in 0.0_f64..=1.0, middling in 0.0_f64..=1.0, poor in 0.0_f64..=1.0) {
             let shares = Shares { good, needs_improvement: middling, poor };
             let svg = distribution(shares, "x");
             for rect in svg.split("<rect").skip(1) {

@@ -6,12 +6,12 @@ use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;
 
 const HEIGHT: f64 = 60.0;
-/// Classes by the order of `WORK_KINDS`.
+/// The class names, in the order of `WORK_KINDS`.
 pub(crate) const CLASSES: [&str; 5] = ["script", "layout", "paint", "parse", "other"];
 
-/// How busy the main thread was over time, by kind of work: one column per slice, full where it had no
-/// rest.
-pub(crate) fn main_thread(thread: &MainThread, axis: Axis, said: &str) -> String {
+/// Draws the main-thread activity over time by kind of work: one column per slice, as high as the
+/// thread was busy.
+pub(crate) fn main_thread(thread: &MainThread, axis: Axis, aria_label: &str) -> String {
     let mut paths = [const { String::new() }; 5];
     for (index, slice) in thread.slices.iter().enumerate() {
         let start_ms = index as f64 * thread.slice_ms;
@@ -37,7 +37,7 @@ pub(crate) fn main_thread(thread: &MainThread, axis: Axis, said: &str) -> String
         }
     }
     let mut svg = format!(
-        r#"<svg class="thread" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{said}">"#
+        r#"<svg class="thread" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{aria_label}">"#
     );
     for (class, path) in CLASSES.iter().zip(&paths) {
         if !path.is_empty() {

@@ -1,5 +1,5 @@
-//! Charts as SVG: numbers in, markup out. Nothing that a page said is written here, except as numbers;
-//! colours are classes of the stylesheet.
+//! Charts as SVG. Charts contain numbers and trusted texts only, nothing that an audited page
+//! controls; colours are classes of the stylesheet.
 
 mod axis;
 mod curve;

@@ -2,29 +2,30 @@ use std::fmt::Write;
 
 use crate::html::figures::coordinate;
 
-/// One audit's value.
+/// A value of a trend.
 pub(crate) struct Point {
     pub(crate) value: f64,
     pub(crate) class: &'static str,
-    /// What a pointer over it says.
+    /// The tooltip.
     pub(crate) title: String,
-    /// The day it was made on.
+    /// The label of the horizontal axis.
     pub(crate) day: String,
 }
 
-/// Round values from zero, so that a small change looks small, up to one that nothing lies above.
+/// A vertical axis of round values. It starts at zero, so that a small change looks small.
 pub(crate) struct Scale {
     step: f64,
     steps: usize,
 }
 
 impl Scale {
+    /// Returns the scale with the fewest steps that includes `highest`.
     pub(crate) fn up_to(highest: f64) -> Self {
-        const MOST_STEPS: f64 = 4.0;
-        let least = if highest > 0.0 { highest } else { 1.0 } / MOST_STEPS;
-        let power = 10_f64.powf(least.log10().floor());
+        const MAX_STEPS: f64 = 4.0;
+        let min_step = if highest > 0.0 { highest } else { 1.0 } / MAX_STEPS;
+        let power = 10_f64.powf(min_step.log10().floor());
         let round = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
-        let fits = |step: &f64| *step >= least * (1.0 - 1e-9);
+        let fits = |step: &f64| *step >= min_step * (1.0 - 1e-9);
         let step = round.into_iter().find(fits).unwrap_or(10.0 * power);
         Self {
             step,
@@ -41,31 +42,33 @@ impl Scale {
     }
 }
 
-/// The plot's height in pixels, and what stands below it.
+/// The height of the plot in pixels.
 const HEIGHT: f64 = 110.0;
+/// The height of the labels below the plot.
 const BELOW: f64 = 26.0;
-/// Days that stand beside each other without touching, on a phone too.
-const MOST_DAYS: usize = 3;
+/// The most days that fit next to each other on a phone.
+const MAX_DAYS: usize = 3;
 
-/// Values over a series of audits or periods, oldest first, at even distances; one without a value is a gap. The
-/// dashed line stands at `guide`. Across in per cent, up in pixels: words keep their size on every screen.
+/// Draws values of a series of audits or periods, oldest first, at equal distances. `None` is a
+/// gap. The dashed line is at `guide`. Horizontal positions are in per cent and vertical ones in
+/// pixels, so that text has the same size on every screen.
 pub(crate) fn trend(
     points: &[Option<Point>],
     guide: f64,
     scale: &Scale,
     text: impl Fn(f64) -> String,
-    said: &str,
+    aria_label: &str,
 ) -> String {
     let y = |value: f64| coordinate(HEIGHT - value / scale.top() * HEIGHT);
     let step = 100.0 / (points.len().max(2) - 1) as f64;
     let x = |index: usize| coordinate(step * index as f64);
     let mut svg = format!(
-        r#"<svg class="trend" width="100%" height="{}" role="img" aria-label="{said}">"#,
+        r#"<svg class="trend" width="100%" height="{}" role="img" aria-label="{aria_label}">"#,
         HEIGHT + BELOW
     );
     for tick in scale.ticks() {
         let at = y(tick);
-        // Left of the plot, where the stylesheet leaves room.
+        // The stylesheet leaves space for labels left of the plot.
         let _ = write!(
             svg,
             r#"<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/><text class="axis" x="-10" y="{at}" dy=".35em" text-anchor="end">{}</text>"#,
@@ -114,28 +117,29 @@ pub(crate) fn trend(
     svg
 }
 
-/// Which points have their day written below them: the first, the last and one between, where they differ.
+/// Returns the points whose days are written below them: the first, the last and one in between,
+/// unless the days are equal.
 fn days(points: &[Option<Point>]) -> Vec<(usize, &'static str, &str)> {
-    let there: Vec<(usize, &str)> = points
+    let present: Vec<(usize, &str)> = points
         .iter()
         .enumerate()
         .filter_map(|(index, point)| Some((index, point.as_ref()?.day.as_str())))
         .collect();
-    let (Some(first), Some(last)) = (there.first(), there.last()) else {
+    let (Some(first), Some(last)) = (present.first(), present.last()) else {
         return Vec::new();
     };
-    let middle = there[(there.len() - 1) / 2];
-    // At the edges a word stands inwards, so that it stays on the chart.
+    let middle = present[(present.len() - 1) / 2];
+    // Labels at the edges are aligned inwards, so that they stay on the chart.
     let anchor = |index: usize| match index {
         0 => "start",
         at if at + 1 == points.len() => "end",
         _ => "middle",
     };
     let mut shown = vec![*first];
-    // The middle one gives way where it leaves the last without its day.
+    // The middle label is left out if it is the same day as the last.
     for (index, day) in [middle, *last] {
         let is_new = shown.iter().all(|(_, other)| *other != day);
-        if is_new && (index == last.0 || day != last.1) && shown.len() < MOST_DAYS {
+        if is_new && (index == last.0 || day != last.1) && shown.len() < MAX_DAYS {
             shown.push((index, day));
         }
     }
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_are_round_and_hold_everything() {
+    fn scales_are_round_and_include_the_highest_value() {
         for (highest, top, steps) in [
             (100.0, 100.0, 4),
             (5290.0, 6000.0, 3),
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_written_once_and_always_the_first_and_the_last() {
+    fn the_first_and_last_day_are_written_and_no_day_twice() {
         let shown = |days_of: &[&str]| {
             let points: Vec<_> = days_of.iter().map(|day| point(day)).collect();
             let days = days(&points).into_iter();
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_value_is_a_gap() {
+    fn a_missing_value_is_a_gap() {
         let points = [point("1"), None, point("2"), point("3")];
         let svg = trend(
             &points,

@@ -5,7 +5,7 @@ use plumbline_engine::exhibits::RequestShown;
 use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;
 
-/// One request's phases from left to right. What it says is also in the row's words.
+/// Draws the phases of a request. The row contains the same figures as text.
 pub(crate) fn bar(request: &RequestShown, axis: Axis) -> String {
     format!(
         r#"<svg class="bar" viewBox="0 0 {WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>"#,
@@ -17,9 +17,9 @@ fn pieces(request: &RequestShown, axis: Axis) -> String {
     let phases = &request.phases;
     let mut at_ms = request.start_ms.max(0.0);
     let mut out = String::new();
-    let mut piece = |class: &str, ms: f64, least: f64| {
+    let mut piece = |class: &str, ms: f64, min_width: f64| {
         let x = axis.x(at_ms);
-        let width = (axis.x(at_ms + ms) - x).max(least).min(WIDTH - x);
+        let width = (axis.x(at_ms + ms) - x).max(min_width).min(WIDTH - x);
         at_ms += ms;
         if width >= 0.05 {
             let _ = write!(
@@ -36,9 +36,9 @@ fn pieces(request: &RequestShown, axis: Axis) -> String {
     piece("t", phases.tls_ms.unwrap_or_default(), 0.0);
     piece("w", phases.wait_ms.unwrap_or_default(), 0.0);
     match (phases.receive_ms, request.end_ms) {
-        // However fast it came, it is there to be seen.
+        // A response is always visible, however fast it was.
         (Some(receive_ms), _) => piece("r", receive_ms, 1.5),
-        // Never answered: blocked, refused, or still open at the end.
+        // There was no response: the request was blocked, refused, or pending at the end.
         (None, Some(end_ms)) => {
             let rest = (end_ms - request.start_ms - phases.queue_ms).max(0.0);
             piece("f", rest, 2.0);

@@ -1,12 +1,13 @@
-//! Sentences of ours that name code between backticks.
+//! Sentences with code between backticks, rendered as HTML.
 
 use std::fmt;
 
-/// Written into a page, escaped, with what stands between backticks as code.
+/// A text that is escaped when written into a page; parts between backticks become `<code>`
+/// elements.
 #[derive(Default)]
-pub(super) struct Words(pub(super) String);
+pub(super) struct CodeText(pub(super) String);
 
-impl fmt::Display for Words {
+impl fmt::Display for CodeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_str();
         while let Some((before, code, after)) = next_code(rest) {
@@ -20,7 +21,7 @@ impl fmt::Display for Words {
     }
 }
 
-impl askama::filters::HtmlSafe for Words {}
+impl askama::filters::HtmlSafe for CodeText {}
 
 fn next_code(text: &str) -> Option<(&str, &str, &str)> {
     let (before, from) = text.split_once('`')?;
@@ -28,19 +29,19 @@ fn next_code(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, code, after))
 }
 
-/// For markup that is made outside the templates.
+/// Escapes a text for markup that is built outside the templates.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = escape(&mut safe, text);
     safe
 }
 
-fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
+fn escape(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
-        to.write_str(&rest[..at])?;
-        to.write_str(match rest.as_bytes()[at] {
+        out.write_str(&rest[..at])?;
+        out.write_str(match rest.as_bytes()[at] {
             b'&' => "&amp;",
             b'<' => "&lt;",
             b'>' => "&gt;",
@@ -49,7 +50,7 @@ fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
         })?;
         rest = &rest[at + 1..];
     }
-    to.write_str(rest)
+    out.write_str(rest)
 }
 
 #[cfg(test)]
@@ -57,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_between_backticks_is_code_and_everything_is_escaped() {
+    fn text_between_backticks_is_code_and_everything_is_escaped() {
         for (text, html) in [
             ("Use `<b>`.", "Use <code>&lt;b&gt;</code>."),
             ("`a` & `b`", "<code>a</code> &amp; <code>b</code>"),
             ("one ` alone", "one ` alone"),
             ("`<script>", "`&lt;script&gt;"),
         ] {
-            assert_eq!(Words(text.to_owned()).to_string(), html);
+            assert_eq!(CodeText(text.to_owned()).to_string(), html);
         }
         assert_eq!(escaped(r#"é"'&"#), "é&quot;&#39;&amp;");
     }

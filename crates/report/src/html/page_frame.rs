@@ -1,4 +1,4 @@
-//! What is around every page: the stylesheet, the script, who is signed in.
+//! The frame of every page: stylesheet, script, icon, and the signed-in account.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -9,68 +9,73 @@ const CSS: &str = include_str!("../../assets/plumbline.css");
 const JS: &str = include_str!("../../assets/plumbline.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
-/// Nothing from elsewhere, nothing inline, no way into a frame.
+/// The content security policy of served pages: nothing from other hosts, nothing inline, no
+/// framing.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What a page is dressed in.
+/// The parts that all pages have in common.
 #[derive(Debug, Clone)]
-pub struct Chrome {
-    pub(super) dress: Dress,
-    /// The account's name where somebody is signed in.
+pub struct PageFrame {
+    pub(super) asset_mode: AssetMode,
+    /// The name of the signed-in account.
     pub(super) account: Option<String>,
-    /// Nothing to sign in to: a shared or a standalone page.
+    /// Hides navigation and sign-in, for shared and standalone pages.
     pub(super) bare: bool,
 }
 
+/// The way a page includes stylesheet and script.
 #[derive(Debug, Clone)]
-pub(super) enum Dress {
-    /// Stylesheet and script at addresses of the server.
+pub(super) enum AssetMode {
+    /// The page links to files of the server.
     Linked,
-    /// Both within the page.
+    /// The page contains both.
     Inlined,
 }
 
-impl Chrome {
+impl PageFrame {
+    /// Returns the frame of a page for a signed-in account.
     pub fn signed_in(account: impl Into<String>) -> Self {
         Self {
-            dress: Dress::Linked,
+            asset_mode: AssetMode::Linked,
             account: Some(account.into()),
             bare: false,
         }
     }
 
+    /// Returns the frame of a page for a visitor who is not signed in.
     pub fn signed_out() -> Self {
         Self {
-            dress: Dress::Linked,
+            asset_mode: AssetMode::Linked,
             account: None,
             bare: false,
         }
     }
 
-    /// For a page that is read through a shared link.
+    /// Returns the frame of a page that is opened through a shared link.
     pub fn shared() -> Self {
         Self {
-            dress: Dress::Linked,
+            asset_mode: AssetMode::Linked,
             account: None,
             bare: true,
         }
     }
 
+    /// Returns the frame of a page that is a single file.
     pub(super) fn standalone() -> Self {
         Self {
-            dress: Dress::Inlined,
+            asset_mode: AssetMode::Inlined,
             account: None,
             bare: true,
         }
     }
 
-    /// The part of the head that brings style and behaviour.
+    /// The elements of `<head>` that load stylesheet and script.
     pub(super) fn head(&self) -> &'static str {
-        match self.dress {
-            Dress::Linked => &LINKED,
-            Dress::Inlined => &INLINED,
+        match self.asset_mode {
+            AssetMode::Linked => &LINKED,
+            AssetMode::Inlined => &INLINED,
         }
     }
 }
@@ -85,7 +90,7 @@ static LINKED: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A file on its own keeps a policy too: only what is in it may run, only pictures in it may show.
+/// A standalone file has a policy too: it may only use its own script, stylesheet and images.
 static INLINED: LazyLock<String> = LazyLock::new(|| {
     format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
@@ -96,7 +101,7 @@ static INLINED: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A file that pages ask for.
+/// A static file that pages load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asset {
     Stylesheet,
@@ -107,6 +112,7 @@ pub enum Asset {
 impl Asset {
     const ALL: [Self; 3] = [Self::Stylesheet, Self::Script, Self::Icon];
 
+    /// The content of the file.
     pub fn text(self) -> &'static str {
         match self {
             Self::Stylesheet => CSS,
@@ -115,6 +121,7 @@ impl Asset {
         }
     }
 
+    /// The value of the `Content-Type` header.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Stylesheet => "text/css; charset=utf-8",
@@ -123,27 +130,27 @@ impl Asset {
         }
     }
 
-    /// With a mark of its content in it, so that it may be kept for ever.
+    /// The path of the file. It contains a hash of the content, so that caches may keep it forever.
     pub fn path(self) -> String {
         format!("/assets/{}", self.file())
     }
 
     fn file(self) -> String {
-        let end = match self {
+        let extension = match self {
             Self::Stylesheet => "css",
             Self::Script => "js",
             Self::Icon => "svg",
         };
         let digest = Sha256::digest(self.text());
-        let mut mark = String::new();
+        let mut hash = String::new();
         for byte in &digest[..6] {
-            let _ = write!(mark, "{byte:02x}");
+            let _ = write!(hash, "{byte:02x}");
         }
-        format!("plumbline-{mark}.{end}")
+        format!("plumbline-{hash}.{extension}")
     }
 }
 
-/// The asset of this file name.
+/// Returns the asset with this file name.
 pub fn asset(file: &str) -> Option<Asset> {
     Asset::ALL.into_iter().find(|asset| asset.file() == file)
 }
@@ -171,22 +178,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assets_are_found_by_the_path_they_are_linked_at() {
-        for known in Asset::ALL {
-            let path = known.path();
-            assert_eq!(asset(path.strip_prefix("/assets/").unwrap()), Some(known));
+    fn an_asset_is_returned_for_its_own_path() {
+        for expected in Asset::ALL {
+            let path = expected.path();
+            assert_eq!(
+                asset(path.strip_prefix("/assets/").unwrap()),
+                Some(expected)
+            );
         }
         assert_eq!(asset("plumbline-000000000000.css"), None);
     }
 
     #[test]
-    fn digests_are_written_as_a_policy_wants_them() {
+    fn base64_pads_as_the_policy_requires() {
         assert_eq!(base64(b"Ma"), "TWE=");
         assert_eq!(base64(b"Man!"), "TWFuIQ==");
     }
 
     #[test]
-    fn no_asset_can_end_the_element_it_is_inlined_in() {
+    fn no_inlined_asset_contains_a_closing_tag() {
         for asset in Asset::ALL {
             let text = asset.text();
             assert!(asset == Asset::Icon || !text.contains("</s"), "{asset:?}");

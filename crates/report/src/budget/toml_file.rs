@@ -1,4 +1,4 @@
-//! Our own file, in TOML: what a page may cost, in words and units that need no manual.
+//! Plumbline's own budget format, in TOML.
 
 use serde_json::Value as Json;
 use toml::{Table, Value};
@@ -6,10 +6,10 @@ use toml::{Table, Value};
 use super::assertion::{Aggregation, Assertion, Level};
 use super::budgets_json::{at_most, check_type};
 use super::lighthouserc::{aggregation, set};
-use super::{BudgetError, Set};
+use super::{AssertionSet, BudgetError};
 use crate::lighthouse::CATEGORIES;
 
-/// With the unit in the name where there is one.
+/// The keys of metrics, which include the unit, and the ids of their audits.
 const METRICS: [(&str, &str); 6] = [
     ("fcp-ms", "first-contentful-paint"),
     ("lcp-ms", "largest-contentful-paint"),
@@ -19,32 +19,32 @@ const METRICS: [(&str, &str); 6] = [
     ("cls", "cumulative-layout-shift"),
 ];
 
-pub(super) fn read(text: &str) -> Result<Vec<Set>, BudgetError> {
+pub(super) fn read(text: &str) -> Result<Vec<AssertionSet>, BudgetError> {
     let table: Table = toml::from_str(text).map_err(|error| BudgetError {
         line: error
             .span()
             .map(|span| text[..span.start.min(text.len())].lines().count().max(1)),
-        what: format!("not TOML: {}", error.message()),
+        message: format!("invalid TOML: {}", error.message()),
     })?;
-    sets(&table).map_err(|Wrong { section, key, what }| BudgetError {
-        line: line_of(text, &section, &key),
-        what,
+    sets(&table).map_err(|error| BudgetError {
+        line: line_of(text, &error.section, &error.key),
+        message: error.message,
     })
 }
 
-/// What is wrong, and under which heading to look for it.
-struct Wrong {
+/// An error in an entry of a section.
+struct EntryError {
     section: String,
     key: String,
-    what: String,
+    message: String,
 }
 
-fn sets(table: &Table) -> Result<Vec<Set>, Wrong> {
+fn sets(table: &Table) -> Result<Vec<AssertionSet>, EntryError> {
     let mut default = Aggregation::MedianRun;
     if let Some(name) = table.get("aggregate") {
         default = aggregation(name.as_str().unwrap_or_default()).map_err(at_top("aggregate"))?;
     }
-    let mut own = Set {
+    let mut own = AssertionSet {
         url_pattern: None,
         assertions: Vec::new(),
     };
@@ -55,7 +55,7 @@ fn sets(table: &Table) -> Result<Vec<Set>, Wrong> {
             "scores" | "metrics" | "sizes" | "counts" | "checks" => {
                 let entries = value
                     .as_table()
-                    .ok_or_else(|| wrong("", section, "must be a table"))?;
+                    .ok_or_else(|| entry_error("", section, "must be a table"))?;
                 for (key, value) in entries {
                     let entry = Entry {
                         section,
@@ -66,26 +66,28 @@ fn sets(table: &Table) -> Result<Vec<Set>, Wrong> {
                     own.assertions.push(entry.assertion()?);
                 }
             }
-            // Lighthouse CI's words, for who has them already.
-            "assertions" => sets.push(foreign(table, value)?),
+            // Assertions in the syntax of Lighthouse CI.
+            "assertions" => sets.push(lighthouse_set(table, value)?),
             _ => {
-                let known = "scores, metrics, sizes, counts, checks, assertions, preset, aggregate";
-                return Err(wrong(
+                let sections =
+                    "scores, metrics, sizes, counts, checks, assertions, preset, aggregate";
+                return Err(entry_error(
                     "",
                     section,
-                    &format!("is no part of a budget; there are {known}"),
+                    &format!("is not a section of a budget; sections are {sections}"),
                 ));
             }
         }
     }
     if table.contains_key("preset") && !table.contains_key("assertions") {
-        sets.push(foreign(table, &Value::Table(Table::new()))?);
+        sets.push(lighthouse_set(table, &Value::Table(Table::new()))?);
     }
     sets.push(own);
     Ok(sets)
 }
 
-fn foreign(table: &Table, assertions: &Value) -> Result<Set, Wrong> {
+/// Parses `assertions` and `preset`, which have the syntax of Lighthouse CI.
+fn lighthouse_set(table: &Table, assertions: &Value) -> Result<AssertionSet, EntryError> {
     let json = |value: &Value| serde_json::to_value(value).unwrap_or_default();
     let mut assert = serde_json::Map::new();
     assert.insert("assertions".to_owned(), json(assertions));
@@ -96,22 +98,27 @@ fn foreign(table: &Table, assertions: &Value) -> Result<Set, Wrong> {
         assert.insert("aggregationMethod".to_owned(), json(aggregate));
     }
     set(&assert).map_err(|error| {
-        let key = error.what.split('`').nth(1).unwrap_or_default().to_owned();
+        let key = error
+            .message
+            .split('`')
+            .nth(1)
+            .unwrap_or_default()
+            .to_owned();
         let is_at_top = assert.get("preset").and_then(Json::as_str) == Some(key.as_str());
         let (section, key) = if is_at_top {
             (String::new(), "preset".to_owned())
         } else {
             ("assertions".to_owned(), key)
         };
-        Wrong {
+        EntryError {
             section,
             key,
-            what: error.what,
+            message: error.message,
         }
     })
 }
 
-/// One line of a section.
+/// An entry of a section.
 struct Entry<'a> {
     section: &'a str,
     key: &'a str,
@@ -120,13 +127,13 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn assertion(&self) -> Result<Assertion, Wrong> {
+    fn assertion(&self) -> Result<Assertion, EntryError> {
         let mut assertion = match self.section {
             "scores" => self.score()?,
             "metrics" => self.metric()?,
             "sizes" => self.size()?,
             "counts" => {
-                check_type(self.key).map_err(|error| self.says(&error.what))?;
+                check_type(self.key).map_err(|error| self.invalid(&error.message))?;
                 at_most(
                     &format!("resource-summary:{}:count", self.key),
                     self.limit("max")?,
@@ -141,16 +148,16 @@ impl Entry<'_> {
         Ok(assertion)
     }
 
-    fn score(&self) -> Result<Assertion, Wrong> {
+    fn score(&self) -> Result<Assertion, EntryError> {
         if !CATEGORIES.contains(&self.key) {
-            return Err(self.is(&format!(
-                "is no category; there are {}",
+            return Err(self.error(&format!(
+                "is not a category; categories are {}",
                 CATEGORIES.join(", ")
             )));
         }
         let min = self.limit("min")?;
         if !(0.0..=100.0).contains(&min) {
-            return Err(self.is("must be from 0 to 100"));
+            return Err(self.error("must be from 0 to 100"));
         }
         Ok(Assertion {
             min_score: Some(min / 100.0),
@@ -158,53 +165,53 @@ impl Entry<'_> {
         })
     }
 
-    fn metric(&self) -> Result<Assertion, Wrong> {
-        let known = METRICS.iter().find(|(name, _)| *name == self.key);
-        let (_, id) = known.ok_or_else(|| {
+    fn metric(&self) -> Result<Assertion, EntryError> {
+        let metric = METRICS.iter().find(|(name, _)| *name == self.key);
+        let (_, id) = metric.ok_or_else(|| {
             let names = METRICS.map(|(name, _)| name).join(", ");
-            self.is(&format!("is no metric; there are {names}"))
+            self.error(&format!("is not a metric; metrics are {names}"))
         })?;
         Ok(at_most(id, self.limit("max")?))
     }
 
-    fn size(&self) -> Result<Assertion, Wrong> {
+    fn size(&self) -> Result<Assertion, EntryError> {
         let kind = self.key.strip_suffix("-kib");
-        let kind = kind.ok_or_else(|| self.is("must end in -kib, as in script-kib"))?;
-        check_type(kind).map_err(|error| self.says(&error.what))?;
+        let kind = kind.ok_or_else(|| self.error("must end in -kib, as in script-kib"))?;
+        check_type(kind).map_err(|error| self.invalid(&error.message))?;
         Ok(at_most(
             &format!("resource-summary:{kind}:size"),
             self.limit("max")? * 1024.0,
         ))
     }
 
-    /// `"error"`, `"warn"` and `"off"`, or a table.
-    fn check(&self) -> Result<Assertion, Wrong> {
+    /// Parses `"error"`, `"warn"` or `"off"`, or a table.
+    fn check(&self) -> Result<Assertion, EntryError> {
         let level = match self.value {
-            Value::String(name) => Level::named(name),
+            Value::String(name) => Level::from_name(name),
             Value::Table(_) => Some(Level::Error),
             _ => None,
         };
         let level =
-            level.ok_or_else(|| self.is("must be \"error\", \"warn\", \"off\", or a table"))?;
+            level.ok_or_else(|| self.error("must be \"error\", \"warn\", \"off\", or a table"))?;
         Ok(Assertion::of(self.key, level))
     }
 
-    fn limit(&self, name: &str) -> Result<f64, Wrong> {
-        let given = match self.value {
+    fn limit(&self, name: &str) -> Result<f64, EntryError> {
+        let limit = match self.value {
             Value::Table(table) => table.get(name),
             value => Some(value),
         };
         let number =
-            given.and_then(|value| value.as_float().or(value.as_integer().map(|n| n as f64)));
+            limit.and_then(|value| value.as_float().or(value.as_integer().map(|n| n as f64)));
         let number = number.filter(|number| *number >= 0.0 && number.is_finite());
         number.ok_or_else(|| {
-            self.is(&format!(
+            self.error(&format!(
                 "must be a number, or a table with a number as `{name}`"
             ))
         })
     }
 
-    fn read_options(&self, table: &Table, assertion: &mut Assertion) -> Result<(), Wrong> {
+    fn read_options(&self, table: &Table, assertion: &mut Assertion) -> Result<(), EntryError> {
         for (name, value) in table {
             let text = value.as_str().unwrap_or_default();
             match (self.section, name.as_str()) {
@@ -212,58 +219,59 @@ impl Entry<'_> {
                 ("checks", "max-items") => {
                     let max = value.as_integer().filter(|max| *max >= 0);
                     let max =
-                        max.ok_or_else(|| self.is("has a `max-items` that is no whole number"))?;
+                        max.ok_or_else(|| self.error("must have a whole number as `max-items`"))?;
                     assertion.max_length = Some(max as f64);
                 }
                 (_, "level") => {
-                    assertion.level = Level::named(text)
-                        .ok_or_else(|| self.is("has a `level` that is none of error, warn, off"))?;
+                    assertion.level = Level::from_name(text)
+                        .ok_or_else(|| self.error("must have error, warn or off as `level`"))?;
                 }
                 (_, "aggregate") => {
                     assertion.aggregation =
-                        aggregation(text).map_err(|error| self.says(&error.what))?;
+                        aggregation(text).map_err(|error| self.invalid(&error.message))?;
                 }
-                _ => return Err(self.is(&format!("has no option `{name}`"))),
+                _ => return Err(self.error(&format!("has no option `{name}`"))),
             }
         }
         Ok(())
     }
 
-    fn is(&self, what: &str) -> Wrong {
-        wrong(self.section, self.key, what)
+    fn error(&self, problem: &str) -> EntryError {
+        entry_error(self.section, self.key, problem)
     }
 
-    fn says(&self, what: &str) -> Wrong {
-        wrong(self.section, self.key, &format!("is wrong: {what}"))
+    fn invalid(&self, message: &str) -> EntryError {
+        entry_error(self.section, self.key, &format!("is invalid: {message}"))
     }
 }
 
-fn wrong(section: &str, key: &str, what: &str) -> Wrong {
-    let place = if section.is_empty() {
+fn entry_error(section: &str, key: &str, problem: &str) -> EntryError {
+    let location = if section.is_empty() {
         String::new()
     } else {
         format!(" in [{section}]")
     };
-    Wrong {
+    EntryError {
         section: section.to_owned(),
         key: key.to_owned(),
-        what: format!("`{key}`{place} {what}"),
+        message: format!("`{key}`{location} {problem}"),
     }
 }
 
-fn at_top(key: &'static str) -> impl Fn(BudgetError) -> Wrong {
-    move |error| Wrong {
+/// Converts an error of a top-level key.
+fn at_top(key: &'static str) -> impl Fn(BudgetError) -> EntryError {
+    move |error| EntryError {
         section: String::new(),
         key: key.to_owned(),
-        what: error.what,
+        message: error.message,
     }
 }
 
-/// Where a key stands, or else its section.
+/// Returns the line of a key, or else of its section.
 fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
     let mut current = "";
     let mut heading = None;
-    for (at, line) in text.lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(name) = line
             .strip_prefix('[')
@@ -271,18 +279,18 @@ fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
         {
             current = name.trim();
             if current == section || section.is_empty() && current == key {
-                heading = Some(at + 1);
+                heading = Some(index + 1);
             }
             continue;
         }
-        let given = line
+        let name = line
             .split('=')
             .next()
             .unwrap_or_default()
             .trim()
             .trim_matches(['"', '\'']);
-        if current == section && given == key {
-            return Some(at + 1);
+        if current == section && name == key {
+            return Some(index + 1);
         }
     }
     heading

@@ -1,4 +1,4 @@
-//! What is asked, in the API's words.
+//! Queries in the form of the API.
 
 use plumbline_catalog::FormFactor;
 use plumbline_engine::field::RecordOf;
@@ -7,29 +7,29 @@ use url::Url;
 
 /// One request to the API.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
-    pub(crate) about: About,
+pub(crate) struct Query {
+    pub(crate) kind: QueryKind,
     pub(crate) record: RecordOf,
-    /// A page or an origin.
+    /// URL of a page or origin.
     pub(crate) subject: String,
     pub(crate) form_factor: FormFactor,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum About {
+pub(crate) enum QueryKind {
     /// The last 28 days.
-    Now,
-    /// The same, week by week.
+    Current,
+    /// 28-day periods, week by week.
     History,
 }
 
-impl Question {
-    /// About the page, and about its origin for when the page is not in the dataset. None for what is no
-    /// web address.
+impl Query {
+    /// Returns the query for the page, and the one for its origin if the page is not in the
+    /// dataset. Returns `None` if the URL is not a web address.
     ///
-    /// The page is named without user info, fragment and query: the dataset counts pages that differ
-    /// in nothing else as one, so these would only tell a stranger more than it needs.
-    pub(crate) fn both(about: About, url: &Url, form_factor: FormFactor) -> Option<[Self; 2]> {
+    /// The page's URL is sent without user info, fragment and query: the dataset does not
+    /// distinguish pages by them, and they would disclose more than necessary.
+    pub(crate) fn both(kind: QueryKind, url: &Url, form_factor: FormFactor) -> Option<[Self; 2]> {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return None;
         }
@@ -38,28 +38,28 @@ impl Question {
         page.set_query(None);
         page.set_username("").ok()?;
         page.set_password(None).ok()?;
-        let question = |record, subject| Self {
-            about,
+        let query = |record, subject| Self {
+            kind,
             record,
             subject,
             form_factor,
         };
         let origin = url.origin().ascii_serialization();
         Some([
-            question(RecordOf::Url, page.into()),
-            question(RecordOf::Origin, origin),
+            query(RecordOf::Url, page.into()),
+            query(RecordOf::Origin, origin),
         ])
     }
 
     pub(crate) fn path(&self) -> &'static str {
-        match self.about {
-            About::Now => "v1/records:queryRecord",
-            About::History => "v1/records:queryHistoryRecord",
+        match self.kind {
+            QueryKind::Current => "v1/records:queryRecord",
+            QueryKind::History => "v1/records:queryHistoryRecord",
         }
     }
 
-    /// Without `metrics`, so that the dataset answers with those it has: a name that it has dropped, as it
-    /// dropped First Input Delay, would be refused as an invalid argument.
+    /// Returns the request body. It has no `metrics`, so that the API returns those it has: it
+    /// rejects a name that it has removed, as First Input Delay, as an invalid argument.
     pub(crate) fn body(&self) -> Value {
         let subject = match self.record {
             RecordOf::Url => "url",
@@ -75,8 +75,12 @@ mod tests {
 
     use super::*;
 
-    fn both(url: &str) -> Option<[Question; 2]> {
-        Question::both(About::Now, &Url::parse(url).unwrap(), FormFactor::Phone)
+    fn both(url: &str) -> Option<[Query; 2]> {
+        Query::both(
+            QueryKind::Current,
+            &Url::parse(url).unwrap(),
+            FormFactor::Phone,
+        )
     }
 
     #[test]
@@ -109,20 +113,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_web_address_is_not_asked_about() {
-        for url in ["about:blank", "file:///etc/passwd", "data:text/html,x"] {
+    fn only_web_addresses_are_queried() {
+        for url in ["kind:blank", "file:///etc/passwd", "data:text/html,x"] {
             assert_eq!(both(url), None, "{url}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_question_carries_user_info_query_or_fragment(
+        fn no_query_includes_user_info_query_or_fragment(
             user in "[a-z]{0,8}", secret in "[a-z]{1,8}", path in "[a-z/]{0,20}",
         ) {
             let url = format!("https://{user}:{secret}0@example.com/{path}?{secret}1#{secret}2");
-            for question in both(&url).unwrap() {
-                prop_assert!(!question.subject.contains(['?', '#', '@', '0', '1', '2']));
+            for query in both(&url).unwrap() {
+                prop_assert!(!query.subject.contains(['?', '#', '@', '0', '1', '2']));
             }
         }
     }

@@ -1,37 +1,39 @@
-//! The line that the page came over, and how far away and how quick its servers were.
+//! The network of the visit: bandwidth, round trips and the response times of servers.
 
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_trace::{Resource, ResourceTiming, Trace};
 use url::Url;
 
-pub(super) struct Line {
+pub(super) struct Network {
     pub(super) rtt_ms: f64,
     pub(super) bits_per_ms: f64,
     more_rtt_ms: HashMap<String, f64>,
     response_ms: HashMap<String, f64>,
 }
 
-/// Taken where nothing is known of a server.
+/// The response time that is assumed for servers without measurements.
 const USUAL_RESPONSE_MS: f64 = 30.0;
 
-/// What was seen of one origin, each the least: the others queued on the line behind what was asked for before.
+/// The measurements of one origin. Each is the minimum, because other requests may have queued
+/// behind earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Distance {
-    /// By opening connections; none where none was opened.
+    /// The round trip measured from opening connections; `None` if none was opened.
     pub rtt_ms: Option<f64>,
-    /// From the end of a request to the answer's headers, the round trip included.
+    /// The time from the end of a request to the response headers, including the round trip.
     pub wait_ms: Option<f64>,
 }
 
 impl Distance {
-    /// What the server itself took.
+    /// Returns the time that the server itself took.
     pub fn response_ms(&self, nearest_ms: f64) -> Option<f64> {
         Some((self.wait_ms? - self.rtt_ms.unwrap_or(nearest_ms)).max(0.0))
     }
 }
 
-/// By origin (Lighthouse: lantern/core/NetworkAnalyzer.js, which takes the median of the waits).
+/// Returns the measurements by origin (Lighthouse: lantern/core/NetworkAnalyzer.js, which takes the
+/// median wait).
 pub fn distances(resources: &[Resource]) -> BTreeMap<String, Distance> {
     let mut by_origin: BTreeMap<String, Distance> = BTreeMap::new();
     for resource in resources {
@@ -41,46 +43,48 @@ pub fn distances(resources: &[Resource]) -> BTreeMap<String, Distance> {
         let (Some(timing), true) = (resource.timing, url.origin().is_tuple()) else {
             continue;
         };
-        let seen = by_origin
+        let distance = by_origin
             .entry(url.origin().ascii_serialization())
             .or_default();
         if !resource.connection_reused {
-            seen.rtt_ms = least(seen.rtt_ms, handshake_ms(&timing));
+            distance.rtt_ms = min(distance.rtt_ms, handshake_ms(&timing));
         }
         if timing.send_end_ms >= 0.0 && timing.receive_headers_end_ms >= 0.0 {
             let wait_ms = timing.receive_headers_end_ms - timing.send_end_ms;
-            seen.wait_ms = least(seen.wait_ms, Some(wait_ms));
+            distance.wait_ms = min(distance.wait_ms, Some(wait_ms));
         }
     }
     by_origin
 }
 
-fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+fn min(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.into_iter().chain(b).reduce(f64::min)
 }
 
-impl Line {
-    /// None where the line has no delay or no limit: nothing can be estimated on it.
+impl Network {
+    /// Creates the network; returns `None` without a delay or a bandwidth limit, as nothing can be
+    /// estimated then.
     pub(super) fn of(trace: &Trace, rtt_ms: f64, down_kbps: f64) -> Option<Self> {
         if rtt_ms <= 0.0 || down_kbps <= 0.0 {
             return None;
         }
         let distances = distances(&trace.resources.all);
-        let rtts_ms = distances.values().filter_map(|seen| seen.rtt_ms);
+        let rtts_ms = distances.values().filter_map(|distance| distance.rtt_ms);
         let nearest_ms = rtts_ms.reduce(f64::min).unwrap_or(0.0);
         let by_origin = |of: &dyn Fn(&Distance) -> Option<f64>| {
-            let known = |(origin, seen): (&String, &Distance)| Some((origin.clone(), of(seen)?));
-            distances.iter().filter_map(known).collect()
+            let figure =
+                |(origin, distance): (&String, &Distance)| Some((origin.clone(), of(distance)?));
+            distances.iter().filter_map(figure).collect()
         };
         Some(Self {
             rtt_ms,
             bits_per_ms: down_kbps,
-            more_rtt_ms: by_origin(&|seen| Some(seen.rtt_ms? - nearest_ms)),
-            response_ms: by_origin(&|seen| seen.response_ms(nearest_ms)),
+            more_rtt_ms: by_origin(&|distance| Some(distance.rtt_ms? - nearest_ms)),
+            response_ms: by_origin(&|distance| distance.response_ms(nearest_ms)),
         })
     }
 
-    /// Of whose servers nothing is known.
+    /// Creates a network without measurements of servers.
     #[cfg(test)]
     pub(super) fn plain(rtt_ms: f64, bits_per_ms: f64) -> Self {
         Self {
@@ -104,7 +108,7 @@ impl Line {
     }
 }
 
-/// One round trip, by what opening the connection took.
+/// Returns the duration of one round trip, derived from the time to open the connection.
 fn handshake_ms(timing: &ResourceTiming) -> Option<f64> {
     if timing.connect_start_ms < 0.0 || timing.connect_end_ms < 0.0 {
         return None;
@@ -112,10 +116,11 @@ fn handshake_ms(timing: &ResourceTiming) -> Option<f64> {
     let is_tls = timing.ssl_start_ms >= 0.0
         && timing.ssl_end_ms >= 0.0
         && timing.ssl_start_ms != timing.connect_start_ms;
-    Some(match is_tls {
-        true => (timing.connect_end_ms - timing.ssl_start_ms)
-            .min(timing.ssl_start_ms - timing.connect_start_ms),
-        false => timing.connect_end_ms - timing.connect_start_ms,
+    Some(if is_tls {
+        (timing.connect_end_ms - timing.ssl_start_ms)
+            .min(timing.ssl_start_ms - timing.connect_start_ms)
+    } else {
+        timing.connect_end_ms - timing.connect_start_ms
     })
 }
 
@@ -141,13 +146,13 @@ mod tests {
 
     #[test]
     fn the_least_of_an_origin_counts() {
-        let seen = distances(&[
+        let distance = distances(&[
             resource("https://a.test/1", 150.0, 400.0),
             resource("https://a.test/2", 170.0, 180.0),
             resource("https://b.test/", 200.0, 230.0),
         ]);
-        let a = seen["https://a.test"];
+        let a = distance["https://a.test"];
         assert_eq!((a.rtt_ms, a.response_ms(0.0)), (Some(150.0), Some(30.0)));
-        assert_eq!(seen["https://b.test"].rtt_ms, Some(200.0));
+        assert_eq!(distance["https://b.test"].rtt_ms, Some(200.0));
     }
 }

@@ -1,4 +1,4 @@
-//! What the API answers, read. Pure.
+//! Parses responses of the API. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,54 +12,54 @@ use plumbline_engine::field::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::question::{About, Question};
+use crate::query::{Query, QueryKind};
 
-/// What a question came to.
-pub(crate) type Answer = Result<Found, FieldReason>;
+/// Result of a query: a record, or the reason why there is none.
+pub(crate) type QueryResult = Result<FieldRecord, FieldReason>;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Found {
+pub(crate) enum FieldRecord {
     Data(Arc<FieldData>),
     History(Arc<FieldHistory>),
 }
 
-/// What an HTTP answer means.
+/// Meaning of an HTTP response.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Meaning {
-    /// Final until the dataset changes.
-    Settled(Answer),
+pub(crate) enum Interpretation {
+    /// A result that is final until the dataset changes.
+    Final(QueryResult),
     KeyRefused,
     TooManyRequests,
-    /// A fault on the other side.
+    /// A server error.
     Failed,
-    /// Nothing that the API would say.
-    Nonsense(&'static str),
+    /// A response that does not match the API's description.
+    Invalid(&'static str),
 }
 
-pub(crate) fn meaning(question: &Question, status: u16, body: &[u8]) -> Meaning {
+pub(crate) fn interpret(query: &Query, status: u16, body: &[u8]) -> Interpretation {
     match status {
-        200 => match found(question, body) {
-            Ok(Some(found)) => Meaning::Settled(Ok(found)),
-            Ok(None) => Meaning::Settled(Err(FieldReason::NotInDataset)),
-            Err(what) => Meaning::Nonsense(what),
+        200 => match parse_record(query, body) {
+            Ok(Some(record)) => Interpretation::Final(Ok(record)),
+            Ok(None) => Interpretation::Final(Err(FieldReason::NotInDataset)),
+            Err(reason) => Interpretation::Invalid(reason),
         },
-        // Before its words are read: a server in trouble may say anything.
-        429 => Meaning::TooManyRequests,
-        500..=599 => Meaning::Failed,
-        _ => match complaint(body) {
-            None => Meaning::Nonsense("an error without its envelope"),
-            Some(error) if error.is_about_the_key() => Meaning::KeyRefused,
+        // The status decides before the body is read: a failing server may send anything.
+        429 => Interpretation::TooManyRequests,
+        500..=599 => Interpretation::Failed,
+        _ => match parse_error(body) {
+            None => Interpretation::Invalid("an error without an envelope"),
+            Some(error) if error.is_invalid_key() => Interpretation::KeyRefused,
             Some(error) => match (status, error.status.as_str()) {
-                (404, "NOT_FOUND") => Meaning::Settled(Err(FieldReason::NotInDataset)),
-                (400, "INVALID_ARGUMENT") => Meaning::Settled(Err(FieldReason::Rejected)),
-                (401 | 403, _) => Meaning::KeyRefused,
-                _ => Meaning::Nonsense("an error that means nothing here"),
+                (404, "NOT_FOUND") => Interpretation::Final(Err(FieldReason::NotInDataset)),
+                (400, "INVALID_ARGUMENT") => Interpretation::Final(Err(FieldReason::Rejected)),
+                (401 | 403, _) => Interpretation::KeyRefused,
+                _ => Interpretation::Invalid("an unknown error"),
             },
         },
     }
 }
 
-/// How long the API says to stay away: seconds, or a date (RFC 9110, 10.2.3).
+/// Parses a `Retry-After` header: seconds or a date (RFC 9110, 10.2.3).
 pub(crate) fn retry_after(text: &str, now_ms: i64) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {
@@ -73,11 +73,11 @@ pub(crate) fn retry_after(text: &str, now_ms: i64) -> Option<Duration> {
 /// Google's error envelope (cloud.google.com/apis/design/errors).
 #[derive(Deserialize)]
 struct Envelope {
-    error: Complaint,
+    error: ApiError,
 }
 
 #[derive(Deserialize)]
-struct Complaint {
+struct ApiError {
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -90,16 +90,17 @@ struct Detail {
     reason: String,
 }
 
-impl Complaint {
-    /// A bad key is an invalid argument (400) or a denied permission, with its own reason.
-    fn is_about_the_key(&self) -> bool {
+impl ApiError {
+    /// Returns true for an invalid key, which is an invalid argument (400) or a denied permission
+    /// with its own reason.
+    fn is_invalid_key(&self) -> bool {
         self.details
             .iter()
             .any(|detail| detail.reason.starts_with("API_KEY_"))
     }
 }
 
-fn complaint(body: &[u8]) -> Option<Complaint> {
+fn parse_error(body: &[u8]) -> Option<ApiError> {
     let envelope: Envelope = serde_json::from_slice(body).ok()?;
     Some(envelope.error)
 }
@@ -113,7 +114,7 @@ struct Success {
 #[serde(rename_all = "camelCase")]
 struct Record {
     key: Key,
-    /// Those that are no metric of ours have other shapes.
+    /// Metrics by name. Metrics that are not used here have other shapes.
     #[serde(default)]
     metrics: BTreeMap<String, Value>,
     collection_period: Option<Days>,
@@ -162,34 +163,34 @@ struct Bin {
     density: Option<f64>,
 }
 
-/// A subject longer than any URL that can be audited is not one.
-const LONGEST_SUBJECT: usize = 4096;
-/// 40 weeks is the most that the API gives.
-const MOST_PERIODS: usize = 100;
+/// Maximum length of a subject: no URL that can be audited is longer.
+const MAX_SUBJECT_LENGTH: usize = 4096;
+/// Maximum number of periods; the API returns at most 40 weeks.
+const MAX_PERIODS: usize = 100;
 
-/// None for a record without any of our metrics.
-fn found(question: &Question, body: &[u8]) -> Result<Option<Found>, &'static str> {
+/// Parses a record; returns `None` if it has none of the supported metrics.
+fn parse_record(query: &Query, body: &[u8]) -> Result<Option<FieldRecord>, &'static str> {
     let Success { record } = serde_json::from_slice(body).map_err(|_| "no record")?;
     let subject = record.key.url.or(record.key.origin).ok_or("no key")?;
-    if subject.len() > LONGEST_SUBJECT {
-        return Err("a key that is no address");
+    if subject.len() > MAX_SUBJECT_LENGTH {
+        return Err("a key that is not a URL");
     }
     let mut metrics = Vec::new();
     for kind in FieldKind::ALL {
-        let named = names(kind)
+        let value = api_names(kind)
             .iter()
             .find_map(|name| record.metrics.get(*name));
-        if let Some(value) = named {
+        if let Some(value) = value {
             let metric = Metric::deserialize(value).map_err(|_| "no metric")?;
             metrics.push((kind, metric));
         }
     }
-    let (of, form_factor) = (question.record, question.form_factor);
-    match question.about {
-        About::Now => {
+    let (of, form_factor) = (query.record, query.form_factor);
+    match query.kind {
+        QueryKind::Current => {
             let mut now = FieldMetrics::default();
             for (kind, metric) in metrics {
-                now.set(kind, of_now(&metric)?);
+                now.set(kind, current_metric(&metric)?);
             }
             if now == FieldMetrics::default() {
                 return Ok(None);
@@ -202,12 +203,12 @@ fn found(question: &Question, body: &[u8]) -> Result<Option<Found>, &'static str
                 collection_period: record.collection_period.map(period).transpose()?,
                 metrics: now,
             };
-            Ok(Some(Found::Data(Arc::new(data))))
+            Ok(Some(FieldRecord::Data(Arc::new(data))))
         }
-        About::History => {
+        QueryKind::History => {
             let periods = record.collection_periods;
-            if periods.len() > MOST_PERIODS {
-                return Err("more periods than there are");
+            if periods.len() > MAX_PERIODS {
+                return Err("too many periods");
             }
             let periods = periods
                 .into_iter()
@@ -215,7 +216,7 @@ fn found(question: &Question, body: &[u8]) -> Result<Option<Found>, &'static str
                 .collect::<Result<Vec<_>, _>>()?;
             let mut p75s = Vec::new();
             for (kind, metric) in metrics {
-                let values = over_time(&metric, periods.len())?;
+                let values = p75s_over_time(&metric, periods.len())?;
                 if values.iter().any(Option::is_some) {
                     p75s.push((kind, values));
                 }
@@ -230,13 +231,14 @@ fn found(question: &Question, body: &[u8]) -> Result<Option<Found>, &'static str
                 periods,
                 p75s,
             };
-            Ok(Some(Found::History(Arc::new(history))))
+            Ok(Some(FieldRecord::History(Arc::new(history))))
         }
     }
 }
 
-/// A metric loses its prefix when it is no longer an experiment, as Interaction to Next Paint did.
-fn names(kind: FieldKind) -> &'static [&'static str] {
+/// Returns the API's names of a metric. A metric loses its prefix when it is no longer
+/// experimental, as Interaction to Next Paint did.
+fn api_names(kind: FieldKind) -> &'static [&'static str] {
     match kind {
         FieldKind::Fcp => &["first_contentful_paint"],
         FieldKind::Lcp => &["largest_contentful_paint"],
@@ -250,9 +252,9 @@ fn names(kind: FieldKind) -> &'static [&'static str] {
     }
 }
 
-fn of_now(metric: &Metric) -> Result<Option<FieldMetric>, &'static str> {
+fn current_metric(metric: &Metric) -> Result<Option<FieldMetric>, &'static str> {
     let p75 = metric.percentiles.as_ref().and_then(|p| p.p75.as_ref());
-    let Some(p75) = p75.map(figure).transpose()?.flatten() else {
+    let Some(p75) = p75.map(parse_number).transpose()?.flatten() else {
         return Ok(None);
     };
     let shares = match metric.histogram[..] {
@@ -274,38 +276,35 @@ fn shares(bins: [&Bin; 3]) -> Option<Shares> {
     })
 }
 
-fn over_time(metric: &Metric, periods: usize) -> Result<Vec<Option<f64>>, &'static str> {
-    let Some(over_time) = &metric.percentiles_timeseries else {
+fn p75s_over_time(metric: &Metric, periods: usize) -> Result<Vec<Option<f64>>, &'static str> {
+    let Some(series) = &metric.percentiles_timeseries else {
         return Ok(vec![None; periods]);
     };
-    if over_time.p75s.len() != periods {
-        return Err("as many values as periods were expected");
+    if series.p75s.len() != periods {
+        return Err("the number of values differs from the number of periods");
     }
-    over_time.p75s.iter().map(figure).collect()
+    series.p75s.iter().map(parse_number).collect()
 }
 
-/// Milliseconds are numbers, layout shift is a decimal in a string; null or "NaN" is a period that has too
-/// few visits.
-fn figure(value: &Value) -> Result<Option<f64>, &'static str> {
-    let figure = match value {
+/// Parses a value. Milliseconds are numbers, layout shift is a decimal in a string; null or "NaN"
+/// is a period with too few visits.
+fn parse_number(value: &Value) -> Result<Option<f64>, &'static str> {
+    let number = match value {
         Value::Null => return Ok(None),
         Value::String(text) if text == "NaN" => return Ok(None),
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.parse().ok(),
         _ => None,
     };
-    let is_one = |figure: &f64| figure.is_finite() && *figure >= 0.0;
-    figure
-        .filter(is_one)
-        .map(Some)
-        .ok_or("a value that is none")
+    let is_valid = |number: &f64| number.is_finite() && *number >= 0.0;
+    number.filter(is_valid).map(Some).ok_or("an invalid value")
 }
 
 fn period(days: Days) -> Result<Period, &'static str> {
     let date = |day: Day| {
         let date = Date::new(day.year, day.month, day.day);
         date.map(|date| date.to_string())
-            .map_err(|_| "a date that is none")
+            .map_err(|_| "an invalid date")
     };
     Ok(Period {
         first_date: date(days.first_date)?,

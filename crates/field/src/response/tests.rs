@@ -5,21 +5,25 @@ use serde_json::json;
 
 use super::*;
 
-fn question(about: About) -> Question {
-    Question {
-        about,
+fn query(kind: QueryKind) -> Query {
+    Query {
+        kind,
         record: RecordOf::Url,
         subject: "https://example.com/".to_owned(),
         form_factor: FormFactor::Phone,
     }
 }
 
-fn now(status: u16, body: &Value) -> Meaning {
-    meaning(&question(About::Now), status, body.to_string().as_bytes())
+fn now(status: u16, body: &Value) -> Interpretation {
+    interpret(
+        &query(QueryKind::Current),
+        status,
+        body.to_string().as_bytes(),
+    )
 }
 
-fn history(body: &Value) -> Meaning {
-    meaning(&question(About::History), 200, body.to_string().as_bytes())
+fn history(body: &Value) -> Interpretation {
+    interpret(&query(QueryKind::History), 200, body.to_string().as_bytes())
 }
 
 fn days(day: i8) -> Value {
@@ -37,9 +41,9 @@ fn record(metrics: Value) -> Value {
     } })
 }
 
-fn data(meaning: Meaning) -> FieldData {
-    match meaning {
-        Meaning::Settled(Ok(Found::Data(data))) => (*data).clone(),
+fn data(interpretation: Interpretation) -> FieldData {
+    match interpretation {
+        Interpretation::Final(Ok(FieldRecord::Data(data))) => (*data).clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -92,7 +96,7 @@ fn a_record_is_read_with_its_percentiles_shares_and_period() {
 }
 
 #[test]
-fn the_page_that_was_found_may_be_spelled_otherwise_than_the_one_asked_for() {
+fn the_record_may_have_another_spelling_of_the_url_than_the_query() {
     let mut body = record(json!({ "first_contentful_paint": { "percentiles": { "p75": 1 } } }));
     body["record"]["key"] = json!({ "origin": "https://example.org" });
     body["urlNormalizationDetails"] =
@@ -101,7 +105,7 @@ fn the_page_that_was_found_may_be_spelled_otherwise_than_the_one_asked_for() {
 }
 
 #[test]
-fn a_record_with_nothing_of_ours_is_none() {
+fn a_record_without_supported_metrics_is_none() {
     for metrics in [
         json!({}),
         json!({ "round_trip_time": { "percentiles": { "p75": 100 } } }),
@@ -109,13 +113,13 @@ fn a_record_with_nothing_of_ours_is_none() {
     ] {
         assert_eq!(
             now(200, &record(metrics)),
-            Meaning::Settled(Err(FieldReason::NotInDataset))
+            Interpretation::Final(Err(FieldReason::NotInDataset))
         );
     }
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn errors_are_distinguished() {
     let error = |code: u16, status: &str, reason: &str| {
         json!({ "error": { "code": code, "message": "words", "status": status,
                            "details": [{ "@type": "ErrorInfo", "reason": reason }] } })
@@ -124,43 +128,47 @@ fn errors_are_told_apart() {
         (
             404,
             error(404, "NOT_FOUND", ""),
-            Meaning::Settled(Err(FieldReason::NotInDataset)),
+            Interpretation::Final(Err(FieldReason::NotInDataset)),
         ),
         (
             404,
             json!({ "error": { "code": 404, "status": "NOT_FOUND" } }),
-            Meaning::Settled(Err(FieldReason::NotInDataset)),
+            Interpretation::Final(Err(FieldReason::NotInDataset)),
         ),
         (
             400,
             error(400, "INVALID_ARGUMENT", ""),
-            Meaning::Settled(Err(FieldReason::Rejected)),
+            Interpretation::Final(Err(FieldReason::Rejected)),
         ),
         (
             400,
             error(400, "INVALID_ARGUMENT", "API_KEY_INVALID"),
-            Meaning::KeyRefused,
+            Interpretation::KeyRefused,
         ),
         (
             403,
             error(403, "PERMISSION_DENIED", "SERVICE_DISABLED"),
-            Meaning::KeyRefused,
+            Interpretation::KeyRefused,
         ),
-        (401, error(401, "UNAUTHENTICATED", ""), Meaning::KeyRefused),
+        (
+            401,
+            error(401, "UNAUTHENTICATED", ""),
+            Interpretation::KeyRefused,
+        ),
         (
             429,
             error(429, "RESOURCE_EXHAUSTED", ""),
-            Meaning::TooManyRequests,
+            Interpretation::TooManyRequests,
         ),
-        (429, json!("anything"), Meaning::TooManyRequests),
-        (503, json!("anything"), Meaning::Failed),
+        (429, json!("anything"), Interpretation::TooManyRequests),
+        (503, json!("anything"), Interpretation::Failed),
     ] {
         assert_eq!(now(status, &body), expected, "{status} {body}");
     }
 }
 
 #[test]
-fn what_the_api_would_not_say_is_nonsense_and_not_a_missing_record() {
+fn an_unexpected_response_is_invalid_and_not_a_missing_record() {
     for (status, body) in [
         (200, json!({})),
         (200, json!([])),
@@ -183,15 +191,15 @@ fn what_the_api_would_not_say_is_nonsense_and_not_a_missing_record() {
         ),
         (200, record(json!({ "first_contentful_paint": 7 }))),
     ] {
-        let found = now(status, &body);
+        let result = now(status, &body);
         assert!(
-            matches!(found, Meaning::Nonsense(_)),
-            "{status} {body}: {found:?}"
+            matches!(result, Interpretation::Invalid(_)),
+            "{status} {body}: {result:?}"
         );
     }
     let mut body = record(json!({ "first_contentful_paint": { "percentiles": { "p75": 1 } } }));
     body["record"]["collectionPeriod"] = days(31);
-    assert_eq!(now(200, &body), Meaning::Nonsense("a date that is none"));
+    assert_eq!(now(200, &body), Interpretation::Invalid("an invalid date"));
 }
 
 #[test]
@@ -208,7 +216,7 @@ fn a_history_has_a_value_or_none_for_each_period() {
         },
         "collectionPeriods": [days(1), days(8), days(15)],
     } });
-    let Meaning::Settled(Ok(Found::History(history))) = history(&body) else {
+    let Interpretation::Final(Ok(FieldRecord::History(history))) = history(&body) else {
         panic!("{:?}", history(&body));
     };
     assert_eq!(history.periods[1].last_date, "2026-11-08");
@@ -222,7 +230,7 @@ fn a_history_has_a_value_or_none_for_each_period() {
 }
 
 #[test]
-fn a_history_whose_lists_do_not_fit_is_nonsense() {
+fn a_history_with_lists_of_different_lengths_is_invalid() {
     let body = |periods: Vec<Value>, values: Vec<u32>| {
         json!({ "record": {
             "key": { "origin": "https://example.com" },
@@ -231,9 +239,9 @@ fn a_history_whose_lists_do_not_fit_is_nonsense() {
         } })
     };
     let few = history(&body(vec![days(1)], vec![1, 2]));
-    assert!(matches!(few, Meaning::Nonsense(_)), "{few:?}");
+    assert!(matches!(few, Interpretation::Invalid(_)), "{few:?}");
     let many = history(&body(vec![days(1); 101], vec![1; 101]));
-    assert!(matches!(many, Meaning::Nonsense(_)), "{many:?}");
+    assert!(matches!(many, Interpretation::Invalid(_)), "{many:?}");
 }
 
 #[test]
@@ -289,14 +297,14 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(status in 100_u16..600, body in prop::collection::vec(any::<u8>(), 0..200)) {
-        meaning(&question(About::Now), status, &body);
-        meaning(&question(About::History), status, &body);
+        interpret(&query(QueryKind::Current), status, &body);
+        interpret(&query(QueryKind::History), status, &body);
     }
 
     #[test]
-    fn whatever_is_found_is_finite_and_not_negative(body in any_json(), inner in any_json()) {
+    fn every_value_is_finite_and_not_negative(body in any_json(), inner in any_json()) {
         for body in [body, record(json!({ "first_contentful_paint": inner }))] {
-            if let Meaning::Settled(Ok(Found::Data(data))) = now(200, &body) {
+            if let Interpretation::Final(Ok(FieldRecord::Data(data))) = now(200, &body) {
                 for kind in FieldKind::ALL {
                     if let Some(metric) = data.metrics.get(kind) {
                         prop_assert!(metric.p75.is_finite() && metric.p75 >= 0.0);
@@ -311,7 +319,7 @@ proptest! {
     fn a_layout_shift_is_read_as_it_was_written(value in 0.0_f64..10.0) {
         let text = format!("{value:.2}");
         let body = record(json!({ "cumulative_layout_shift": { "percentiles": { "p75": text.clone() } } }));
-        let found = data(now(200, &body)).metrics.cls.unwrap().p75;
-        prop_assert_eq!(format!("{found:.2}"), text);
+        let result = data(now(200, &body)).metrics.cls.unwrap().p75;
+        prop_assert_eq!(format!("{result:.2}"), text);
     }
 }

@@ -1,5 +1,5 @@
-//! The messages of the protocol's network domain, as far as they are used. Every field that may be missing has a
-//! value for that.
+//! Messages of the protocol's network domain, reduced to the fields in use. Every field that may be
+//! missing has a default.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::timing::ResourceTiming;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Sent {
+pub(super) struct RequestSent {
     pub(super) request_id: String,
-    pub(super) request: Asked,
+    pub(super) request: RequestData,
     #[serde(default)]
     pub(super) timestamp: f64,
     pub(super) wall_time: Option<f64>,
@@ -22,14 +22,14 @@ pub(super) struct Sent {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) initiator: Option<Initiator>,
-    pub(super) redirect_response: Option<Answered>,
+    pub(super) redirect_response: Option<Response>,
     #[serde(default)]
     pub(super) redirect_has_extra_info: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked {
+pub(super) struct RequestData {
     pub(super) url: String,
     #[serde(default)]
     pub(super) method: String,
@@ -59,56 +59,56 @@ struct CallFrame {
 }
 
 impl Initiator {
-    pub(super) fn address(self) -> Option<String> {
-        let called = self.stack.map(|stack| stack.call_frames);
-        let first = called.and_then(|frames| frames.into_iter().find(|f| !f.url.is_empty()));
+    pub(super) fn initiator_url(self) -> Option<String> {
+        let call_frames = self.stack.map(|stack| stack.call_frames);
+        let first = call_frames.and_then(|frames| frames.into_iter().find(|f| !f.url.is_empty()));
         self.url.or(first.map(|frame| frame.url))
     }
 }
 
-/// Of a request or an answer, as they went over the wire.
+/// Headers of a request or response as sent over the wire.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OnTheWire {
+pub(super) struct WireHeaders {
     pub(super) request_id: String,
     pub(super) headers: Option<JoinedHeaders>,
 }
 
-/// News that is no more than itself.
+/// A message of which only the request id is used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Named {
+pub(super) struct RequestId {
     pub(super) request_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Prioritised {
+pub(super) struct PriorityChange {
     pub(super) request_id: String,
     pub(super) new_priority: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Received {
+pub(super) struct ResponseReceived {
     pub(super) request_id: String,
     #[serde(default)]
     pub(super) timestamp: f64,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    pub(super) response: Answered,
+    pub(super) response: Response,
     #[serde(default)]
     pub(super) has_extra_info: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answered {
+pub(super) struct Response {
     url: Option<String>,
     status: Option<i64>,
     status_text: Option<String>,
     headers: Option<JoinedHeaders>,
-    /// What was really sent, where the protocol tells it here.
+    /// Headers actually sent, if the protocol includes them here.
     pub(super) request_headers: Option<JoinedHeaders>,
     mime_type: Option<String>,
     protocol: Option<String>,
@@ -123,8 +123,8 @@ pub(super) struct Answered {
     timing: Option<ResourceTiming>,
 }
 
-impl Answered {
-    pub(super) fn at(self, at_s: f64, resource_type: Option<String>) -> Answer {
+impl Response {
+    pub(super) fn into_answer(self, at_s: f64, resource_type: Option<String>) -> Answer {
         Answer {
             at_s,
             url: self.url,
@@ -133,7 +133,7 @@ impl Answered {
             resource_type,
             mime_type: self.mime_type.unwrap_or_default(),
             protocol: self.protocol.unwrap_or_default(),
-            headers: split(self.headers),
+            headers: split_values(self.headers),
             wire_headers: None,
             header_bytes: count(self.encoded_data_length).unwrap_or_default(),
             remote_address: self.remote_address,
@@ -147,7 +147,7 @@ impl Answered {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Data {
+pub(super) struct DataReceived {
     pub(super) request_id: String,
     pub(super) data_length: Option<f64>,
     pub(super) encoded_data_length: Option<f64>,
@@ -155,7 +155,7 @@ pub(super) struct Data {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Ended {
+pub(super) struct LoadingEnded {
     pub(super) request_id: String,
     #[serde(default)]
     pub(super) timestamp: f64,
@@ -164,8 +164,8 @@ pub(super) struct Ended {
     blocked_reason: Option<String>,
 }
 
-impl Ended {
-    pub(super) fn failure(self) -> Failure {
+impl LoadingEnded {
+    pub(super) fn into_failure(self) -> Failure {
         Failure {
             error_text: self.error_text,
             blocked_reason: self.blocked_reason,
@@ -180,7 +180,7 @@ pub(super) struct SocketCreated {
     pub(super) url: String,
 }
 
-/// Either half of a WebSocket's handshake.
+/// Either half of a WebSocket handshake.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Handshake<T> {
@@ -193,25 +193,25 @@ pub(super) struct Handshake<T> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct HandshakeSent {
+pub(super) struct HandshakeRequest {
     pub(super) headers: Option<JoinedHeaders>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct HandshakeAnswered {
+pub(super) struct HandshakeResponse {
     status: Option<i64>,
     status_text: Option<String>,
     headers: Option<JoinedHeaders>,
 }
 
-impl HandshakeAnswered {
-    pub(super) fn at(self, at_s: f64) -> Answer {
+impl HandshakeResponse {
+    pub(super) fn into_answer(self, at_s: f64) -> Answer {
         Answer {
             at_s,
             status: self.status,
             status_text: self.status_text.unwrap_or_default(),
-            headers: split(self.headers),
+            headers: split_values(self.headers),
             protocol: "websocket".to_owned(),
             ..Answer::default()
         }
@@ -226,21 +226,22 @@ pub(super) struct SocketClosed {
     pub(super) timestamp: f64,
 }
 
-/// By name; the values of a name that came more than once are joined by line breaks.
+/// Header values by name; repeated values of a name are joined by line breaks.
 type JoinedHeaders = BTreeMap<String, String>;
 
-pub(super) fn split(headers: Option<JoinedHeaders>) -> Headers {
+pub(super) fn split_values(headers: Option<JoinedHeaders>) -> Headers {
     let mut all = Vec::new();
     for (name, values) in headers.into_iter().flatten() {
-        match values.contains('\n') {
-            true => all.extend(values.split('\n').map(|v| (name.clone(), v.to_owned()))),
-            false => all.push((name, values)),
+        if values.contains('\n') {
+            all.extend(values.split('\n').map(|v| (name.clone(), v.to_owned())));
+        } else {
+            all.push((name, values));
         }
     }
     all
 }
 
-/// Chromium writes -1 for what it does not know.
+/// Converts a count; Chromium writes -1 if it is unknown.
 pub(super) fn count(number: Option<f64>) -> Option<u64> {
     number.filter(|number| *number >= 0.0).map(|n| n as u64)
 }

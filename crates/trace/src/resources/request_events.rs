@@ -1,4 +1,4 @@
-//! All the events about one request, and the resource that they make.
+//! The events of one request, and the resource built from them.
 
 use serde::Deserialize;
 
@@ -7,12 +7,12 @@ use crate::event::{Event, WithData};
 use crate::timing::ResourceTiming;
 
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct RequestEvents {
     first_us: Option<f64>,
     process_id: Option<i64>,
     will_send_us: Vec<f64>,
     sent: Vec<(f64, Sent)>,
-    response: Option<(f64, Answer)>,
+    response: Option<(f64, Response)>,
     finish: Option<(f64, Finish)>,
     priority: Option<(f64, String)>,
     blocking: Option<(f64, String)>,
@@ -56,7 +56,7 @@ struct CallFrame {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Response {
     #[serde(default)]
     status_code: i64,
     #[serde(default)]
@@ -94,7 +94,7 @@ struct Finish {
 }
 
 #[derive(Deserialize)]
-struct Prioritised {
+struct PriorityChange {
     priority: String,
 }
 
@@ -104,20 +104,20 @@ struct Blocking {
     render_blocking: String,
 }
 
-/// Keeps what the later event says.
-fn latest<T: for<'a> Deserialize<'a>>(kept: &mut Option<(f64, T)>, at_us: f64, event: &Event) {
-    if kept.as_ref().is_none_or(|(us, _)| *us <= at_us)
+/// Replaces `current` by the event's data unless `current` is later.
+fn latest<T: for<'a> Deserialize<'a>>(current: &mut Option<(f64, T)>, at_us: f64, event: &Event) {
+    if current.as_ref().is_none_or(|(us, _)| *us <= at_us)
         && let Some(args) = event.args::<WithData<T>>()
     {
-        *kept = Some((at_us, args.data));
+        *current = Some((at_us, args.data));
     }
 }
 
-/// Schemes of what goes over a network or could; the others never left the page.
+/// Schemes of resources that are loaded; others, such as `data:`, never leave the page.
 const SCHEMES: [&str; 5] = ["blob:", "file:", "filesystem:", "http:", "https:"];
 
-impl Story {
-    pub(super) fn see(&mut self, event: &Event) {
+impl RequestEvents {
+    pub(super) fn record(&mut self, event: &Event) {
         let at_us = event.ts_us;
         self.first_us = Some(self.first_us.map_or(at_us, |first_us| first_us.min(at_us)));
         match event.name.as_ref() {
@@ -131,7 +131,7 @@ impl Story {
             "ResourceFinish" => latest(&mut self.finish, at_us, event),
             "ResourceMarkAsCached" => self.is_memory_cached = true,
             "ResourceChangePriority" => {
-                let mut changed: Option<(f64, Prioritised)> = None;
+                let mut changed: Option<(f64, PriorityChange)> = None;
                 latest(&mut changed, at_us, event);
                 if self.priority.as_ref().is_none_or(|(us, _)| *us <= at_us) {
                     self.priority = changed.map(|(us, data)| (us, data.priority));
@@ -151,7 +151,7 @@ impl Story {
         self.first_us.unwrap_or(0.0)
     }
 
-    /// None where it never went anywhere.
+    /// Builds the resource; returns `None` if no request was sent.
     pub(super) fn resolve(mut self, id: String) -> Option<Resource> {
         self.sent.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.will_send_us.sort_by(f64::total_cmp);
@@ -166,10 +166,10 @@ impl Story {
         }
         let start_us = self.will_send_us.first().copied().unwrap_or(first.0);
         let redirected_us = self.will_send_us.last().copied().unwrap_or(last_us);
-        let answer = self.response.map(|(_, answer)| answer);
-        let timing = answer
+        let response = self.response.map(|(_, response)| response);
+        let timing = response
             .as_ref()
-            .and_then(|answer| answer.timing)
+            .and_then(|response| response.timing)
             .filter(|_| !self.is_memory_cached);
         let end_us = self.finish.as_ref().map_or(redirected_us, |(us, _)| *us);
         let finish = self.finish.map(|(_, finish)| finish);
@@ -180,12 +180,12 @@ impl Story {
             .map_or(end_us, |seconds| seconds * 1e6);
         let transfer_bytes = finish.as_ref().map_or(0.0, |f| f.encoded_data_length);
         let initiator = last.initiator.as_ref();
-        let named = initiator
-            .map(|who| who.url.clone())
+        let named_url = initiator
+            .map(|initiator| initiator.url.clone())
             .filter(|url| !url.is_empty());
         let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
-        let is_script = initiator.is_some_and(|who| who.kind == "script");
-        let mut asked_by: Vec<String> = named.iter().cloned().collect();
+        let is_script = initiator.is_some_and(|initiator| initiator.kind == "script");
+        let mut asked_by: Vec<String> = named_url.iter().cloned().collect();
         if asked_by.is_empty() && is_script {
             for frame in last.stack_trace {
                 if !frame.url.is_empty() && !asked_by.contains(&frame.url) {
@@ -224,14 +224,15 @@ impl Story {
                 .or(last.render_blocking)
                 .unwrap_or_else(|| "non_blocking".to_owned()),
             is_link_preload: last.is_link_preload,
-            initiator_kind: initiator.map_or_else(String::new, |who| who.kind.clone()),
-            fetch_kind: initiator.map_or_else(String::new, |who| who.fetch_type.clone()),
+            initiator_kind: initiator.map_or_else(String::new, |initiator| initiator.kind.clone()),
+            fetch_kind: initiator
+                .map_or_else(String::new, |initiator| initiator.fetch_type.clone()),
             asked_by,
-            initiator_url: named.or(on_stack).unwrap_or_default(),
+            initiator_url: named_url.or(on_stack).unwrap_or_default(),
             url: last.url,
             frame: last.frame,
             is_memory_cached: self.is_memory_cached,
-            ..answered(answer, transfer_bytes)
+            ..response_fields(response, transfer_bytes)
         })
     }
 
@@ -240,8 +241,8 @@ impl Story {
             .windows(2)
             .enumerate()
             .map(|(at, pair)| {
-                let told = self.will_send_us.get(at..at + 2);
-                let (from_us, to_us) = told.map_or((pair[0].0, pair[1].0), |us| (us[0], us[1]));
+                let sent_us = self.will_send_us.get(at..at + 2);
+                let (from_us, to_us) = sent_us.map_or((pair[0].0, pair[1].0), |us| (us[0], us[1]));
                 Redirect {
                     url: pair[0].1.url.clone(),
                     start_us: from_us,
@@ -252,28 +253,30 @@ impl Story {
     }
 }
 
-/// The answer's share of a resource.
-fn answered(answer: Option<Answer>, transfer_bytes: f64) -> Resource {
-    let Some(answer) = answer else {
+/// Returns the fields of a resource that come from its response.
+fn response_fields(response: Option<Response>, transfer_bytes: f64) -> Resource {
+    let Some(response) = response else {
         return Resource {
             protocol: "unknown".to_owned(),
             ..Resource::default()
         };
     };
     Resource {
-        status: answer.status_code,
-        mime_type: answer.mime_type,
-        protocol: answer.protocol.unwrap_or_else(|| "unknown".to_owned()),
-        is_disk_cached: answer.from_cache && !answer.from_service_worker && transfer_bytes == 0.0,
-        from_service_worker: answer.from_service_worker,
-        headers: answer.headers.map(|headers| {
+        status: response.status_code,
+        mime_type: response.mime_type,
+        protocol: response.protocol.unwrap_or_else(|| "unknown".to_owned()),
+        is_disk_cached: response.from_cache
+            && !response.from_service_worker
+            && transfer_bytes == 0.0,
+        from_service_worker: response.from_service_worker,
+        headers: response.headers.map(|headers| {
             headers
                 .into_iter()
                 .map(|header| (header.name, header.value))
                 .collect()
         }),
-        connection_id: answer.connection_id,
-        connection_reused: answer.connection_reused,
+        connection_id: response.connection_id,
+        connection_reused: response.connection_reused,
         ..Resource::default()
     }
 }

@@ -1,0 +1,25 @@
+//! Third-party software and data from npm, embedded at build time.
+//!
+//! The versions are pinned in package.json and their checksums in package-lock.json; see
+//! THIRD_PARTY.md for the licences.
+
+pub mod axe;
+pub mod entities;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn embedded_versions_are_those_of_the_lock_file_and_of_the_notice() {
+        for version in [axe::VERSION, entities::VERSION] {
+            assert!(include_str!("../package-lock.json").contains(&format!("\"{version}\"")));
+            assert!(include_str!("../THIRD_PARTY.md").contains(version));
+        }
+    }
+
+    #[test]
+    fn the_lock_file_names_no_address() {
+        assert!(!include_str!("../package-lock.json").contains("\"resolved\""));
+    }
+}
