@@ -34,8 +34,8 @@ pub struct Audited {
     pub report: Report,
     /// A packed [`Bundle`].
     pub bundle: Option<Vec<u8>>,
-    /// Packed exhibits: what pages show beside the report.
-    pub exhibits: Option<Vec<u8>>,
+    /// Packed report media: what pages show beside the report.
+    pub media: Option<Vec<u8>>,
 }
 
 impl From<Report> for Audited {
@@ -43,7 +43,7 @@ impl From<Report> for Audited {
         Self {
             report,
             bundle: None,
-            exhibits: None,
+            media: None,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use plumbline_catalog::{Catalog, Device, Network};
 use plumbline_engine::report::{
-    Conditions, CpuUsed, DeviceUsed, LocationMode, LocationUsed, NetworkUsed,
+    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
+    NetworkConditions,
 };
 
 use crate::{AuditFault, Order};
@@ -39,12 +40,12 @@ pub(crate) fn resolve<'a>(
         (LocationMode::Simulated, distance)
     };
     let conditions = Conditions {
-        device: DeviceUsed {
+        device: DeviceConditions {
             id: device.id.clone(),
             name: device.name.clone(),
             mode: device.mode,
         },
-        network: NetworkUsed {
+        network: NetworkConditions {
             id: network.id.clone(),
             name: network.name.clone(),
             down_kbps: network.down_kbps,
@@ -52,16 +53,16 @@ pub(crate) fn resolve<'a>(
             rtt_ms: network.rtt_ms + added_rtt_ms,
             isolation: None,
         },
-        location: LocationUsed {
+        location: LocationConditions {
             id: location.id.clone(),
             name: location.name.clone(),
             mode,
             added_rtt_ms,
         },
-        cpu: CpuUsed {
+        cpu: CpuConditions {
             rate: 1.0,
             device_index: device.cpu_index,
-            ..CpuUsed::default()
+            ..CpuConditions::default()
         },
     };
     Ok(Resolved {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_engine::report::Conditions;
-use plumbline_engine::{evaluate_with_exhibits, not_measured, remember_conditions};
+use plumbline_engine::{evaluate_with_media, not_measured, store_conditions};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -81,8 +81,8 @@ fn audited(
     stop: &AtomicBool,
 ) -> Result<Option<Audited>, AuditFault> {
     let started = Instant::now();
-    remember_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
-    let Some((mut report, shown)) = evaluate_with_exhibits(&bundle, conditions, stop) else {
+    store_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
+    let Some((mut report, shown)) = evaluate_with_media(&bundle, conditions, stop) else {
         return Ok(None);
     };
     report.timings.push(PhaseTiming {
@@ -95,7 +95,7 @@ fn audited(
     Ok(Some(Audited {
         report,
         bundle: Some(bundle),
-        exhibits: shown,
+        media: shown,
     }))
 }
 

@@ -46,7 +46,7 @@ impl Seen {
             measured: report.error.is_none(),
             spoiled: spoiled_by(report),
             score: report.scores.performance,
-            doubt: report.conditions.cpu.score_doubt.unwrap_or(0.0),
+            doubt: report.conditions.cpu.score_uncertainty.unwrap_or(0.0),
         }
     }
 

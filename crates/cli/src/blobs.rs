@@ -14,7 +14,7 @@ pub struct KeptBlobs {
     /// The evidence.
     pub bundles: Arc<dyn Blobs>,
     /// What pages show beside a report.
-    pub exhibits: Arc<dyn Blobs>,
+    pub media: Arc<dyn Blobs>,
 }
 
 /// As `--blobs` names it.
@@ -35,7 +35,7 @@ impl KeptBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
             Place::S3 { bucket, prefix } => {
@@ -46,7 +46,7 @@ impl KeptBlobs {
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
-                    exhibits: Arc::new(open("exhibits")?),
+                    media: Arc::new(open("exhibits")?),
                 })
             }
         }
@@ -66,7 +66,7 @@ impl KeptBlobs {
             audit_id: &audit.audit_id,
             attempt: audit.attempt,
         };
-        for blobs in [&self.bundles, &self.exhibits] {
+        for blobs in [&self.bundles, &self.media] {
             if let Err(error) = blob.remove_all(&**blobs).await {
                 tracing::warn!(audit = audit.audit_id, %error, "a blob could not be removed");
             }

@@ -10,7 +10,8 @@ use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_engine::field::{FieldHistory, FieldReason};
 use plumbline_engine::report::Report;
 use plumbline_field::{
-    ANSWER_BYTES, Asked, Dataset, HttpAnswer, PrivacyPolicy, Quota, Transport, TransportError,
+    CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
+    Quota, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_server::{AuditObserver, FieldSource};
@@ -33,10 +34,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Without a dataset, because there is no key, nothing is ever sent.
 pub struct FieldData {
-    dataset: Option<Dataset>,
+    dataset: Option<CruxClient>,
     catalog: Arc<Catalog>,
     /// By tracking id.
-    asked: Mutex<HashMap<String, (Instant, Asked)>>,
+    asked: Mutex<HashMap<String, (Instant, PendingQuery)>>,
 }
 
 impl FieldData {
@@ -53,10 +54,10 @@ impl FieldData {
                 allowed: Guard::new(settings.allowed),
                 public: Guard::public_only().denying(settings.denied),
             };
-            Dataset::new(
+            CruxClient::new(
                 settings.base,
                 key,
-                Arc::new(HttpTransport(https())),
+                Arc::new(HttpsTransport(https())),
                 Arc::new(discreet),
                 quota,
                 Arc::new(|| now().0),
@@ -77,7 +78,7 @@ impl FieldData {
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if all
             .get(tracking_id)
-            .is_some_and(|(_, asked)| asked.is_about(url))
+            .is_some_and(|(_, asked)| asked.matches_url(url))
         {
             return;
         }
@@ -99,7 +100,7 @@ impl FieldData {
             (None, _) => Err(FieldReason::NoKey),
             // Nothing was begun: the audit ends before it was visited.
             (Some(_), None) => Err(FieldReason::TimedOut),
-            (Some(_), Some((_, asked))) => asked.so_far(),
+            (Some(_), Some((_, asked))) => asked.current_result(),
         };
         drop(all);
         match found {
@@ -143,16 +144,18 @@ impl FieldSource for FieldData {
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.dataset.as_ref().map_or_else(Vec::new, Dataset::counts)
+        self.dataset
+            .as_ref()
+            .map_or_else(Vec::new, CruxClient::counts)
     }
 }
 
 /// The operator named the address, so the guard has no say; redirects are not followed.
-struct HttpTransport(HttpsClient);
+struct HttpsTransport(HttpsClient);
 
 #[async_trait]
-impl Transport for HttpTransport {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError> {
+impl HttpTransport for HttpsTransport {
+    async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError> {
         let (host, port) = place(url).map_err(TransportError::Unreachable)?;
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .await
@@ -162,14 +165,14 @@ impl Transport for HttpTransport {
             ("accept", "application/json".to_owned()),
         ];
         let bounds = AnswerBounds {
-            bytes: ANSWER_BYTES,
+            bytes: MAX_RESPONSE_BYTES,
             head_by: tokio::time::Instant::now() + ANSWER_WITHIN,
             body_within: ANSWER_WITHIN,
         };
         let sent = self.0.post(stream, url, headers, body, bounds).await;
         let answer = sent.map_err(TransportError::Unreachable)?;
         let retry_after = answer.headers.get("retry-after");
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: answer.status,
             retry_after: retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned),
             body: answer.body.ok_or(TransportError::TooLarge)?.to_vec(),

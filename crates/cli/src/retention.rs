@@ -47,10 +47,10 @@ pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Kee
             Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
         }
         remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
-        // Exhibits go with their audits. What stayed because it could not be removed then goes a
+        // Report media go with their audits. What stayed because it could not be removed then goes a
         // day later; all of them are looked through for it, so not every hour.
         if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
-            remove_older(&*blobs.exhibits, age + EVERY * 24, "exhibits").await;
+            remove_older(&*blobs.media, age + EVERY * 24, "exhibits").await;
         }
     }
 }

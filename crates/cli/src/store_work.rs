@@ -68,7 +68,7 @@ impl Work for StoreWork {
         };
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
-            (Evidence::Exhibits, audited.exhibits),
+            (Evidence::ReportMedia, audited.media),
         ] {
             // A full disk, or a bucket out of reach, costs the evidence, not the audit.
             if let Some(bytes) = bytes
@@ -240,7 +240,7 @@ mod tests {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
-                exhibits: blobs,
+                media: blobs,
                 phases: Phases::default(),
                 metrics: Arc::new(Metrics::default()),
                 clock: Arc::new(|| NOW),
@@ -271,7 +271,7 @@ mod tests {
         let audited = Audited {
             report: report(),
             bundle: None,
-            exhibits: None,
+            media: None,
         };
         let mut finish = work.finish(&job, audited);
         let early = timeout(Duration::from_millis(500), &mut finish).await;

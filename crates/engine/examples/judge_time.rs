@@ -12,7 +12,7 @@ use plumbline_bundle::Bundle;
 use plumbline_engine::category::CategoryId;
 use plumbline_engine::facts::Facts;
 use plumbline_engine::metrics::Measured;
-use plumbline_engine::{evaluate, evaluate_with_exhibits, registry, remembered_conditions};
+use plumbline_engine::{evaluate, evaluate_with_media, registry, stored_conditions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut medians = Vec::new();
     let mut longest: Option<(String, Bundle)> = None;
     println!(
-        "Medians in ms: the whole report; of that, all checks and the performance checks; the report with exhibits."
+        "Medians in ms: the whole report; of that, all checks and the performance checks; the report with report media."
     );
     println!(
         "{:<32}{:>10}{:>10}{:>10}{:>10}{:>10}  LONGEST",
@@ -65,12 +65,12 @@ struct Times {
     /// The time of the performance checks after all others have run.
     performance_ms: f64,
     longest: (&'static str, f64),
-    exhibits_ms: f64,
+    media_ms: f64,
 }
 
 impl Times {
     fn of(bundle: &Bundle) -> Option<Self> {
-        let conditions = remembered_conditions(bundle)?;
+        let conditions = stored_conditions(bundle)?;
         let facts = || {
             let facts = Facts::new(bundle, conditions.device.mode);
             facts.insert(conditions.clone());
@@ -96,9 +96,9 @@ impl Times {
                 let longest = took.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
                 longest.unwrap_or_default()
             },
-            exhibits_ms: median_ms(
+            media_ms: median_ms(
                 || (),
-                |()| evaluate_with_exhibits(bundle, conditions.clone(), &AtomicBool::new(false)),
+                |()| evaluate_with_media(bundle, conditions.clone(), &AtomicBool::new(false)),
             ),
         })
     }
@@ -110,10 +110,10 @@ impl Times {
             checks_ms,
             performance_ms,
             longest: (longest, longest_ms),
-            exhibits_ms,
+            media_ms,
         } = self;
         println!(
-            "{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{performance_ms:>10.1}{exhibits_ms:>10.1}  \
+            "{name:<32}{trace_mb:>10.1}{report_ms:>10.1}{checks_ms:>10.1}{performance_ms:>10.1}{media_ms:>10.1}  \
              {longest} {longest_ms:.1}"
         );
     }

@@ -7,10 +7,10 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::value::to_raw_value;
 
 use crate::category::CategoryId;
-use crate::exhibits::{self, Exhibits};
 use crate::facts::Facts;
-use crate::metrics::doubt::score_doubt;
+use crate::media::{self, ReportMedia};
 use crate::metrics::processor::Processor;
+use crate::metrics::uncertainty::score_uncertainty;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
 use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
@@ -20,7 +20,7 @@ use crate::scoring::{self, Metric as Curve};
 const CONDITIONS: &str = "conditions";
 
 /// Stores the conditions of the visit in a bundle, so that it can be evaluated again later.
-pub fn remember_conditions(
+pub fn store_conditions(
     bundle: &mut Bundle,
     conditions: &Conditions,
 ) -> Result<(), serde_json::Error> {
@@ -30,9 +30,9 @@ pub fn remember_conditions(
     Ok(())
 }
 
-/// Returns the conditions that [`remember_conditions`] stored, or `None` if they are missing or
+/// Returns the conditions that [`store_conditions`] stored, or `None` if they are missing or
 /// unreadable.
-pub fn remembered_conditions(bundle: &Bundle) -> Option<Conditions> {
+pub fn stored_conditions(bundle: &Bundle) -> Option<Conditions> {
     match bundle.artifacts.get(CONDITIONS)? {
         Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
         Artifact::Missing(_) => None,
@@ -46,19 +46,19 @@ pub fn evaluate(bundle: &Bundle, conditions: Conditions) -> Report {
     report(&facts, conditions)
 }
 
-/// Evaluates a visit and collects its exhibits; the evidence is parsed once for both.
+/// Evaluates a visit and collects its report media; the evidence is parsed once for both.
 ///
 /// Returns `None` when `stop` was set before the evaluation finished. The flag is read between one
 /// fact or check and the next, each of which takes a time bounded by the size of the evidence.
-pub fn evaluate_with_exhibits(
+pub fn evaluate_with_media(
     bundle: &Bundle,
     conditions: Conditions,
     stop: &AtomicBool,
-) -> Option<(Report, Option<Exhibits>)> {
+) -> Option<(Report, Option<ReportMedia>)> {
     let facts = Facts::new(bundle, conditions.device.mode).until(stop);
     let report = report(&facts, conditions);
-    let exhibits = exhibits::of(&facts);
-    (!facts.is_stopped()).then_some((report, exhibits))
+    let media = media::of(&facts);
+    (!facts.is_stopped()).then_some((report, media))
 }
 
 fn report(facts: &Facts, conditions: Conditions) -> Report {
@@ -79,11 +79,11 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             as_traced,
             contention,
             speed,
-            score_doubt,
+            score_uncertainty,
         }) => {
             let cpu = &mut report.conditions.cpu;
             cpu.contention = contention;
-            cpu.score_doubt = score_doubt;
+            cpu.score_uncertainty = score_uncertainty;
             // Bundles from before the pacer have their own measurements.
             if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
                 cpu.host_index = Some(nominal * during);
@@ -165,7 +165,7 @@ struct Judged {
     /// The core's speed during the load and after it, 1 being nominal.
     speed: Option<[f64; 2]>,
     /// The uncertainty of the performance score in points.
-    score_doubt: Option<f64>,
+    score_uncertainty: Option<f64>,
 }
 
 fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
@@ -205,9 +205,9 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
     let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);
     let mode = facts.mode;
     Ok(Judged {
-        score_doubt: processor
+        score_uncertainty: processor
             .restlessness(0.0, until_ms)
-            .and_then(|restlessness| score_doubt(mode, &measured, &tasks, restlessness)),
+            .and_then(|restlessness| score_uncertainty(mode, &measured, &tasks, restlessness)),
         speed: processor
             .speed(0.0, until_ms)
             .zip(processor.speed_afterwards())

@@ -4,9 +4,9 @@
 pub mod category;
 pub mod checks;
 mod evaluate;
-pub mod exhibits;
 pub mod facts;
 pub mod field;
+pub mod media;
 pub mod metrics;
 pub mod registry;
 mod replay;
@@ -15,6 +15,6 @@ pub mod runs;
 pub mod scoring;
 
 pub use evaluate::{
-    evaluate, evaluate_with_exhibits, not_measured, remember_conditions, remembered_conditions,
+    evaluate, evaluate_with_media, not_measured, store_conditions, stored_conditions,
 };
 pub use replay::{Distance, distances};

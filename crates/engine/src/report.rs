@@ -48,15 +48,15 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conditions {
-    pub device: DeviceUsed,
-    pub network: NetworkUsed,
-    pub location: LocationUsed,
-    pub cpu: CpuUsed,
+    pub device: DeviceConditions,
+    pub network: NetworkConditions,
+    pub location: LocationConditions,
+    pub cpu: CpuConditions,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DeviceUsed {
+pub struct DeviceConditions {
     pub id: String,
     pub name: String,
     pub mode: Mode,
@@ -64,7 +64,7 @@ pub struct DeviceUsed {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NetworkUsed {
+pub struct NetworkConditions {
     pub id: String,
     pub name: String,
     pub down_kbps: f64,
@@ -89,7 +89,7 @@ pub enum NetworkIsolation {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LocationUsed {
+pub struct LocationConditions {
     pub id: String,
     pub name: String,
     pub mode: LocationMode,
@@ -110,7 +110,7 @@ pub enum LocationMode {
 /// BenchmarkIndex.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CpuUsed {
+pub struct CpuConditions {
     /// The slowdown rate relative to the nominal speed; 1 means no slowdown.
     pub rate: f64,
     /// The speed of the device; `None` if it is never slowed down.
@@ -131,7 +131,7 @@ pub struct CpuUsed {
     /// The uncertainty of this visit's performance score in points, up or down, due to the core's
     /// speed; `None` if the speed was not measured.
     #[serde(default)]
-    pub score_doubt: Option<f64>,
+    pub score_uncertainty: Option<f64>,
     /// The number of visits to the page; more than one if the host disturbed a visit or the score
     /// was too uncertain.
     #[serde(default)]

@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use url::Url;
 
 /// Maximum size of a response; a history with all its metrics has about 60 kB.
-pub const ANSWER_BYTES: usize = 1024 * 1024;
+pub const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// Sends POST requests with a JSON body. An implementation follows no redirects and reads no more
-/// than [`ANSWER_BYTES`]. The URL contains a secret, so that no error and no log line may include
+/// than [`MAX_RESPONSE_BYTES`]. The URL contains a secret, so that no error and no log line may include
 /// it. Dropping the future cancels the request.
 #[async_trait]
-pub trait Transport: Send + Sync + 'static {
-    async fn post(&self, url: &Url, body: String) -> Result<HttpAnswer, TransportError>;
+pub trait HttpTransport: Send + Sync + 'static {
+    async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError>;
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct HttpAnswer {
+pub struct HttpResponse {
     pub status: u16,
     /// The unparsed `Retry-After` header.
     pub retry_after: Option<String>,
@@ -48,10 +48,10 @@ pub trait Quota: Send + Sync + 'static {
 }
 
 /// Quota of a key that no other process uses.
-pub struct Alone;
+pub struct UnsharedQuota;
 
 #[async_trait]
-impl Quota for Alone {
+impl Quota for UnsharedQuota {
     async fn take(&self) -> Result<(), Duration> {
         Ok(())
     }

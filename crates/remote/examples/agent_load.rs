@@ -178,7 +178,7 @@ fn audited() -> Result<Audited, Failure> {
     Ok(Audited {
         report,
         bundle: None,
-        exhibits: None,
+        media: None,
     })
 }
 

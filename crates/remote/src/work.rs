@@ -7,8 +7,8 @@ use hyper::body::Bytes;
 use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
-    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseAnswer, LeaseRequest,
-    Offer, PROTOCOL, Progress, Received, Return, Standing, Why,
+    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseRequest, LeaseResponse,
+    LeaseStatus, Offer, PROTOCOL, ProgressUpdate, Return, ReturnReason, UploadStatus,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ const PHASES_KEPT: usize = 16;
 pub struct RemoteWork {
     server: Arc<Server>,
     agent: Announcement,
-    phases: mpsc::Sender<Progress>,
+    phases: mpsc::Sender<ProgressUpdate>,
 }
 
 impl RemoteWork {
@@ -71,9 +71,10 @@ impl RemoteWork {
         mut pace: Pace,
     ) -> Result<Hold, RemoteError> {
         loop {
-            let answer: Result<Standing, _> = say(&self.server, path, said.clone(), within).await;
+            let answer: Result<LeaseStatus, _> =
+                say(&self.server, path, said.clone(), within).await;
             match answer {
-                Ok(answer) => return Ok(hold(answer.hold)),
+                Ok(answer) => return Ok(hold(answer.state)),
                 Err(error) if error.may_pass() => pace.wait(error).await?,
                 Err(error) => return Err(error),
             }
@@ -94,10 +95,10 @@ impl RemoteWork {
         }
     }
 
-    async fn give_back(&self, job: &Job, why: Why) -> Result<Hold, WorkError> {
+    async fn give_back(&self, job: &Job, why: ReturnReason) -> Result<Hold, WorkError> {
         let said = Return {
             attempt: attempt(job),
-            why,
+            reason: why,
         };
         let said = message(&said)?;
         let pace = Pace::lasting(INSIST_FOR);
@@ -129,7 +130,7 @@ impl RemoteWork {
                 None => self.received(&path).await,
             };
             match answer {
-                Ok(answer) if answer.hold == seam::Hold::Lost => return Ok(Hold::Lost),
+                Ok(answer) if answer.lease == seam::LeaseState::Lost => return Ok(Hold::Lost),
                 Ok(answer) if answer.complete => return Ok(Hold::Held),
                 Ok(answer) => sent = Some(answer.received),
                 // Somebody else's bytes, or a connection of ours that is not dead yet.
@@ -150,7 +151,7 @@ impl RemoteWork {
         sha256: &str,
         bytes: &Bytes,
         offset: u64,
-    ) -> Result<Received, RemoteError> {
+    ) -> Result<UploadStatus, RemoteError> {
         let rest = usize::try_from(offset).ok().filter(|at| *at <= bytes.len());
         let rest = rest.map_or_else(|| bytes.clone(), |at| bytes.slice(at..));
         let path = format!(
@@ -167,7 +168,7 @@ impl RemoteWork {
         read(answer.await?)
     }
 
-    async fn received(&self, path: &str) -> Result<Received, RemoteError> {
+    async fn received(&self, path: &str) -> Result<UploadStatus, RemoteError> {
         let answer = self.server.ask(Method::GET, path, None, ANSWERED_WITHIN);
         read(answer.await?)
     }
@@ -184,7 +185,7 @@ impl Work for RemoteWork {
             confirms: true,
         };
         let within = at_most + ANSWERED_WITHIN;
-        let answer: LeaseAnswer = post(&self.server, seam::LEASE, &asked, within).await?;
+        let answer: LeaseResponse = post(&self.server, seam::LEASE, &asked, within).await?;
         let Some(offer) = answer.job else {
             return Ok(match answer.drain {
                 true => Next::Leave,
@@ -209,7 +210,7 @@ impl Work for RemoteWork {
             leaving: true,
             confirms: false,
         };
-        let _: LeaseAnswer = post(&self.server, seam::LEASE, &asked, ANSWERED_WITHIN).await?;
+        let _: LeaseResponse = post(&self.server, seam::LEASE, &asked, ANSWERED_WITHIN).await?;
         Ok(())
     }
 
@@ -217,8 +218,8 @@ impl Work for RemoteWork {
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
         let within = job.heartbeat_every;
         let said = self.beat(job);
-        let answer: Standing = post(&self.server, seam::HEARTBEAT, &said, within).await?;
-        Ok(hold(answer.hold))
+        let answer: LeaseStatus = post(&self.server, seam::HEARTBEAT, &said, within).await?;
+        Ok(hold(answer.state))
     }
 
     fn reached(&self, job: &Job, step: Step<'_>) {
@@ -226,7 +227,7 @@ impl Work for RemoteWork {
             Step::Entered(phase) => (phase, None),
             Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
         };
-        let progress = Progress {
+        let progress = ProgressUpdate {
             attempt: attempt(job),
             phase,
             arrived_at,
@@ -240,7 +241,7 @@ impl Work for RemoteWork {
         let mut pace = Pace::lasting(EVIDENCE_FOR);
         for (kind, bytes) in [
             (Evidence::Bundle, audited.bundle),
-            (Evidence::Exhibits, audited.exhibits),
+            (Evidence::ReportMedia, audited.media),
         ] {
             let Some(bytes) = bytes else { continue };
             match self.upload(job, kind, bytes.into(), &mut pace).await {
@@ -264,18 +265,18 @@ impl Work for RemoteWork {
     }
 
     async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.give_back(job, Why::Fault).await
+        self.give_back(job, ReturnReason::Fault).await
     }
 
     async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.give_back(job, Why::Drained).await
+        self.give_back(job, ReturnReason::Drained).await
     }
 }
 
 /// One after the other, each once: the next one is news, the last one is not.
-async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<Progress>) {
+async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<ProgressUpdate>) {
     while let Some(progress) = reached.recv().await {
-        let told: Result<Standing, _> =
+        let told: Result<LeaseStatus, _> =
             post(&server, seam::PROGRESS, &progress, ANSWERED_WITHIN).await;
         if let Err(error) = told {
             tracing::debug!(%error, "a phase was not told");
@@ -376,10 +377,10 @@ fn attempt(job: &Job) -> Attempt {
     }
 }
 
-fn hold(hold: seam::Hold) -> Hold {
+fn hold(hold: seam::LeaseState) -> Hold {
     match hold {
-        seam::Hold::Held => Hold::Held,
-        seam::Hold::Lost => Hold::Lost,
+        seam::LeaseState::Held => Hold::Held,
+        seam::LeaseState::Lost => Hold::Lost,
     }
 }
 

@@ -3,25 +3,25 @@
 use std::io::Error;
 
 use plumbline_bundle::Bundle;
-use plumbline_engine::{evaluate, remembered_conditions};
+use plumbline_engine::{evaluate, stored_conditions};
 use plumbline_report::html::standalone;
 
 fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_default();
     let bytes = std::fs::read(&path)?;
-    let (report, exhibits) = if path.ends_with(".json") {
+    let (report, media) = if path.ends_with(".json") {
         (serde_json::from_slice(&bytes)?, None)
     } else {
         let bundle = Bundle::unpack(&bytes).map_err(Error::other)?;
-        let conditions = remembered_conditions(&bundle).ok_or_else(|| {
+        let conditions = stored_conditions(&bundle).ok_or_else(|| {
             Error::other("the bundle does not contain the conditions of its visit")
         })?;
         (
             evaluate(&bundle, conditions),
-            plumbline_engine::exhibits::exhibits(&bundle),
+            plumbline_engine::media::report_media(&bundle),
         )
     };
-    let page = standalone(&report, exhibits.as_ref()).map_err(Error::other)?;
+    let page = standalone(&report, media.as_ref()).map_err(Error::other)?;
     print!("{page}");
     Ok(())
 }

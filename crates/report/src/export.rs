@@ -1,7 +1,7 @@
 //! Exports of a report as files for other tools.
 
 use plumbline_bundle::{Bundle, BundleError};
-use plumbline_engine::exhibits::exhibits;
+use plumbline_engine::media::report_media;
 use plumbline_engine::report::Report;
 
 use crate::{csv, har, html, junit, lighthouse, trace_file};
@@ -137,8 +137,8 @@ impl Format {
             Self::Junit => junit::render(source).into_bytes(),
             Self::Trace => trace_file::render(evidence()?)?,
             Self::Html => {
-                let exhibits = source.bundle.and_then(exhibits);
-                html::standalone(source.report, exhibits.as_ref())?.into_bytes()
+                let media = source.bundle.and_then(report_media);
+                html::standalone(source.report, media.as_ref())?.into_bytes()
             }
         })
     }

@@ -143,19 +143,20 @@ mod tests {
     use plumbline_catalog::Mode;
     use plumbline_engine::not_measured;
     use plumbline_engine::report::{
-        AsTraced, Conditions, CpuUsed, DeviceUsed, LocationUsed, Metric, Metrics, NetworkUsed,
+        AsTraced, Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
+        NetworkConditions,
     };
 
     use super::*;
 
     fn report() -> Report {
         let conditions = Conditions {
-            device: DeviceUsed {
+            device: DeviceConditions {
                 id: "mobile".to_owned(),
                 name: "Phone (412x823)".to_owned(),
                 mode: Mode::Mobile,
             },
-            network: NetworkUsed {
+            network: NetworkConditions {
                 id: "cable".to_owned(),
                 name: "Cable".to_owned(),
                 down_kbps: 5000.0,
@@ -163,15 +164,15 @@ mod tests {
                 rtt_ms: 151.0,
                 isolation: None,
             },
-            location: LocationUsed {
+            location: LocationConditions {
                 id: "eu".to_owned(),
                 name: "Frankfurt, Germany".to_owned(),
                 mode: LocationMode::Simulated,
                 added_rtt_ms: 123.0,
             },
-            cpu: CpuUsed {
+            cpu: CpuConditions {
                 rate: 1.0,
-                ..CpuUsed::default()
+                ..CpuConditions::default()
             },
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");

@@ -5,15 +5,15 @@
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_engine::checks::{Cell, Details, Findings, Row, SourcePlace, Unit};
-use plumbline_engine::exhibits::{self, Exhibits, Phases, RequestShown};
 use plumbline_engine::field::{
     FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period, RecordOf,
     Shares,
 };
+use plumbline_engine::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_engine::not_measured;
 use plumbline_engine::report::{
-    AsTraced, Conditions, CpuUsed, DeviceUsed, LocationMode, LocationUsed, Metric, Metrics,
-    NetworkUsed, Report, Scores,
+    AsTraced, Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
+    Metric, Metrics, NetworkConditions, Report, Scores,
 };
 use plumbline_report::html::{
     self, ComparedAudit, DeviceFieldHistory, PageFrame, PastAudit, ProblemPage, ProgressPage,
@@ -25,12 +25,12 @@ const EVIL: &str = r#""><script>alert(1)</script><img src=x onerror=alert(1)>'"#
 
 fn conditions(name: &str) -> Conditions {
     Conditions {
-        device: DeviceUsed {
+        device: DeviceConditions {
             id: "mobile".to_owned(),
             name: name.to_owned(),
             mode: Mode::Mobile,
         },
-        network: NetworkUsed {
+        network: NetworkConditions {
             id: "cable".to_owned(),
             name: name.to_owned(),
             down_kbps: 5000.0,
@@ -38,13 +38,13 @@ fn conditions(name: &str) -> Conditions {
             rtt_ms: 28.0,
             isolation: None,
         },
-        location: LocationUsed {
+        location: LocationConditions {
             id: "eu".to_owned(),
             name: name.to_owned(),
             mode: LocationMode::Agent,
             added_rtt_ms: 0.0,
         },
-        cpu: CpuUsed::default(),
+        cpu: CpuConditions::default(),
     }
 }
 
@@ -172,8 +172,8 @@ fn findings(text: &str, node: &serde_json::Value) -> Details {
     Details::Findings(Findings::new(columns).rows([row().with([row()])]))
 }
 
-fn exhibits_of(text: &str, requests: usize) -> Exhibits {
-    let request = |index: usize| RequestShown {
+fn media_of(text: &str, requests: usize) -> ReportMedia {
+    let request = |index: usize| RequestEntry {
         url: format!("https://example.com/assets/{index}/{text}-{index}.js?v={index}"),
         host: text.to_owned(),
         method: text.to_owned(),
@@ -199,47 +199,47 @@ fn exhibits_of(text: &str, requests: usize) -> Exhibits {
         },
         initiator: Some(text.to_owned()),
         headers: vec![("server".to_owned(), text.to_owned())],
-        ..RequestShown::default()
+        ..RequestEntry::default()
     };
-    let share = exhibits::Share {
+    let share = media::Share {
         name: text.to_owned(),
         requests,
         bytes: 1000,
         third_party: true,
     };
-    Exhibits {
-        format: exhibits::FORMAT,
+    ReportMedia {
+        format: media::FORMAT,
         end_ms: requests as f64 * 13.7 + 500.0,
         requests: (0..requests).map(request).collect(),
-        screenshot: Some(exhibits::Picture {
+        screenshot: Some(media::Picture {
             mime_type: text.to_owned(),
             width_px: 400,
             height_px: 800,
             data: text.to_owned(),
         }),
         screenshot_css_width: 400.0,
-        whole_page: Some(exhibits::WholePage {
-            picture: exhibits::Picture {
+        whole_page: Some(media::WholePage {
+            picture: media::Picture {
                 mime_type: text.to_owned(),
                 width_px: 400,
                 height_px: 3000,
                 data: text.to_owned(),
             },
-            ..exhibits::WholePage::default()
+            ..media::WholePage::default()
         }),
         by_type: vec![share.clone()],
         by_host: vec![share],
-        ..Exhibits::default()
+        ..ReportMedia::default()
     }
 }
 
-fn page(report: &Report, exhibits: Option<&[u8]>) -> String {
+fn page(report: &Report, media: Option<&[u8]>) -> String {
     html::report_page(&ReportPage {
         page_frame: PageFrame::signed_in(EVIL),
         audit_id: "aud_1",
         created_at_ms: 0,
         report: &serde_json::to_string(report).unwrap(),
-        exhibits,
+        media,
         is_unreachable: false,
         path: "/reports/aud_1",
         sharing: Sharing::Off,
@@ -261,17 +261,17 @@ fn assert_text_only(page: &str) {
 
 #[test]
 fn texts_from_an_audited_page_are_escaped_on_every_page() {
-    let (report, exhibits) = (report(EVIL), exhibits_of(EVIL, 3));
-    let packed = exhibits.pack().unwrap();
+    let (report, media) = (report(EVIL), media_of(EVIL, 3));
+    let packed = media.pack().unwrap();
     assert_text_only(&page(&report, Some(&packed)));
-    assert_text_only(&html::standalone(&report, Some(&exhibits)).unwrap());
+    assert_text_only(&html::standalone(&report, Some(&media)).unwrap());
 
     let text = serde_json::to_string(&report).unwrap();
     let side = || ComparedAudit {
         audit_id: "aud_1",
         created_at_ms: 0,
         report: &text,
-        exhibits: Some(&packed),
+        media: Some(&packed),
     };
     assert_text_only(&html::compare_page(&PageFrame::signed_in(EVIL), &side(), &side()).unwrap());
 
@@ -333,7 +333,7 @@ fn texts_from_an_audited_page_are_escaped_on_every_page() {
 fn the_page_of_three_hundred_requests_is_small() {
     use flate2::{Compression, write::GzEncoder};
     use std::io::Write;
-    let packed = exhibits_of("bundle", 300).pack().unwrap();
+    let packed = media_of("bundle", 300).pack().unwrap();
     let page = page(&report("something"), Some(&packed));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(page.as_bytes()).unwrap();
@@ -343,7 +343,7 @@ fn the_page_of_three_hundred_requests_is_small() {
 }
 
 #[test]
-fn a_report_without_exhibits_says_so_and_shows_the_rest() {
+fn a_report_without_media_says_so_and_shows_the_rest() {
     let page = page(&report("something"), None);
     assert!(page.contains("are no longer stored"));
     assert!(page.contains("What to fix first"));
@@ -382,8 +382,8 @@ fn a_page_that_could_not_be_measured_has_an_error_and_advice() {
 
 #[test]
 fn a_standalone_page_loads_nothing() {
-    let exhibits = exhibits_of("app", 2);
-    let page = html::standalone(&report("something"), Some(&exhibits)).unwrap();
+    let media = media_of("app", 2);
+    let page = html::standalone(&report("something"), Some(&media)).unwrap();
     for pattern in ["src=\"/", "href=\"/", "url(", "@import"] {
         assert!(!page.contains(pattern), "{pattern}");
     }
@@ -392,9 +392,9 @@ fn a_standalone_page_loads_nothing() {
 
 #[test]
 fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_contains_once() {
-    let exhibits = exhibits_of("app", 2);
+    let media = media_of("app", 2);
     let report = report("something");
-    let served = page(&report, Some(&exhibits.pack().unwrap()));
+    let served = page(&report, Some(&media.pack().unwrap()));
     let fixes = served.split("What to fix first").nth(1).unwrap();
     assert!(fixes.contains(
         r#"<img src="/reports/aud_1/whole" width="400" height="3000" alt="" loading="lazy""#
@@ -403,7 +403,7 @@ fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_c
         r#"<img src="/reports/aud_1/final" width="400" height="800" alt="" loading="lazy""#
     ));
     assert!(!served.contains("<image"), "images are loaded lazily");
-    let file = html::standalone(&report, Some(&exhibits)).unwrap();
+    let file = html::standalone(&report, Some(&media)).unwrap();
     assert_eq!(file.matches(r#"<image id="whole""#).count(), 1);
     assert_eq!(
         file.matches(r##"<use href="#whole"/>"##).count(),
@@ -414,7 +414,7 @@ fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_c
 
 #[test]
 fn pages_have_no_inline_styles_or_handlers() {
-    let packed = exhibits_of("app", 2).pack().unwrap();
+    let packed = media_of("app", 2).pack().unwrap();
     let page = page(&report("something"), Some(&packed));
     for pattern in [" style=", " onclick=", "<style", "javascript:"] {
         assert!(!page.contains(pattern), "{pattern}");

@@ -12,7 +12,7 @@ pub const PROTOCOL: u32 = 1;
 pub const PROTOCOL_HEADER: &str = "x-plumbline-protocol";
 
 /// Maximum time that a request for work is held open.
-pub const LEASE_WAIT_AT_MOST_MS: u64 = 30_000;
+pub const MAX_LEASE_WAIT_MS: u64 = 30_000;
 
 pub const LEASE: &str = "/agent/v1/lease";
 pub const HEARTBEAT: &str = "/agent/v1/heartbeat";
@@ -46,7 +46,7 @@ pub struct LeaseRequest {
     pub agent: Announcement,
     /// Index of the agent's slot, starting at 0.
     pub slot: u32,
-    /// Maximum time to wait for work, up to [`LEASE_WAIT_AT_MOST_MS`].
+    /// Maximum time to wait for work, up to [`MAX_LEASE_WAIT_MS`].
     pub wait_ms: u64,
     /// True if the agent is leaving: it requests no work and only releases what it held.
     #[serde(default)]
@@ -57,9 +57,10 @@ pub struct LeaseRequest {
     pub confirms: bool,
 }
 
+/// Response to a [`LeaseRequest`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LeaseAnswer {
+pub struct LeaseResponse {
     /// The audit; `None` if there was no work.
     pub job: Option<Offer>,
     /// True if there will be no more work: the agent finishes running audits and leaves.
@@ -97,6 +98,7 @@ pub struct Attempt {
     pub attempt: u32,
 }
 
+/// Extends a lease.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
     #[serde(flatten)]
@@ -104,9 +106,10 @@ pub struct Heartbeat {
     pub agent: Announcement,
 }
 
+/// Reports the phase of a running audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Progress {
+pub struct ProgressUpdate {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub phase: Phase,
@@ -123,17 +126,19 @@ pub struct Finish<R> {
     pub report: R,
 }
 
+/// Returns an audit before its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
     #[serde(flatten)]
     pub attempt: Attempt,
-    pub why: Why,
+    #[serde(rename = "why")]
+    pub reason: ReturnReason,
 }
 
 /// Reason for returning an audit before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Why {
+pub enum ReturnReason {
     /// An internal error; counted, and retried a few times.
     Fault,
     /// The agent is shutting down; not counted.
@@ -142,13 +147,16 @@ pub enum Why {
 
 /// Response to every message about an audit: the state of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    pub hold: Hold,
+pub struct LeaseStatus {
+    #[serde(rename = "hold")]
+    pub state: LeaseState,
 }
 
+/// State of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Hold {
+pub enum LeaseState {
+    /// The agent still holds the lease.
     Held,
     /// Taken over, finished or returned: the agent stops and discards its result.
     Lost,
@@ -156,8 +164,9 @@ pub enum Hold {
 
 /// State of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Received {
-    pub hold: Hold,
+pub struct UploadStatus {
+    #[serde(rename = "hold")]
+    pub lease: LeaseState,
     /// Bytes received from the beginning, which is the offset to continue at.
     pub received: u64,
     /// True if the upload is complete, verified and stored.
@@ -169,20 +178,22 @@ pub struct Received {
 pub enum Evidence {
     /// The packed bundle from which the report was computed.
     Bundle,
-    /// Packed exhibits, shown on pages with the report.
-    Exhibits,
+    /// Packed report media, shown on pages with the report.
+    ReportMedia,
 }
 
 impl Evidence {
+    /// Returns the name that paths contain.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
-            Self::Exhibits => "exhibits",
+            Self::ReportMedia => "exhibits",
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Bundle, Self::Exhibits]
+    /// Returns the kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Bundle, Self::ReportMedia]
             .into_iter()
             .find(|kind| kind.as_str() == name)
     }
@@ -195,8 +206,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attempt_stands_beside_what_is_said_of_it() {
-        let progress = Progress {
+    fn the_fields_of_an_attempt_are_part_of_its_message() {
+        let progress = ProgressUpdate {
             attempt: Attempt {
                 tracking_id: "trk_1".to_owned(),
                 attempt: 2,
@@ -207,13 +218,13 @@ mod tests {
         let message = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });
         assert_eq!(serde_json::to_value(&progress).unwrap(), message);
         assert_eq!(
-            serde_json::from_value::<Progress>(message).unwrap(),
+            serde_json::from_value::<ProgressUpdate>(message).unwrap(),
             progress
         );
     }
 
     #[test]
-    fn who_says_nothing_of_confirming_does_not_confirm() {
+    fn a_lease_request_without_optional_fields_neither_confirms_nor_leaves() {
         let message = json!({
             "agent": {
                 "process": "p", "location": "eu", "chromium": "c", "hostIndex": null, "slots": 1,
@@ -226,9 +237,9 @@ mod tests {
     }
 
     #[test]
-    fn members_that_nobody_knows_are_ignored() {
+    fn unknown_fields_are_ignored() {
         let message = json!({ "hold": "lost", "since": "yesterday" });
-        let parsed: Standing = serde_json::from_value(message).unwrap();
-        assert_eq!(parsed.hold, Hold::Lost);
+        let parsed: LeaseStatus = serde_json::from_value(message).unwrap();
+        assert_eq!(parsed.state, LeaseState::Lost);
     }
 }

@@ -70,8 +70,8 @@ pub struct Agents {
 pub struct Pages {
     /// Sessions, shares, and lists of audits.
     pub store: Arc<dyn PageStore>,
-    /// Packed exhibits, by attempt.
-    pub exhibits: Arc<dyn Blobs>,
+    /// Packed report media, by attempt.
+    pub media: Arc<dyn Blobs>,
     /// The phases of running audits.
     pub phases: Phases,
 }

@@ -15,16 +15,13 @@ use crate::s3::S3Server;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Two kinds of blobs side by side in one place: neither may see the other's.
-async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
+async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     // It comes back as it was put, the newest, whatever is in it.
     let odd: Vec<u8> = (0..300_000_u32).map(|n| (n * 31 % 251) as u8).collect();
     bundles.put("aud_1", b"old".to_vec()).await.unwrap();
     bundles.put("aud_1", odd.clone()).await.unwrap();
     bundles.put("aud_empty", Vec::new()).await.unwrap();
-    exhibits
-        .put("aud_1", b"another kind".to_vec())
-        .await
-        .unwrap();
+    media.put("aud_1", b"another kind".to_vec()).await.unwrap();
     assert_eq!(bundles.get("aud_1").await.unwrap(), Some(odd));
     assert_eq!(bundles.get("aud_empty").await.unwrap(), Some(Vec::new()));
     assert_eq!(bundles.get("aud_2").await.unwrap(), None);
@@ -41,11 +38,11 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     bundles.remove("aud_1").await.unwrap();
     bundles.remove("aud_1").await.unwrap();
     assert_eq!(bundles.get("aud_1").await.unwrap(), None);
-    let other = exhibits.get("aud_1").await.unwrap();
+    let other = media.get("aud_1").await.unwrap();
     assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
 
-    attempts_do_not_meet(&*exhibits).await;
-    files_come_back_as_they_were(&*exhibits).await;
+    attempts_do_not_meet(&*media).await;
+    files_come_back_as_they_were(&*media).await;
 
     // Only what is old goes, all of it.
     for n in 0..25 {
@@ -56,7 +53,7 @@ async fn conforms(bundles: Arc<dyn Blobs>, exhibits: Arc<dyn Blobs>) {
     assert_eq!(bundles.remove_older(DAY, now).await.unwrap(), 0);
     assert_eq!(bundles.remove_older(DAY, now + 2 * DAY).await.unwrap(), 26);
     assert_eq!(bundles.get("aud_old-7").await.unwrap(), None);
-    assert!(exhibits.get("aud_1").await.unwrap().is_some());
+    assert!(media.get("aud_1").await.unwrap().is_some());
 
     // Many at once.
     let puts = (0..16).map(|n| {

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::navigation::Thread;
 use crate::tasks::is_task;
 
-/// Kind of work that a stretch of the main thread's time is counted to. The event names of each
+/// Kind of work that a span of the main thread's time is attributed to. The event names of each
 /// kind are those of Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Activity {
@@ -61,9 +61,9 @@ impl Activity {
     }
 }
 
-/// A stretch of time with one kind of work; no two overlap on one thread.
+/// A span of time with one kind of work; no two overlap on one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stretch {
+pub struct ActivitySpan {
     pub start_us: f64,
     pub end_us: f64,
     pub activity: Activity,
@@ -73,7 +73,7 @@ pub struct Stretch {
 /// trace.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityEvents {
-    by_thread: HashMap<(i64, i64), Vec<Stretch>>,
+    by_thread: HashMap<(i64, i64), Vec<ActivitySpan>>,
 }
 
 impl ActivityEvents {
@@ -87,16 +87,16 @@ impl ActivityEvents {
         self.by_thread
             .entry((event.process, event.thread))
             .or_default()
-            .push(Stretch {
+            .push(ActivitySpan {
                 start_us: event.ts_us,
                 end_us: event.ts_us + dur_us,
                 activity,
             });
     }
 
-    /// Returns the stretches of the given threads in order of time. Nested work counts as its own
+    /// Returns the spans of the given threads in order of time. Nested work counts as its own
     /// kind: a layout that a script forced is layout.
-    pub(crate) fn of_threads(mut self, threads: &[Thread]) -> Vec<Stretch> {
+    pub(crate) fn of_threads(mut self, threads: &[Thread]) -> Vec<ActivitySpan> {
         let mut all = Vec::new();
         for thread in threads {
             let id = (thread.process_id, thread.thread_id);
@@ -109,17 +109,17 @@ impl ActivityEvents {
     }
 }
 
-/// Cuts nested pieces into stretches that do not overlap: at any time the innermost piece counts.
-fn flatten(mut pieces: Vec<Stretch>, into: &mut Vec<Stretch>) {
+/// Cuts nested pieces into spans that do not overlap: at any time the innermost piece counts.
+fn flatten(mut pieces: Vec<ActivitySpan>, into: &mut Vec<ActivitySpan>) {
     pieces.sort_by(|a, b| {
         let by_start = a.start_us.total_cmp(&b.start_us);
         by_start.then(b.end_us.total_cmp(&a.end_us))
     });
-    let mut open: Vec<Stretch> = Vec::new();
+    let mut open: Vec<ActivitySpan> = Vec::new();
     let mut now_us = f64::NEG_INFINITY;
     let mut emit = |from: f64, to: f64, activity: Activity| {
         if to > from {
-            into.push(Stretch {
+            into.push(ActivitySpan {
                 start_us: from,
                 end_us: to,
                 activity,
@@ -150,15 +150,15 @@ mod tests {
 
     use super::*;
 
-    fn piece(start_us: f64, end_us: f64, activity: Activity) -> Stretch {
-        Stretch {
+    fn piece(start_us: f64, end_us: f64, activity: Activity) -> ActivitySpan {
+        ActivitySpan {
             start_us,
             end_us,
             activity,
         }
     }
 
-    fn flat(pieces: Vec<Stretch>) -> Vec<Stretch> {
+    fn flat(pieces: Vec<ActivitySpan>) -> Vec<ActivitySpan> {
         let mut all = Vec::new();
         flatten(pieces, &mut all);
         all
@@ -166,13 +166,13 @@ mod tests {
 
     #[test]
     fn work_within_work_counts_where_it_was_done() {
-        let stretches = flat(vec![
+        let spans = flat(vec![
             piece(0.0, 100.0, Activity::Other),
             piece(10.0, 60.0, Activity::Script),
             piece(20.0, 30.0, Activity::StyleAndLayout),
         ]);
         assert_eq!(
-            stretches,
+            spans,
             [
                 piece(0.0, 10.0, Activity::Other),
                 piece(10.0, 20.0, Activity::Script),
@@ -192,8 +192,8 @@ mod tests {
                 .into_iter()
                 .map(|(start, dur)| piece(start, start + dur, Activity::Script))
                 .collect();
-            let stretches = flat(pieces);
-            for pair in stretches.windows(2) {
+            let spans = flat(pieces);
+            for pair in spans.windows(2) {
                 prop_assert!(pair[0].end_us <= pair[1].start_us);
             }
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::TraceError;
-use crate::activity::{ActivityEvents, Stretch};
+use crate::activity::{ActivityEvents, ActivitySpan};
 use crate::animations::{Animation, AnimationEvents};
 use crate::culprits::Culprits;
 use crate::document::Documents;
@@ -22,8 +22,8 @@ use crate::requests::{Request, RequestEvents};
 use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
+use crate::task_dependencies::{DependencyEvents, TaskDependencies};
 use crate::tasks::{TaskEvents, Tasks, is_task};
-use crate::turns::{Turn, TurnEvents};
 use crate::user_timings::{TimingEvents, UserTiming};
 use crate::work::{Work, WorkEvents};
 
@@ -36,9 +36,9 @@ pub struct Trace {
     pub frames: Frames,
     pub tasks: Tasks,
     /// The same tasks with their dependencies on requests.
-    pub turns: Vec<Turn>,
+    pub task_dependencies: Vec<TaskDependencies>,
     /// Time of the main threads by kind of work.
-    pub activity: Vec<Stretch>,
+    pub activity: Vec<ActivitySpan>,
     pub paints: Paints,
     pub shifts: Shifts,
     /// Screenshots since the time origin in order, without consecutive duplicates.
@@ -86,7 +86,7 @@ struct Collected<'a> {
     end_us: f64,
     navigation: NavigationEvents,
     tasks: TaskEvents,
-    turns: TurnEvents<'a>,
+    task_dependencies: DependencyEvents<'a>,
     paints: Paints,
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
@@ -110,7 +110,7 @@ impl<'a> Collected<'a> {
         self.work.record(event);
         self.reflows.record(event);
         self.activity.record(event);
-        self.turns.record(event);
+        self.task_dependencies.record(event);
         if is_task(&event.name) {
             self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -142,7 +142,7 @@ impl<'a> Collected<'a> {
                 .work
                 .of_threads(threads, &frames, self.end_us, &mut reflows),
             reflows,
-            turns: self.turns.of_threads(threads, &tasks),
+            task_dependencies: self.task_dependencies.of_threads(threads, &tasks),
             tasks,
             activity: self.activity.of_threads(threads),
             paints: self.paints.of_page(&frames),

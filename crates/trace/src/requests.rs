@@ -36,25 +36,25 @@ impl Request {
             url: exchange.url.clone(),
             method: exchange.method.clone(),
             frame: exchange.frame.clone(),
-            resource_type: exchange.asked_type.clone(),
+            resource_type: exchange.requested_type.clone(),
             start_ms: exchange.sent_s * 1000.0,
             end_ms: exchange.end_s.map(|seconds| seconds * 1000.0),
             failed: exchange.failure.is_some(),
             ..Self::default()
         };
-        if let Some(answer) = &exchange.answer {
-            let response = Response {
-                at_ms: answer.at_s * 1000.0,
-                status: answer.status,
-                protocol: Some(answer.protocol.clone()),
-                timing: answer.timing,
+        if let Some(response) = &exchange.response {
+            let response = ReceivedResponse {
+                at_ms: response.at_s * 1000.0,
+                status: response.status,
+                protocol: Some(response.protocol.clone()),
+                timing: response.timing,
             };
-            request.answer(response, exchange.from_memory);
+            request.apply_response(response, exchange.from_memory);
         }
         request
     }
 
-    fn answer(&mut self, response: Response, from_memory: bool) {
+    fn apply_response(&mut self, response: ReceivedResponse, from_memory: bool) {
         self.status = response.status;
         if let Some(protocol) = response.protocol.filter(|name| !name.is_empty()) {
             self.protocol = protocol;
@@ -72,7 +72,7 @@ impl Request {
 }
 
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct ReceivedResponse {
     pub(crate) at_ms: f64,
     pub(crate) status: Option<i64>,
     pub(crate) protocol: Option<String>,
@@ -96,7 +96,7 @@ struct Entry {
 }
 
 impl RequestRecorder {
-    pub(crate) fn knows(&self, id: &str) -> bool {
+    pub(crate) fn contains(&self, id: &str) -> bool {
         self.current.contains_key(id)
     }
 
@@ -122,11 +122,13 @@ impl RequestRecorder {
         }
     }
 
-    pub(crate) fn respond(&mut self, id: &str, response: Response) {
+    pub(crate) fn respond(&mut self, id: &str, response: ReceivedResponse) {
         let Some(entry) = self.entry(id) else {
             return;
         };
-        entry.request.answer(response, entry.from_memory_cache);
+        entry
+            .request
+            .apply_response(response, entry.from_memory_cache);
     }
 
     /// Ends a request. Chromium sometimes reports this twice; the first event is the more accurate
@@ -171,7 +173,7 @@ pub(crate) struct RequestEvents {
 enum NetworkEvent {
     Sent(Request),
     Cached(String),
-    Responded(String, Response),
+    Responded(String, ReceivedResponse),
     Ended(String, f64, bool),
 }
 
@@ -231,7 +233,7 @@ impl RequestEvents {
                 .map(|args| NetworkEvent::Cached(args.data.request_id)),
             "ResourceReceiveResponse" => event.args::<WithData<ResponseData>>().map(|args| {
                 let data = args.data;
-                let response = Response {
+                let response = ReceivedResponse {
                     at_ms,
                     status: data.status_code,
                     protocol: data.protocol,
@@ -257,7 +259,7 @@ impl RequestEvents {
         let mut recorder = RequestRecorder::default();
         for (_, network_event) in self.events {
             match network_event {
-                NetworkEvent::Sent(request) if recorder.knows(&request.id) => {
+                NetworkEvent::Sent(request) if recorder.contains(&request.id) => {
                     recorder.redirect(request)
                 }
                 NetworkEvent::Sent(request) => recorder.start(request),

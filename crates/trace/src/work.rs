@@ -1,4 +1,4 @@
-//! Work of the page's main threads as nested stretches, with its kind and the URLs it is attributed
+//! Work of the page's main threads as nested spans, with its kind and the URLs it is attributed
 //! to.
 //!
 //! The rules of nesting and attribution are Lighthouse's (core/lib/tracehouse/main-thread-tasks.js
@@ -30,26 +30,26 @@ pub enum WorkKind {
     Other,
 }
 
-/// Work that the browser does without being asked by a script.
+/// Work that the browser does on its own, not on behalf of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chore {
+pub enum BackgroundWork {
     Browser,
     GarbageCollection,
 }
 
-/// A stretch of a main thread's time, which may contain other stretches.
+/// A span of a main thread's time, which may contain other spans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
     pub start_us: f64,
     pub end_us: f64,
-    /// Duration without nested stretches.
+    /// Duration without nested spans.
     pub self_us: f64,
-    /// Index of the enclosing stretch.
+    /// Index of the enclosing span.
     pub parent: Option<usize>,
     /// True if no end was recorded.
     pub is_unended: bool,
     pub kind: WorkKind,
-    pub chore: Option<Chore>,
+    pub background: Option<BackgroundWork>,
     /// URLs that the work is attributed to, most specific first.
     pub urls: Arc<[Arc<str>]>,
 }
@@ -88,7 +88,7 @@ impl WorkKind {
     }
 }
 
-impl Chore {
+impl BackgroundWork {
     fn from_event_name(event: &str) -> Option<Self> {
         match event {
             "CpuProfiler::StartProfiling" => Some(Self::Browser),
@@ -134,7 +134,7 @@ impl<'a> WorkEvents<'a> {
             });
     }
 
-    /// Returns the work of the given threads in order of the start, each stretch before its nested
+    /// Returns the work of the given threads in order of the start, each span before its nested
     /// ones, one thread after the other. Also sets the calling function of each reflow, which only
     /// the nesting shows.
     pub(crate) fn of_threads(

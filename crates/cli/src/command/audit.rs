@@ -10,7 +10,7 @@ use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::report::Report;
-use plumbline_field::Alone;
+use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
 use plumbline_report::budget::median_run;
 use plumbline_report::{ExportSource, Format};
@@ -50,7 +50,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     } = targets;
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
-    let (known, alone) = (Arc::clone(&catalog), Arc::new(Alone));
+    let (known, alone) = (Arc::clone(&catalog), Arc::new(UnsharedQuota));
     let field = FieldData::new(field, known, alone, HttpsClient::new);
     field.begin(ONLY, &order.url, &order.device);
     let auditor = Auditor {

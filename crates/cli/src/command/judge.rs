@@ -3,7 +3,7 @@
 use std::fs;
 
 use plumbline_bundle::Bundle;
-use plumbline_engine::{evaluate, remembered_conditions};
+use plumbline_engine::{evaluate, stored_conditions};
 use plumbline_report::lighthouse::result;
 use plumbline_report::{ExportSource, Format, visited_at_ms};
 
@@ -19,7 +19,7 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let named = |error: String| Exit::failed(format!("{path}: {error}"));
     let bytes = fs::read(&args.bundle).map_err(|error| named(error.to_string()))?;
     let bundle = Bundle::unpack(&bytes).map_err(|error| named(error.to_string()))?;
-    let conditions = remembered_conditions(&bundle)
+    let conditions = stored_conditions(&bundle)
         .ok_or_else(|| named("the bundle does not say what it was gathered under".to_owned()))?;
     let report = evaluate(&bundle, conditions);
     let subject = ExportSource {

@@ -84,7 +84,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: Phases::of_store(&*store),
     };
 
@@ -103,7 +103,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
-        exhibits: blobs.exhibits.clone(),
+        media: blobs.media.clone(),
         phases: pages.phases.clone(),
         metrics: Arc::clone(&metrics),
         clock: Arc::new(now),

@@ -8,10 +8,10 @@ use crate::facts::Node;
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Details {
     Elements {
-        items: Vec<ElementFound>,
+        items: Vec<ElementDetail>,
     },
     Urls {
-        items: Vec<UrlFound>,
+        items: Vec<UrlDetail>,
     },
     Console {
         items: Vec<ConsoleLine>,
@@ -24,7 +24,7 @@ pub enum Details {
     Findings(Findings),
     /// A list of conditions, each met or not.
     Checklist {
-        items: Vec<Answer>,
+        items: Vec<ChecklistItem>,
     },
     /// Several details, shown one below the other.
     Parts {
@@ -34,7 +34,7 @@ pub enum Details {
 
 /// One condition of a checklist. The id is Lighthouse's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ChecklistItem {
     pub id: String,
     pub label: String,
     pub is_met: bool,
@@ -42,7 +42,7 @@ pub struct Answer {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ElementFound {
+pub struct ElementDetail {
     pub node: Node,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -51,7 +51,7 @@ pub struct ElementFound {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct UrlFound {
+pub struct UrlDetail {
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -82,13 +82,13 @@ pub struct Table {
 }
 
 impl Details {
-    pub fn elements(items: impl IntoIterator<Item = ElementFound>) -> Self {
+    pub fn elements(items: impl IntoIterator<Item = ElementDetail>) -> Self {
         Self::Elements {
             items: items.into_iter().collect(),
         }
     }
 
-    pub fn urls(items: impl IntoIterator<Item = UrlFound>) -> Self {
+    pub fn urls(items: impl IntoIterator<Item = UrlDetail>) -> Self {
         Self::Urls {
             items: items.into_iter().collect(),
         }
@@ -120,7 +120,7 @@ impl Details {
         Self::Checklist {
             items: items
                 .into_iter()
-                .map(|(id, label, is_met)| Answer {
+                .map(|(id, label, is_met)| ChecklistItem {
                     id: id.to_owned(),
                     label,
                     is_met,
@@ -153,7 +153,7 @@ impl Details {
     }
 }
 
-impl From<&Node> for ElementFound {
+impl From<&Node> for ElementDetail {
     fn from(node: &Node) -> Self {
         Self {
             node: node.clone(),
@@ -162,7 +162,7 @@ impl From<&Node> for ElementFound {
     }
 }
 
-impl ElementFound {
+impl ElementDetail {
     pub fn noting(node: &Node, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
@@ -171,7 +171,7 @@ impl ElementFound {
     }
 }
 
-impl UrlFound {
+impl UrlDetail {
     pub fn noting(url: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -180,7 +180,7 @@ impl UrlFound {
     }
 }
 
-impl From<String> for UrlFound {
+impl From<String> for UrlDetail {
     fn from(url: String) -> Self {
         Self { url, note: None }
     }

@@ -13,7 +13,7 @@ pub mod seo;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use details::{Answer, ConsoleLine, Details, ElementFound, UrlFound, Value};
+pub use details::{ChecklistItem, ConsoleLine, Details, ElementDetail, UrlDetail, Value};
 pub use findings::{Cell, Column, Findings, Row, SourcePlace, Unit};
 pub use outcome::{Figure, Outcome, Verdict};
 pub use savings::Savings;

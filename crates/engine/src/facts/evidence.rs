@@ -3,7 +3,7 @@
 use plumbline_trace::{ProtocolLog, Trace};
 
 use super::{Fact, Facts, Missing};
-use crate::evaluate::remembered_conditions;
+use crate::evaluate::stored_conditions;
 use crate::metrics;
 use crate::metrics::processor::{self, Processor};
 use crate::report::Conditions;
@@ -47,7 +47,7 @@ impl Fact for Processor {
 /// The conditions of the visit, on which time savings depend.
 impl Fact for Conditions {
     fn find(facts: &Facts) -> Result<Self, Missing> {
-        remembered_conditions(facts.bundle).ok_or_else(|| {
+        stored_conditions(facts.bundle).ok_or_else(|| {
             Missing("the bundle does not contain the conditions of the visit".to_owned())
         })
     }

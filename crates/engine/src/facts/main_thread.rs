@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use plumbline_trace::{Chore, Trace, Work};
+use plumbline_trace::{BackgroundWork, Trace, Work};
 
 use super::{Fact, Facts, Missing, Requests};
 use crate::metrics::{self, Measured};
@@ -51,9 +51,9 @@ impl ScriptUrls {
         let script = work.urls.iter().find(|url| self.0.contains(url.as_ref()));
         match script.or_else(|| work.urls.first()) {
             Some(url) if url.as_ref() != "about:blank" => Blamed::Url(url),
-            _ => match work.chore {
-                Some(Chore::Browser) => Blamed::Browser,
-                Some(Chore::GarbageCollection) => Blamed::BrowserGc,
+            _ => match work.background {
+                Some(BackgroundWork::Browser) => Blamed::Browser,
+                Some(BackgroundWork::GarbageCollection) => Blamed::BrowserGc,
                 None => Blamed::Nobody,
             },
         }

@@ -102,7 +102,7 @@ impl Requests {
                 let at = requests.all.len();
                 *index = Some(at);
                 requests.by_id.insert(exchange.id.clone(), at);
-                let is_service_worker = exchange.asks_for_service_worker();
+                let is_service_worker = exchange.is_service_worker_script();
                 if is_service_worker {
                     service_workers.insert(exchange.url.as_str());
                 }
@@ -181,7 +181,7 @@ impl Request {
             is_of_service_worker: false,
             is_repeat: false,
         };
-        if let Some(response) = &exchange.answer {
+        if let Some(response) = &exchange.response {
             if let Some(url) = response.url.as_deref().and_then(|url| Url::parse(url).ok()) {
                 request.url = url;
             }

@@ -5,7 +5,6 @@
 //! metric that cannot be computed has an error and does not affect the others.
 
 pub mod cls;
-pub(crate) mod doubt;
 pub mod fcp;
 pub mod lcp;
 mod load_end;
@@ -15,6 +14,7 @@ pub mod processor;
 pub mod speed_index;
 pub mod tbt;
 pub mod tti;
+pub(crate) mod uncertainty;
 mod visual_progress;
 
 use plumbline_trace::{Milestone, ProtocolLog, Trace};

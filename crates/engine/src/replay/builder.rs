@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plumbline_trace::{Resource, Tie, Trace, Turn};
+use plumbline_trace::{Dependency, Resource, TaskDependencies, Trace};
 
 use super::graph::{Kind, Node, first_of_chain};
 use super::request::Request;
@@ -165,29 +165,29 @@ impl Builder {
     pub(super) fn link_tasks(&mut self, trace: &Trace, root: usize, slowed_by: f64) {
         let first = self.nodes.len();
         let mut timers: HashMap<&str, usize> = HashMap::new();
-        for turn in &trace.turns {
+        for task in &trace.task_dependencies {
             let node = self.nodes.len();
             self.nodes.push(Node {
-                start_us: turn.start_us,
-                end_us: turn.end_us,
-                kind: Kind::Task(Turn {
-                    ties: Vec::new(),
-                    ..turn.clone()
+                start_us: task.start_us,
+                end_us: task.end_us,
+                kind: Kind::Task(TaskDependencies {
+                    dependencies: Vec::new(),
+                    ..task.clone()
                 }),
                 needs: Vec::new(),
                 needed_by: Vec::new(),
             });
-            for tie in &turn.ties {
-                match tie {
-                    Tie::Frame(frame) => self.link_to_frame(node, frame),
-                    Tie::Url(url) => self.link_to_url(node, url),
-                    Tie::Asked(id) => self.link_sent_request(node, id),
-                    Tie::TimerSet(timer) => {
+            for dependency in &task.dependencies {
+                match dependency {
+                    Dependency::Frame(frame) => self.link_to_frame(node, frame),
+                    Dependency::Url(url) => self.link_to_url(node, url),
+                    Dependency::Requested(id) => self.link_sent_request(node, id),
+                    Dependency::TimerSet(timer) => {
                         timers.insert(timer, node);
                     }
-                    Tie::TimerFired(timer) => {
+                    Dependency::TimerFired(timer) => {
                         if let Some(setter) = timers.get(timer.as_str())
-                            && self.nodes[*setter].end_us <= turn.start_us
+                            && self.nodes[*setter].end_us <= task.start_us
                         {
                             self.add_edge(node, *setter);
                         }

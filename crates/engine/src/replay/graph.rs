@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plumbline_trace::{Trace, Turn};
+use plumbline_trace::{TaskDependencies, Trace};
 
 use super::builder::Builder;
 use super::request::Request;
@@ -25,7 +25,7 @@ pub(crate) struct Node {
 
 pub(crate) enum Kind {
     Request(Request),
-    Task(Turn),
+    Task(TaskDependencies),
 }
 
 impl Node {
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn task(&self) -> Option<&Turn> {
+    pub(crate) fn task(&self) -> Option<&TaskDependencies> {
         match &self.kind {
             Kind::Request(_) => None,
             Kind::Task(task) => Some(task),

@@ -133,7 +133,7 @@ impl<'g> Tasks<'g> {
             }
         }
         let task = |at: &usize| graph.nodes[*at].task();
-        let mut first_with = |has: fn(&plumbline_trace::Turn) -> bool| {
+        let mut first_with = |has: fn(&plumbline_trace::TaskDependencies) -> bool| {
             let first = early.iter().find(|at| task(at).is_some_and(has));
             tasks.needed.extend(first);
         };

@@ -45,7 +45,7 @@ impl Network {
     }
 
     /// Removes all limits and delays: for open and new connections, and for packets in transit.
-    pub(crate) fn lift(&mut self) {
+    pub(crate) fn remove_limits(&mut self) {
         self.setup = self.setup.without_limits();
         let line = || Line::new(None, 0, 0.0, 0);
         self.lines = [line(), line()];
@@ -57,7 +57,7 @@ impl Network {
                     connection
                         .flow(way)
                         .sender
-                        .lift(ahead_bytes(&self.setup, way));
+                        .remove_limits(ahead_bytes(&self.setup, way));
                 }
                 self.send(id, way);
             }

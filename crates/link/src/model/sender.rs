@@ -98,7 +98,7 @@ impl Sender {
     }
 
     /// Removes all limits of window and pacing.
-    pub(super) fn lift(&mut self, ahead_bytes: u64) {
+    pub(super) fn remove_limits(&mut self, ahead_bytes: u64) {
         self.congestion = Congestion::Unlimited;
         self.pacer = Pacer::default();
         self.ahead_bytes = ahead_bytes;

@@ -121,7 +121,7 @@ impl NetworkEmulator {
 
     /// Removes all limits and delays from now on.
     pub(super) fn remove_limits(&self) {
-        self.update(|state| state.net.lift());
+        self.update(|state| state.net.remove_limits());
     }
 
     /// Sends a packet that belongs to no connection. The packet is sent by the call itself; the

@@ -40,7 +40,7 @@ impl Rig {
             store: store.clone(),
             agents: store.clone(),
             bundles: blobs("bundles"),
-            exhibits: blobs("exhibits"),
+            media: blobs("exhibits"),
             phases: Phases::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Arc::new(|| NOW),
@@ -165,6 +165,6 @@ pub fn audited(bundle: Option<Vec<u8>>) -> Audited {
     Audited {
         report: serde_json::from_value(report).unwrap(),
         bundle,
-        exhibits: None,
+        media: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
 use plumbline_engine::checks::{
-    Answer, Cell, Column, Details, ElementFound, Findings, Row, Unit, Verdict,
+    Cell, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
 };
 
 use super::charts;
@@ -235,7 +235,7 @@ fn details_views(details: &Details, screenshots: &Screenshots) -> Vec<DetailsVie
             vec![DetailsView::Table(typed_table(findings, screenshots), more)]
         }
         Details::Checklist { items } => {
-            let row = |item: &Answer| {
+            let row = |item: &ChecklistItem| {
                 let is_met = if item.is_met { "yes" } else { "no" };
                 vec![item.label.clone(), is_met.to_owned()]
             };
@@ -302,7 +302,7 @@ fn typed_row(row: &Row, is_sub: bool, screenshots: &Screenshots) -> RowView {
     }
 }
 
-fn element_views(items: &[ElementFound], screenshots: &Screenshots) -> Vec<ElementView> {
+fn element_views(items: &[ElementDetail], screenshots: &Screenshots) -> Vec<ElementView> {
     items
         .iter()
         .take(MAX_ITEMS)

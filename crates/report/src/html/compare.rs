@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use plumbline_engine::category::CheckResult;
 use plumbline_engine::checks::Verdict;
-use plumbline_engine::exhibits::Exhibits;
+use plumbline_engine::media::ReportMedia;
 use plumbline_engine::report::Report;
 
 use super::HtmlError;
@@ -22,7 +22,7 @@ pub struct ComparedAudit<'a> {
     pub audit_id: &'a str,
     pub created_at_ms: i64,
     pub report: &'a str,
-    pub exhibits: Option<&'a [u8]>,
+    pub media: Option<&'a [u8]>,
 }
 
 #[derive(Template)]
@@ -72,14 +72,14 @@ pub fn compare_page(
         serde_json::from_str(before.report)?,
         serde_json::from_str(after.report)?,
     ];
-    let unpacked = |side: &ComparedAudit<'_>| side.exhibits.map(Exhibits::unpack).transpose();
-    let exhibits = [unpacked(before)?, unpacked(after)?];
+    let unpacked = |side: &ComparedAudit<'_>| side.media.map(ReportMedia::unpack).transpose();
+    let media = [unpacked(before)?, unpacked(after)?];
     // Both audits share a timeline, which is as long as the longer one.
-    let longest = |of: fn(&Exhibits) -> f64| exhibits.iter().flatten().map(of).fold(0.0, f64::max);
-    let film_times = FilmTimes::of(exhibits.iter().flatten());
+    let longest = |of: fn(&ReportMedia) -> f64| media.iter().flatten().map(of).fold(0.0, f64::max);
+    let film_times = FilmTimes::of(media.iter().flatten());
     // Only requests count: the page does not show main-thread activity, which may end later.
-    let requests_end = |exhibits: &Exhibits| {
-        let ends = exhibits.requests.iter();
+    let requests_end = |media: &ReportMedia| {
+        let ends = media.requests.iter();
         let ends = ends.map(|request| request.end_ms.unwrap_or(request.start_ms));
         ends.fold(0.0, f64::max)
     };
@@ -87,7 +87,7 @@ pub fn compare_page(
         end_ms: longest(requests_end) * 1.05,
     };
     let side = |index: usize, compared: &ComparedAudit<'_>, name: &'static str| {
-        let (report, exhibits) = (&reports[index], exhibits[index].as_ref());
+        let (report, media) = (&reports[index], media[index].as_ref());
         let path = format!("/reports/{}", compared.audit_id);
         let conditions = &report.conditions;
         SideView {
@@ -104,8 +104,8 @@ pub fn compare_page(
             ]
             .map(|name| short_name(name))
             .join(" · "),
-            film: exhibits.zip(film_times).and_then(|(exhibits, times)| {
-                film(exhibits, &PictureSource::Linked(path.clone()), times)
+            film: media.zip(film_times).and_then(|(media, times)| {
+                film(media, &PictureSource::Linked(path.clone()), times)
             }),
             href: path,
         }
@@ -116,18 +116,18 @@ pub fn compare_page(
         page_frame,
         same_conditions: sides[0].conditions == sides[1].conditions,
         sides,
-        requests: exhibits[0]
+        requests: media[0]
             .as_ref()
-            .zip(exhibits[1].as_ref())
+            .zip(media[1].as_ref())
             .map(|(before, after)| pairs(before, after, axis)),
-        rows: rows(&reports, [exhibits[0].as_ref(), exhibits[1].as_ref()]),
+        rows: rows(&reports, [media[0].as_ref(), media[1].as_ref()]),
         fixed,
         broken,
     };
     Ok(template.render()?)
 }
 
-fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
+fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, of) in [
         (
@@ -160,14 +160,8 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
             format!("{}{size}", if change < 0.0 { '−' } else { '+' })
         }));
     }
-    let weights = exhibits.map(|exhibits| {
-        exhibits.map(|exhibits| {
-            exhibits
-                .requests
-                .iter()
-                .map(|r| r.transfer_bytes)
-                .sum::<u64>()
-        })
+    let weights = media.map(|media| {
+        media.map(|media| media.requests.iter().map(|r| r.transfer_bytes).sum::<u64>())
     });
     let shown = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
     let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
@@ -178,7 +172,7 @@ fn rows(reports: &[Report; 2], exhibits: [Option<&Exhibits>; 2]) -> Vec<Row> {
             bytes(change.abs() as u64)
         )
     }));
-    let counts = exhibits.map(|exhibits| exhibits.map(|exhibits| exhibits.requests.len()));
+    let counts = media.map(|media| media.map(|media| media.requests.len()));
     let shown = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
     let numbers = counts.map(|count| count.map(|count| count as f64));
     rows.push(row("Requests", numbers, shown, false, whole));

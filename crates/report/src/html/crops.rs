@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use plumbline_engine::exhibits::{Exhibits, Picture};
 use plumbline_engine::facts::{Node, Rect};
+use plumbline_engine::media::{Picture, ReportMedia};
 
 use super::code_text::escaped;
 use super::figures::coordinate;
@@ -37,12 +37,12 @@ struct Screenshot {
 const MAX_HEIGHT: f64 = 360.0;
 
 impl Screenshots {
-    pub(super) fn of(exhibits: &Exhibits, source: &PictureSource) -> Self {
-        let screen = exhibits.screenshot.as_ref().and_then(|picture| {
-            let css_width = exhibits.screenshot_css_width;
+    pub(super) fn of(media: &ReportMedia, source: &PictureSource) -> Self {
+        let screen = media.screenshot.as_ref().and_then(|picture| {
+            let css_width = media.screenshot_css_width;
             Screenshot::of("shot", PictureId::Final, picture, source, css_width)
         });
-        let full_page = exhibits.whole_page.as_ref().and_then(|page| {
+        let full_page = media.whole_page.as_ref().and_then(|page| {
             let screenshot = Screenshot::of("whole", PictureId::Whole, &page.picture, source, 0.0)?;
             let scroll = (page.scrolled_x, page.scrolled_y);
             Some(Screenshot {
@@ -214,7 +214,7 @@ impl Screenshot {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_engine::exhibits::WholePage;
+    use plumbline_engine::media::WholePage;
 
     use super::*;
 
@@ -227,18 +227,18 @@ mod tests {
         }
     }
 
-    fn exhibits(whole_page: Option<WholePage>) -> Exhibits {
-        Exhibits {
+    fn media(whole_page: Option<WholePage>) -> ReportMedia {
+        ReportMedia {
             screenshot: Some(picture(800, 1600)),
             screenshot_css_width: 400.0,
             whole_page,
-            ..Exhibits::default()
+            ..ReportMedia::default()
         }
     }
 
     fn screenshots(whole_page: Option<WholePage>) -> Screenshots {
         Screenshots::of(
-            &exhibits(whole_page),
+            &media(whole_page),
             &PictureSource::Linked("/r/1".to_owned()),
         )
     }
@@ -320,8 +320,8 @@ mod tests {
 
     #[test]
     fn a_standalone_page_contains_each_image_once_and_only_if_it_is_used() {
-        let exhibits = exhibits(scrolled_by(0.0));
-        let screenshots = Screenshots::of(&exhibits, &PictureSource::Inlined);
+        let media = media(scrolled_by(0.0));
+        let screenshots = Screenshots::of(&media, &PictureSource::Inlined);
         assert_eq!(screenshots.definitions(), None);
         assert!(
             screenshots

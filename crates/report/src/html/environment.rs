@@ -65,7 +65,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     if cpu.visits > 1 {
         rows.push(("Visits", format!("{}, median shown", cpu.visits)));
     }
-    if let Some(doubt) = cpu.score_doubt {
+    if let Some(doubt) = cpu.score_uncertainty {
         rows.push((
             "Score uncertainty",
             format!("±{doubt:.1} points (one visit)"),

@@ -1,8 +1,8 @@
 //! The filmstrip: screenshots at regular intervals, with the milestones of the load.
 
 use plumbline_engine::checks::Details;
-use plumbline_engine::exhibits::{Exhibits, Frame};
 use plumbline_engine::facts::Rect;
+use plumbline_engine::media::{Frame, ReportMedia};
 use plumbline_engine::report::Report;
 
 use super::charts::Axis;
@@ -54,10 +54,10 @@ impl FilmTimes {
     /// Returns times up to the end of the longest film. The interval is the longest recorded
     /// interval if that gives few enough frames, because then every frame has its own image.
     /// Returns `None` if there is no film.
-    pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e Exhibits>) -> Option<Self> {
+    pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e ReportMedia>) -> Option<Self> {
         let mut times: Option<(f64, f64)> = None;
-        for exhibits in all {
-            let (Some(first), Some(last)) = (exhibits.film.first(), exhibits.film.last()) else {
+        for media in all {
+            let (Some(first), Some(last)) = (media.film.first(), media.film.last()) else {
                 continue;
             };
             let (step_ms, end_ms) = times.unwrap_or_default();
@@ -79,21 +79,18 @@ impl FilmTimes {
 
 /// Returns the filmstrip of one audit.
 pub(super) fn film(
-    exhibits: &Exhibits,
+    media: &ReportMedia,
     source: &PictureSource,
     times: FilmTimes,
 ) -> Option<FilmView> {
-    if exhibits.film.is_empty() {
+    if media.film.is_empty() {
         return None;
     }
     let FilmTimes { step_ms, frames } = times;
-    let milestones = milestones(&exhibits.marks);
+    let milestones = milestones(&media.marks);
     let shown = (1..=frames).map(|index| {
         let at_ms = step_ms * index as f64;
-        let latest = exhibits
-            .film
-            .iter()
-            .rfind(|frame| frame.at_ms <= at_ms + 0.5);
+        let latest = media.film.iter().rfind(|frame| frame.at_ms <= at_ms + 0.5);
         Frame {
             at_ms,
             picture: latest.and_then(|frame| frame.picture),
@@ -106,7 +103,7 @@ pub(super) fn film(
         FrameView {
             at: tick(frame.at_ms),
             image: frame.picture.and_then(|index| {
-                let picture = exhibits.pictures.get(index)?;
+                let picture = media.pictures.get(index)?;
                 Some(FilmImage {
                     src: source.of(PictureId::Frame(index), picture),
                     width: picture.width_px,
@@ -128,7 +125,7 @@ pub(super) fn film(
     let axis = Axis {
         end_ms: step_ms * frames as f64,
     };
-    let mut sizes = exhibits.pictures.iter();
+    let mut sizes = media.pictures.iter();
     let size = sizes.find(|picture| picture.width_px > 0 && picture.height_px > 0);
     Some(FilmView {
         frames: shown.collect(),
@@ -197,9 +194,9 @@ pub(super) fn largest_content(report: &Report) -> Option<Rect> {
 
 /// Returns trusted markup that outlines `rect` on top of an image of the page. Returns `None` if
 /// the image does not show it.
-pub(super) fn outline(exhibits: &Exhibits, rect: Rect) -> Option<String> {
-    let picture = exhibits.screenshot.as_ref()?;
-    let width = exhibits.screenshot_css_width;
+pub(super) fn outline(media: &ReportMedia, rect: Rect) -> Option<String> {
+    let picture = media.screenshot.as_ref()?;
+    let width = media.screenshot_css_width;
     let height = width * f64::from(picture.height_px) / f64::from(picture.width_px.max(1));
     (width > 0.0 && rect.top < height && rect.left < width && rect.bottom() > 0.0).then(|| {
         format!(
@@ -220,14 +217,14 @@ mod tests {
 
     #[test]
     fn the_largest_content_is_outlined_whether_text_or_image_where_the_picture_shows_it() {
-        let exhibits = Exhibits {
-            screenshot: Some(plumbline_engine::exhibits::Picture {
+        let media = ReportMedia {
+            screenshot: Some(plumbline_engine::media::Picture {
                 width_px: 200,
                 height_px: 400,
                 ..Default::default()
             }),
             screenshot_css_width: 400.0,
-            ..Exhibits::default()
+            ..ReportMedia::default()
         };
         let rect = |top: f64| Rect {
             left: 10.0,
@@ -235,10 +232,10 @@ mod tests {
             width: 100.0,
             height: 20.0,
         };
-        let shown = outline(&exhibits, rect(30.0)).unwrap();
+        let shown = outline(&media, rect(30.0)).unwrap();
         assert!(shown.contains(r#"viewBox="0 0 400 800""#), "{shown}");
         assert!(shown.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
-        assert_eq!(outline(&exhibits, rect(900.0)), None);
+        assert_eq!(outline(&media, rect(900.0)), None);
     }
 
     #[test]
@@ -253,14 +250,14 @@ mod tests {
         assert!(level("LCP") < level("FCP"));
     }
 
-    fn film_of(step_ms: f64, frames: usize) -> Exhibits {
+    fn film_of(step_ms: f64, frames: usize) -> ReportMedia {
         let at = |index: usize| Frame {
             at_ms: step_ms * index as f64,
             picture: None,
         };
-        Exhibits {
+        ReportMedia {
             film: (1..=frames).map(at).collect(),
-            ..Exhibits::default()
+            ..ReportMedia::default()
         }
     }
 
@@ -269,8 +266,8 @@ mod tests {
         let (short, long) = (film_of(100.0, 6), film_of(200.0, 7));
         let times = FilmTimes::of([&short, &long]).unwrap();
         assert_eq!((times.step_ms, times.frames), (200.0, 7));
-        for exhibits in [&short, &long] {
-            let film = film(exhibits, &PictureSource::Inlined, times).unwrap();
+        for media in [&short, &long] {
+            let film = film(media, &PictureSource::Inlined, times).unwrap();
             let at: Vec<_> = film.frames.iter().map(|frame| frame.at.as_str()).collect();
             assert_eq!(at[0], "0.2\u{a0}s");
             assert_eq!(at[6], "1.4\u{a0}s");
@@ -278,6 +275,6 @@ mod tests {
         let many = film_of(100.0, 30);
         let times = FilmTimes::of([&many]).unwrap();
         assert_eq!((times.step_ms, times.frames), (250.0, 12));
-        assert!(FilmTimes::of([&Exhibits::default()]).is_none());
+        assert!(FilmTimes::of([&ReportMedia::default()]).is_none());
     }
 }

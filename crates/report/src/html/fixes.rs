@@ -1,7 +1,7 @@
 //! The list "What to fix first": failed checks, ordered by how many points fixing them would gain.
 
 use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Cell, Details, ElementFound, Findings, Row, Savings, Verdict};
+use plumbline_engine::checks::{Cell, Details, ElementDetail, Findings, Row, Savings, Verdict};
 use plumbline_engine::report::Report;
 use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
 
@@ -216,7 +216,7 @@ fn first_few(items: Vec<Item>) -> Vec<Item> {
 fn items(details: &Details, screenshots: &Screenshots) -> Vec<Item> {
     match details {
         Details::Elements { items } => {
-            let element = |element: &ElementFound| Item {
+            let element = |element: &ElementDetail| Item {
                 crop: screenshots.crop(&element.node),
                 ..Item::code(&element.node.snippet, "")
             };

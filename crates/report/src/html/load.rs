@@ -1,6 +1,6 @@
 //! The load of a page: waterfall, main-thread activity, and page weight.
 
-use plumbline_engine::exhibits::{Exhibits, Marks, RequestShown, Share, WORK_KINDS};
+use plumbline_engine::media::{Marks, ReportMedia, RequestEntry, Share, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -76,21 +76,21 @@ pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
 }
 
 /// Returns the waterfall of one audit.
-pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
+pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
     let axis = Axis {
-        end_ms: exhibits.end_ms,
+        end_ms: media.end_ms,
     };
-    let mut kinds: Vec<(String, usize)> = exhibits
+    let mut kinds: Vec<(String, usize)> = media
         .by_type
         .iter()
         .map(|share| (share.name.clone(), share.requests))
         .collect();
     kinds.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-    let rows = exhibits.requests.iter().enumerate();
-    let total: u64 = exhibits.requests.iter().map(|r| r.transfer_bytes).sum();
-    let blocking = exhibits.requests.iter().filter(|r| r.render_blocking);
-    let requests = exhibits.requests.len() + exhibits.requests_left_out;
-    let thread = &exhibits.main_thread;
+    let rows = media.requests.iter().enumerate();
+    let total: u64 = media.requests.iter().map(|r| r.transfer_bytes).sum();
+    let blocking = media.requests.iter().filter(|r| r.render_blocking);
+    let requests = media.requests.len() + media.requests_left_out;
+    let thread = &media.main_thread;
     let work: Vec<WorkView> = WORK_KINDS
         .iter()
         .zip(["script", "layout", "paint", "parse", "other"])
@@ -113,9 +113,9 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
         .fold(0.0, f64::max);
     WaterfallView {
         rows: rows.map(|(index, r)| row(index + 1, r, axis)).collect(),
-        left_out: exhibits.requests_left_out,
+        left_out: media.requests_left_out,
         ticks: ticks(axis),
-        marks: milestones(&exhibits.marks)
+        marks: milestones(&media.marks)
             .into_iter()
             .map(|(name, class, at_ms)| MarkView {
                 class,
@@ -144,7 +144,7 @@ pub(super) fn waterfall(exhibits: &Exhibits) -> WaterfallView {
     }
 }
 
-fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
+fn row(number: usize, request: &RequestEntry, axis: Axis) -> RowView {
     let duration_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
     let failed = request.error.is_some() || request.status.is_some_and(|s| s >= 400);
     let status = match (request.status, &request.error) {
@@ -176,7 +176,7 @@ fn row(number: usize, request: &RequestShown, axis: Axis) -> RowView {
 }
 
 /// Returns the details of a request that are known.
-fn facts(request: &RequestShown) -> Vec<(String, String)> {
+fn facts(request: &RequestEntry) -> Vec<(String, String)> {
     let phases = &request.phases;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: Option<String>| {

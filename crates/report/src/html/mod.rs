@@ -42,8 +42,8 @@ pub use start::{SelectOption, StartForm, StartPage, start_page};
 pub enum HtmlError {
     #[error("the report is unreadable: {0}")]
     Report(#[from] serde_json::Error),
-    #[error("the exhibits are unreadable: {0}")]
-    Exhibits(#[from] plumbline_engine::exhibits::ExhibitsError),
+    #[error("the report media are unreadable: {0}")]
+    Media(#[from] plumbline_engine::media::ReportMediaError),
     #[error("the page could not be rendered: {0}")]
     Template(#[from] askama::Error),
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plumbline_engine::exhibits::{Exhibits, RequestShown};
+use plumbline_engine::media::{ReportMedia, RequestEntry};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, ms};
@@ -31,7 +31,7 @@ pub(super) struct PairView {
 const MAX_ROWS: usize = 200;
 
 /// Returns the pairs in the order of their start in either audit.
-pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsView {
+pub(super) fn pairs(before: &ReportMedia, after: &ReportMedia, axis: Axis) -> PairsView {
     let mut pairs = matched(&before.requests, &after.requests);
     let start_ms = |pair: &Pair<'_>| {
         let starts = pair.iter().flatten().map(|request| request.start_ms);
@@ -49,11 +49,11 @@ pub(super) fn pairs(before: &Exhibits, after: &Exhibits, axis: Axis) -> PairsVie
     }
 }
 
-type Pair<'a> = [Option<&'a RequestShown>; 2];
+type Pair<'a> = [Option<&'a RequestEntry>; 2];
 
 /// Pairs requests by URL. Several requests of one URL are paired in their order.
-fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pair<'a>> {
-    let mut open: HashMap<&str, Vec<&RequestShown>> = HashMap::new();
+fn matched<'a>(before: &'a [RequestEntry], after: &'a [RequestEntry]) -> Vec<Pair<'a>> {
+    let mut open: HashMap<&str, Vec<&RequestEntry>> = HashMap::new();
     for request in after.iter().rev() {
         open.entry(&request.url).or_default().push(request);
     }
@@ -71,11 +71,11 @@ fn matched<'a>(before: &'a [RequestShown], after: &'a [RequestShown]) -> Vec<Pai
 
 fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
     let request = pair[1].or(pair[0])?;
-    let duration = |request: &RequestShown| {
+    let duration = |request: &RequestEntry| {
         let end_ms = request.end_ms?;
         Some(ms(end_ms - request.start_ms))
     };
-    let both = |text: &dyn Fn(&RequestShown) -> String| {
+    let both = |text: &dyn Fn(&RequestEntry) -> String| {
         let texts: Vec<String> = pair.iter().flatten().map(|request| text(request)).collect();
         match &texts[..] {
             [before, after] if before != after => format!("{before} → {after}"),
@@ -108,27 +108,27 @@ fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
 mod tests {
     use super::*;
 
-    fn request(url: &str, start_ms: f64) -> RequestShown {
-        RequestShown {
+    fn request(url: &str, start_ms: f64) -> RequestEntry {
+        RequestEntry {
             url: url.to_owned(),
             start_ms,
             end_ms: Some(start_ms + 10.0),
-            ..RequestShown::default()
+            ..RequestEntry::default()
         }
     }
 
     #[test]
     fn requests_are_paired_by_url_and_ordered_by_their_start() {
-        let exhibits = |requests: Vec<RequestShown>| Exhibits {
+        let media = |requests: Vec<RequestEntry>| ReportMedia {
             requests,
-            ..Exhibits::default()
+            ..ReportMedia::default()
         };
-        let before = exhibits(vec![
+        let before = media(vec![
             request("https://a.test/", 0.0),
             request("https://a.test/x", 10.0),
             request("https://a.test/old.css", 20.0),
         ]);
-        let after = exhibits(vec![
+        let after = media(vec![
             request("https://a.test/", 0.0),
             request("https://a.test/x", 5.0),
             request("https://a.test/x", 8.0),

@@ -1,6 +1,6 @@
 //! The pictures of a report: served under their own paths, or inlined into the page.
 
-use plumbline_engine::exhibits::{Exhibits, Picture};
+use plumbline_engine::media::{Picture, ReportMedia};
 
 use super::HtmlError;
 
@@ -43,13 +43,13 @@ impl PictureId {
     }
 }
 
-/// Returns the bytes and media type of a picture in packed exhibits.
+/// Returns the bytes and media type of a picture in packed report media.
 pub fn picture(packed: &[u8], id: PictureId) -> Result<Option<(Vec<u8>, &'static str)>, HtmlError> {
-    let exhibits = Exhibits::unpack(packed)?;
+    let media = ReportMedia::unpack(packed)?;
     let picture = match id {
-        PictureId::Final => exhibits.screenshot.as_ref(),
-        PictureId::Whole => exhibits.whole_page.as_ref().map(|page| &page.picture),
-        PictureId::Frame(index) => exhibits.pictures.get(index),
+        PictureId::Final => media.screenshot.as_ref(),
+        PictureId::Whole => media.whole_page.as_ref().map(|page| &page.picture),
+        PictureId::Frame(index) => media.pictures.get(index),
     };
     Ok(picture.and_then(|picture| Some((decode(&picture.data)?, media_type(picture)))))
 }
@@ -118,16 +118,16 @@ mod tests {
 
     #[test]
     fn a_picture_is_unpacked_unchanged_with_a_known_media_type() {
-        let exhibits = Exhibits {
-            format: plumbline_engine::exhibits::FORMAT,
+        let media = ReportMedia {
+            format: plumbline_engine::media::FORMAT,
             screenshot: Some(Picture {
                 mime_type: "text/html".to_owned(),
                 data: "TWFuIQ==".to_owned(),
                 ..Picture::default()
             }),
-            ..Exhibits::default()
+            ..ReportMedia::default()
         };
-        let packed = exhibits.pack().unwrap();
+        let packed = media.pack().unwrap();
         let (bytes, media_type) = picture(&packed, PictureId::Final).unwrap().unwrap();
         assert_eq!(bytes, b"Man!");
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use plumbline_bundle::FailureCode;
-use plumbline_engine::exhibits::Exhibits;
+use plumbline_engine::media::ReportMedia;
 use plumbline_engine::report::Report;
 
 use super::checks::{CategoryView, DetailsView, category_view};
@@ -24,9 +24,9 @@ pub struct ReportPage<'a> {
     pub created_at_ms: i64,
     /// The stored report as JSON.
     pub report: &'a str,
-    /// The packed exhibits; `None` if they are no longer stored or unreachable.
-    pub exhibits: Option<&'a [u8]>,
-    /// Whether the exhibits are missing because their storage does not respond.
+    /// The packed report media; `None` if they are no longer stored or unreachable.
+    pub media: Option<&'a [u8]>,
+    /// Whether the report media are missing because their storage does not respond.
     pub is_unreachable: bool,
     /// The path of the page; its pictures are below it.
     pub path: &'a str,
@@ -112,7 +112,7 @@ struct FailureView {
 /// Renders the page of a stored report.
 pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
     let report: Report = serde_json::from_str(page.report)?;
-    let exhibits = page.exhibits.map(Exhibits::unpack).transpose()?;
+    let media = page.media.map(ReportMedia::unpack).transpose()?;
     let source = PictureSource::Linked(page.path.to_owned());
     let template = ReportTemplate {
         audit_id: Some(page.audit_id),
@@ -120,39 +120,37 @@ pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
         shared_until: page.sharing.until_ms().map(date),
         is_unreachable: page.is_unreachable,
         when: Some(date(page.created_at_ms)),
-        ..template(&page.page_frame, &report, exhibits.as_ref(), &source)
+        ..template(&page.page_frame, &report, media.as_ref(), &source)
     };
     Ok(template.render()?)
 }
 
 /// Renders a report as a single file without external resources.
-pub fn standalone(report: &Report, exhibits: Option<&Exhibits>) -> Result<String, HtmlError> {
+pub fn standalone(report: &Report, media: Option<&ReportMedia>) -> Result<String, HtmlError> {
     let page_frame = PageFrame::standalone();
-    Ok(template(&page_frame, report, exhibits, &PictureSource::Inlined).render()?)
+    Ok(template(&page_frame, report, media, &PictureSource::Inlined).render()?)
 }
 
 fn template<'a>(
     page_frame: &'a PageFrame,
     report: &'a Report,
-    exhibits: Option<&Exhibits>,
+    media: Option<&ReportMedia>,
     source: &PictureSource,
 ) -> ReportTemplate<'a> {
     let conditions = &report.conditions;
     let url = report.final_url.clone();
     let url = url.unwrap_or_else(|| report.requested_url.clone());
-    let screenshots = exhibits.map_or_else(Screenshots::default, |exhibits| {
-        Screenshots::of(exhibits, source)
-    });
+    let screenshots =
+        media.map_or_else(Screenshots::default, |media| Screenshots::of(media, source));
     let fixes = fixes(report, &screenshots);
     let categories = report.categories.iter();
     let categories = categories
         .map(|category| category_view(category, &screenshots))
         .collect();
-    let outline = exhibits
+    let outline = media
         .zip(film::largest_content(report))
-        .and_then(|(exhibits, rect)| film::outline(exhibits, rect));
-    let film =
-        exhibits.and_then(|exhibits| film::film(exhibits, source, FilmTimes::of([exhibits])?));
+        .and_then(|(media, rect)| film::outline(media, rect));
+    let film = media.and_then(|media| film::film(media, source, FilmTimes::of([media])?));
     let film =
         film.map(|film| film.outlined(outline.as_deref().filter(|_| has_stable_layout(report))));
     ReportTemplate {
@@ -201,9 +199,9 @@ fn template<'a>(
         definitions: screenshots.definitions(),
         film,
         outline,
-        waterfall: exhibits.map(load::waterfall),
-        types: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_type)),
-        hosts: exhibits.map_or_else(Vec::new, |exhibits| load::shares(&exhibits.by_host)),
+        waterfall: media.map(load::waterfall),
+        types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
+        hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
         environment: environment::rows(report),
         warnings: report.warnings.clone(),
         is_unreachable: false,

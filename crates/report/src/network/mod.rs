@@ -117,7 +117,7 @@ impl Exchange {
             is_same_site: logged.is_same_site,
             wall_time_s: logged.wall_time_s,
             sent_s: logged.sent_s,
-            response: logged.answer.map(Response::of),
+            response: logged.response.map(Response::of),
             end_s: logged.end_s,
             resource_bytes: logged.resource_bytes,
             failure: logged.failure.map(|failure| {
@@ -167,7 +167,7 @@ impl Exchange {
 }
 
 impl Response {
-    fn of(logged: trace::Answer) -> Self {
+    fn of(logged: trace::Response) -> Self {
         Self {
             at_s: logged.at_s,
             status: logged.status.unwrap_or_default(),

@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, Request, State},
     response::Response,
 };
-use plumbline_seam::{Evidence, Hold as WireHold, Received};
+use plumbline_seam::{Evidence, LeaseState, UploadStatus};
 use plumbline_store::Hold;
 
 use super::{caller::AgentCaller, parts};
@@ -23,9 +23,9 @@ use crate::{
 /// How long one request may take; a connection that needs longer continues in the next.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// The largest upload of exhibits. Unpacked they may not be larger either: a page view holds them in
+/// The largest upload of report media. Unpacked they may not be larger either: a page view holds them in
 /// memory.
-const EXHIBITS_BYTES: u64 = 64 * 1024 * 1024;
+const MEDIA_BYTES: u64 = 64 * 1024 * 1024;
 
 type UploadPath = Path<(String, u32, String)>;
 
@@ -35,7 +35,7 @@ pub(crate) async fn received(
     caller: AgentCaller,
     Path((tracking_id, attempt, kind)): UploadPath,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     let lease = caller.lease(&service, &tracking_id, attempt).await?;
     if lease.is_none() {
         return Ok(lost_response());
@@ -56,7 +56,7 @@ pub(crate) async fn upload(
     query: Query,
     request: Request,
 ) -> Result<Response, Failure> {
-    let kind = Evidence::named(&kind).ok_or(Failure::NotFound)?;
+    let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
     let number = |name, label| -> Result<u64, Failure> {
         let value = query.get(name, label, |text| text.parse().ok())?;
         value.ok_or(Failure::InvalidParameter(label))
@@ -130,7 +130,7 @@ async fn remove(uploads: &Uploads, name: &str) {
 fn max_bytes(uploads: &Uploads, kind: Evidence) -> u64 {
     match kind {
         Evidence::Bundle => uploads.max_bytes,
-        Evidence::Exhibits => uploads.max_bytes.min(EXHIBITS_BYTES),
+        Evidence::ReportMedia => uploads.max_bytes.min(MEDIA_BYTES),
     }
 }
 
@@ -150,16 +150,16 @@ fn parse_digest(hex: &str) -> Option<[u8; 32]> {
 }
 
 fn received_response(received: u64, complete: bool) -> Response {
-    envelope::data(Received {
-        hold: WireHold::Held,
+    envelope::data(UploadStatus {
+        lease: LeaseState::Held,
         received,
         complete,
     })
 }
 
 fn lost_response() -> Response {
-    envelope::data(Received {
-        hold: WireHold::Lost,
+    envelope::data(UploadStatus {
+        lease: LeaseState::Lost,
         received: 0,
         complete: false,
     })
@@ -192,12 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exhibits_are_limited_more_strictly_than_bundles() {
+    fn media_are_limited_more_strictly_than_bundles() {
         let dir = tempfile::tempdir().unwrap();
         let limit = |bytes, kind| max_bytes(&Uploads::open(dir.path(), bytes).unwrap(), kind);
         assert_eq!(limit(1 << 30, Evidence::Bundle), 1 << 30);
-        assert_eq!(limit(1 << 30, Evidence::Exhibits), EXHIBITS_BYTES);
-        assert_eq!(limit(10, Evidence::Exhibits), 10);
+        assert_eq!(limit(1 << 30, Evidence::ReportMedia), MEDIA_BYTES);
+        assert_eq!(limit(10, Evidence::ReportMedia), 10);
     }
 
     #[test]

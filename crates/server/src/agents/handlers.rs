@@ -9,8 +9,8 @@ use axum::{
 };
 use plumbline_engine::report::{FORMAT, Report};
 use plumbline_seam::{
-    Attempt, Finish, Heartbeat, Hold as WireHold, LEASE_WAIT_AT_MOST_MS, LeaseAnswer, LeaseRequest,
-    Offer, Progress, Return, Standing as WireStanding, Why,
+    Attempt, Finish, Heartbeat, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
+    MAX_LEASE_WAIT_MS, Offer, ProgressUpdate, Return, ReturnReason,
 };
 use plumbline_store::{AttemptState, Hold, Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The longest time for which a request for work waits.
-pub(crate) const MAX_WAIT: Duration = Duration::from_millis(LEASE_WAIT_AT_MOST_MS);
+pub(crate) const MAX_WAIT: Duration = Duration::from_millis(MAX_LEASE_WAIT_MS);
 /// How often a waiting request checks, give or take a second, whether its token was drained or
 /// revoked.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ pub(crate) async fn lease(
 }
 
 fn lease_response(job: Option<Offer>, drain: bool) -> Response {
-    envelope::data(LeaseAnswer { job, drain })
+    envelope::data(LeaseResponse { job, drain })
 }
 
 fn offer(dispatcher: &Dispatcher, lease: &Lease) -> Offer {
@@ -128,7 +128,7 @@ pub(crate) async fn heartbeat(
 pub(crate) async fn progress(
     State(service): State<SharedState>,
     caller: AgentCaller,
-    Message(message): Message<Progress>,
+    Message(message): Message<ProgressUpdate>,
 ) -> Result<Response, Failure> {
     let hold = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
@@ -172,9 +172,9 @@ pub(crate) async fn release(
     caller: AgentCaller,
     Message(message): Message<Return>,
 ) -> Result<Response, Failure> {
-    let reason = match message.why {
-        Why::Fault => ReleaseReason::Fault,
-        Why::Drained => ReleaseReason::Drained,
+    let reason = match message.reason {
+        ReturnReason::Fault => ReleaseReason::Fault,
+        ReturnReason::Drained => ReleaseReason::Drained,
     };
     let hold = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
@@ -197,11 +197,11 @@ async fn lease_of(
 }
 
 fn hold_response(hold: Hold) -> Response {
-    let hold = match hold {
-        Hold::Held => WireHold::Held,
-        Hold::Lost => WireHold::Lost,
+    let state = match hold {
+        Hold::Held => LeaseState::Held,
+        Hold::Lost => LeaseState::Lost,
     };
-    envelope::data(WireStanding { hold })
+    envelope::data(LeaseStatus { state })
 }
 
 /// A small message of the agent protocol.

@@ -133,12 +133,9 @@ pub(crate) async fn delete(
     let stored = store.report(&caller.account_id, &id).await?;
     let stored = stored.ok_or(Failure::NotFound)?;
     caller.context.set_audit(&id);
-    // Evidence and exhibits first: if that fails, the request can be repeated.
-    let exhibits = service.app.pages.as_ref().map(|pages| &pages.exhibits);
-    for blobs in [service.app.bundles.as_ref(), exhibits]
-        .into_iter()
-        .flatten()
-    {
+    // Evidence and report media first: if that fails, the request can be repeated.
+    let media = service.app.pages.as_ref().map(|pages| &pages.media);
+    for blobs in [service.app.bundles.as_ref(), media].into_iter().flatten() {
         let removal = AttemptBlob::from(&stored).remove_all(&**blobs).await;
         removal.map_err(Failure::unavailable)?;
     }

@@ -136,7 +136,7 @@ mod tests {
             store: store.clone(),
             agents: store,
             bundles: blobs.clone(),
-            exhibits: blobs,
+            media: blobs,
             phases: Phases::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Arc::new(|| NOW),

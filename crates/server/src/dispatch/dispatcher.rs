@@ -68,8 +68,8 @@ pub struct DispatcherParts {
     pub agents: Arc<dyn AgentStore>,
     /// Evidence, by attempt.
     pub bundles: Arc<dyn Blobs>,
-    /// Exhibits for the report page, by attempt.
-    pub exhibits: Arc<dyn Blobs>,
+    /// The media of report pages, by attempt.
+    pub media: Arc<dyn Blobs>,
     /// The phases of running audits.
     pub phases: Phases,
     /// The counters that `/metrics` shows.
@@ -319,7 +319,7 @@ impl Dispatcher {
     fn blobs(&self, kind: Evidence) -> &dyn Blobs {
         match kind {
             Evidence::Bundle => &*self.parts.bundles,
-            Evidence::Exhibits => &*self.parts.exhibits,
+            Evidence::ReportMedia => &*self.parts.media,
         }
     }
 
@@ -353,7 +353,7 @@ impl Dispatcher {
         if !may_exist {
             return;
         }
-        for blobs in [&self.parts.bundles, &self.parts.exhibits] {
+        for blobs in [&self.parts.bundles, &self.parts.media] {
             let (blobs, lease) = (Arc::clone(blobs), lease.clone());
             tokio::spawn(async move {
                 let blob = AttemptBlob::from(&lease);

@@ -96,8 +96,8 @@ pub(crate) async fn compare(
         let id = query(&parts, name)?.ok_or(Failure::NotFound)?;
         let stored = service.app.store.report(&visitor.account_id, &id).await?;
         let stored = stored.ok_or(Failure::NotFound)?;
-        let exhibits = pages.exhibits_of(&stored).await?;
-        Ok::<_, Failure>((stored, exhibits))
+        let media = pages.media_of(&stored).await?;
+        Ok::<_, Failure>((stored, media))
     };
     let (before, after) = (side("before").await?, side("after").await?);
     let page_frame = visitor.page_frame();
@@ -105,11 +105,11 @@ pub(crate) async fn compare(
     Ok(service.render_pool.page(render).await?.into_response())
 }
 
-fn compared((stored, exhibits): &(StoredReport, Option<Vec<u8>>)) -> ComparedAudit<'_> {
+fn compared((stored, media): &(StoredReport, Option<Vec<u8>>)) -> ComparedAudit<'_> {
     ComparedAudit {
         audit_id: &stored.audit_id,
         created_at_ms: stored.created_at.0,
         report: &stored.report,
-        exhibits: exhibits.as_deref(),
+        media: media.as_deref(),
     }
 }

@@ -87,12 +87,16 @@ async fn render(
     path: String,
     sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
-    // The report is shown even if its exhibits cannot be reached.
-    let (exhibits, is_unreachable) = match page_parts(service)?.exhibits_of(&stored).await {
-        Ok(exhibits) => (exhibits, false),
+    // The report is shown even if its report media cannot be reached.
+    let (media, is_unreachable) = match page_parts(service)?.media_of(&stored).await {
+        Ok(media) => (media, false),
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
-            tracing::warn!(audit = stored.audit_id, cause, "failed to read exhibits");
+            tracing::warn!(
+                audit = stored.audit_id,
+                cause,
+                "failed to read report media"
+            );
             (None, true)
         }
     };
@@ -103,7 +107,7 @@ async fn render(
             audit_id: &stored.audit_id,
             created_at_ms: stored.created_at.0,
             report: &stored.report,
-            exhibits: exhibits.as_deref(),
+            media: media.as_deref(),
             path: &path,
             sharing: sharing.borrow(),
         })
@@ -181,11 +185,9 @@ async fn picture_response(
     file: &str,
 ) -> Result<Response, Failure> {
     let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
-    let exhibits = page_parts(service)?.exhibits_of(stored).await?;
-    let exhibits = exhibits.ok_or(Failure::NotFound)?;
-    let picture = service
-        .render_pool
-        .run(move || html::picture(&exhibits, id));
+    let media = page_parts(service)?.media_of(stored).await?;
+    let media = media.ok_or(Failure::NotFound)?;
+    let picture = service.render_pool.run(move || html::picture(&media, id));
     let picture = picture.await?.map_err(Failure::internal)?;
     let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;
     let headers = [

@@ -356,5 +356,8 @@ async fn an_observer_can_add_to_the_report_of_any_agent() {
     let audit_id = queried.unwrap().unwrap().audit_id;
     let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();
     let report: Value = serde_json::from_str(&stored.unwrap().report).unwrap();
-    assert_eq!(report["warnings"], json!([format!("observed {tracking_id}")]));
+    assert_eq!(
+        report["warnings"],
+        json!([format!("observed {tracking_id}")])
+    );
 }

@@ -59,7 +59,7 @@ async fn an_audit_is_started_followed_and_read() {
     assert!(report.text().contains("Performance: 91 of 100, good"));
     assert!(
         report.text().contains("are no longer stored"),
-        "there are no exhibits"
+        "there are no report media"
     );
     let remembered = format!("{cookie}; plumbline_choice=iphone7.wifi.eu");
     let start = rig.browse(&get("/").header("Cookie", &remembered)).await;

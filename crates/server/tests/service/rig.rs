@@ -224,10 +224,10 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     let read = clock.clone();
     app.clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
     let phases = Phases::of_store(&**store);
-    let exhibits = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
+    let media = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
     app.pages = Some(Pages {
         store: store.clone(),
-        exhibits: exhibits.clone(),
+        media: media.clone(),
         phases: phases.clone(),
     });
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
@@ -235,7 +235,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         store: store.clone(),
         agents: store.clone(),
         bundles: Arc::new(FileBlobs::open(&dir.join("bundles")).unwrap()),
-        exhibits,
+        media,
         phases,
         metrics: app.metrics.clone(),
         clock: app.clock.clone(),

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use plumbline_engine::exhibits::{self, Exhibits, Picture, WholePage};
+use plumbline_engine::media::{self, Picture, ReportMedia, WholePage};
 use plumbline_store::Blobs;
 
 use crate::{
@@ -102,18 +102,18 @@ async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
         height_px: 4,
         data: data.to_owned(),
     };
-    let exhibits = Exhibits {
-        format: exhibits::FORMAT,
+    let media = ReportMedia {
+        format: media::FORMAT,
         screenshot: Some(picture("Zmlyc3Q=")),
         whole_page: Some(WholePage {
             picture: picture("d2hvbGU="),
             ..WholePage::default()
         }),
-        ..Exhibits::default()
+        ..ReportMedia::default()
     };
     let rig = Rig::with_pages().await;
     let id = completed(&rig).await;
-    rig.keep_blob("exhibits", &id, &exhibits.pack().unwrap());
+    rig.keep_blob("exhibits", &id, &media.pack().unwrap());
     let owner = sign_in(&rig, &rig.key).await;
     let see = |file: &str| get(&format!("/reports/{id}/{file}"));
     for (file, bytes) in [("final", "first"), ("whole", "whole")] {
@@ -159,7 +159,7 @@ impl Blobs for Unreachable {
 async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_so() {
     let rig = Rig::with_pages_and(|app| {
         app.bundles = Some(Arc::new(Unreachable));
-        app.pages.as_mut().unwrap().exhibits = Arc::new(Unreachable);
+        app.pages.as_mut().unwrap().media = Arc::new(Unreachable);
     })
     .await;
     let cookie = sign_in(&rig, &rig.key).await;

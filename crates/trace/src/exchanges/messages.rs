@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Answer, Failure, Headers};
+use super::{Failure, Headers, Response};
 use crate::timing::ResourceTiming;
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ pub(super) struct RequestSent {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) initiator: Option<Initiator>,
-    pub(super) redirect_response: Option<Response>,
+    pub(super) redirect_response: Option<ResponseData>,
     #[serde(default)]
     pub(super) redirect_has_extra_info: bool,
 }
@@ -96,14 +96,14 @@ pub(super) struct ResponseReceived {
     pub(super) timestamp: f64,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    pub(super) response: Response,
+    pub(super) response: ResponseData,
     #[serde(default)]
     pub(super) has_extra_info: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Response {
+pub(super) struct ResponseData {
     url: Option<String>,
     status: Option<i64>,
     status_text: Option<String>,
@@ -123,9 +123,9 @@ pub(super) struct Response {
     timing: Option<ResourceTiming>,
 }
 
-impl Response {
-    pub(super) fn into_answer(self, at_s: f64, resource_type: Option<String>) -> Answer {
-        Answer {
+impl ResponseData {
+    pub(super) fn into_response(self, at_s: f64, resource_type: Option<String>) -> Response {
+        Response {
             at_s,
             url: self.url,
             status: self.status,
@@ -206,14 +206,14 @@ pub(super) struct HandshakeResponse {
 }
 
 impl HandshakeResponse {
-    pub(super) fn into_answer(self, at_s: f64) -> Answer {
-        Answer {
+    pub(super) fn into_response(self, at_s: f64) -> Response {
+        Response {
             at_s,
             status: self.status,
             status_text: self.status_text.unwrap_or_default(),
             headers: split_values(self.headers),
             protocol: "websocket".to_owned(),
-            ..Answer::default()
+            ..Response::default()
         }
     }
 }

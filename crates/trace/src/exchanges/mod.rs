@@ -32,7 +32,7 @@ pub struct Exchange {
     /// Type of the target whose session reported the request, in the protocol's terms.
     pub target_type: String,
     /// Resource type as requested, in the protocol's terms.
-    pub asked_type: Option<String>,
+    pub requested_type: Option<String>,
     pub initial_priority: String,
     pub priority: String,
     /// True if Chromium considers the request same-site with the page.
@@ -45,7 +45,7 @@ pub struct Exchange {
     pub sent_s: f64,
     pub from_memory: bool,
     pub is_web_socket: bool,
-    pub answer: Option<Answer>,
+    pub response: Option<Response>,
     /// Time of the last byte, the redirect or the failure; `None` while in flight.
     pub end_s: Option<f64>,
     pub failure: Option<Failure>,
@@ -62,7 +62,7 @@ pub struct Exchange {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct Response {
     pub at_s: f64,
     pub url: Option<String>,
     pub status: Option<i64>,
@@ -94,21 +94,24 @@ pub struct Failure {
 impl Exchange {
     /// Returns the resource type of the response, or else the one requested.
     pub fn resource_type(&self) -> Option<&str> {
-        let answer = self.answer.as_ref();
-        let response_type = answer.and_then(|answer| answer.resource_type.as_deref());
-        response_type.or(self.asked_type.as_deref())
+        let response = self.response.as_ref();
+        let response_type = response.and_then(|response| response.resource_type.as_deref());
+        response_type.or(self.requested_type.as_deref())
     }
 
     /// Returns true for a service worker's script, which Chromium requests with a `Service-Worker`
     /// header.
-    pub fn asks_for_service_worker(&self) -> bool {
+    pub fn is_service_worker_script(&self) -> bool {
         let mut headers = self.request_headers.iter();
         headers.any(|(name, _)| name.eq_ignore_ascii_case("service-worker"))
     }
 
     /// Returns the bytes transferred so far, headers included.
     pub fn transfer_bytes(&self) -> u64 {
-        let headers = self.answer.as_ref().map_or(0, |answer| answer.header_bytes);
+        let headers = self
+            .response
+            .as_ref()
+            .map_or(0, |response| response.header_bytes);
         self.wire_bytes.unwrap_or(headers + self.received_bytes)
     }
 }

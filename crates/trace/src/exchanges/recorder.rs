@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::messages::{
     DataReceived, Handshake, HandshakeRequest, HandshakeResponse, LoadingEnded, PriorityChange,
-    RequestId, RequestSent, Response, ResponseReceived, SocketClosed, SocketCreated, WireHeaders,
-    count, split_values,
+    RequestId, RequestSent, ResponseData, ResponseReceived, SocketClosed, SocketCreated,
+    WireHeaders, count, split_values,
 };
 use super::{Exchange, Headers};
 
@@ -78,7 +78,7 @@ impl Exchanges {
                     id: created.request_id,
                     url: created.url,
                     method: "GET".to_owned(),
-                    asked_type: Some("WebSocket".to_owned()),
+                    requested_type: Some("WebSocket".to_owned()),
                     is_web_socket: true,
                     ..Exchange::default()
                 });
@@ -95,7 +95,8 @@ impl Exchanges {
             "Network.webSocketHandshakeResponseReceived" => {
                 self.with(params, |all, response: Handshake<HandshakeResponse>| {
                     all.update(&response.request_id, |exchange| {
-                        exchange.answer = Some(response.message.into_answer(response.timestamp));
+                        exchange.response =
+                            Some(response.message.into_response(response.timestamp));
                     });
                 });
             }
@@ -152,7 +153,7 @@ impl Exchanges {
             frame: sent.frame_id,
             document_url: sent.document_url.unwrap_or_default(),
             target_type: target_type.to_owned(),
-            asked_type: sent.kind,
+            requested_type: sent.kind,
             priority: sent.request.initial_priority.clone(),
             initial_priority: sent.request.initial_priority,
             is_same_site: sent.request.is_same_site,
@@ -186,7 +187,7 @@ impl Exchanges {
         let mut request_headers = iterators(self.wire_request_headers);
         let mut response_headers = iterators(self.wire_response_headers);
         for exchange in &mut self.all {
-            if !exchange.has_wire_headers && exchange.answer.is_some() {
+            if !exchange.has_wire_headers && exchange.response.is_some() {
                 continue;
             }
             if let Some(headers) = request_headers
@@ -198,8 +199,8 @@ impl Exchanges {
             let headers = response_headers
                 .get_mut(&exchange.id)
                 .and_then(Iterator::next);
-            if let Some(answer) = &mut exchange.answer {
-                answer.wire_headers = headers;
+            if let Some(response) = &mut exchange.response {
+                response.wire_headers = headers;
             }
         }
         self.all
@@ -209,7 +210,7 @@ impl Exchanges {
 impl Exchange {
     fn set_response(
         &mut self,
-        mut response: Response,
+        mut response: ResponseData,
         at_s: f64,
         resource_type: Option<String>,
         has_wire_headers: bool,
@@ -218,7 +219,7 @@ impl Exchange {
             self.request_headers = split_values(Some(headers));
         }
         self.has_wire_headers = has_wire_headers;
-        self.answer = Some(response.into_answer(at_s, resource_type));
+        self.response = Some(response.into_response(at_s, resource_type));
     }
 }
 

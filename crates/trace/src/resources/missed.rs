@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::{Redirect, Resource, Resources};
-use crate::exchanges::{Answer, Exchange};
+use crate::exchanges::{Exchange, Response};
 
 impl Resources {
     /// Adds the requests of subframes that are missing in the trace and have a response.
@@ -17,7 +17,7 @@ impl Resources {
             .collect();
         let is_missed = |exchange: &Exchange| {
             let is_of_frame = exchange.target_type == "iframe"
-                || (exchange.asked_type.as_deref() == Some("Document")
+                || (exchange.requested_type.as_deref() == Some("Document")
                     && exchange.frame.as_deref() != Some(main_frame));
             is_of_frame
                 && exchange.frame.is_some()
@@ -39,7 +39,7 @@ impl Resources {
 }
 
 fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
-    let answer = last.answer.as_ref()?;
+    let response = last.response.as_ref()?;
     let chain: Vec<&Exchange> = exchanges.iter().filter(|of| of.id == last.id).collect();
     let start_us = chain.first()?.sent_s * 1e6;
     let (sent_us, end_us) = (last.sent_s * 1e6, last.end_s? * 1e6);
@@ -58,12 +58,12 @@ fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
         start_us,
         end_us,
         finish_us: end_us,
-        send_start_us: answer.timing.map_or(sent_us, |timing| {
+        send_start_us: response.timing.map_or(sent_us, |timing| {
             timing.request_time_s * 1e6 + timing.send_start_ms * 1e3
         }),
         redirection_us: sent_us - start_us,
         redirects: redirects.collect(),
-        timing: answer.timing.filter(|_| !last.from_memory),
+        timing: response.timing.filter(|_| !last.from_memory),
         transfer_bytes,
         decoded_bytes: last.resource_bytes as f64,
         // The trace has no resource type for data.
@@ -88,19 +88,21 @@ fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
         failed: last.failure.is_some(),
         finished: true,
         is_memory_cached: last.from_memory,
-        ..response_fields(answer, transfer_bytes)
+        ..response_fields(response, transfer_bytes)
     })
 }
 
-fn response_fields(answer: &Answer, transfer_bytes: f64) -> Resource {
+fn response_fields(response: &Response, transfer_bytes: f64) -> Resource {
     Resource {
-        status: answer.status.unwrap_or_default(),
-        mime_type: answer.mime_type.clone(),
-        protocol: answer.protocol.clone(),
-        headers: Some(answer.headers.clone()),
-        from_service_worker: answer.from_service_worker,
-        is_disk_cached: answer.from_disk && !answer.from_service_worker && transfer_bytes == 0.0,
-        connection_id: answer.connection_id.map(|id| id as f64),
+        status: response.status.unwrap_or_default(),
+        mime_type: response.mime_type.clone(),
+        protocol: response.protocol.clone(),
+        headers: Some(response.headers.clone()),
+        from_service_worker: response.from_service_worker,
+        is_disk_cached: response.from_disk
+            && !response.from_service_worker
+            && transfer_bytes == 0.0,
+        connection_id: response.connection_id.map(|id| id as f64),
         ..Resource::default()
     }
 }
@@ -115,15 +117,15 @@ mod tests {
             url: format!("http://frame.test/{id}.css"),
             frame: Some("B".to_owned()),
             target_type: target_type.to_owned(),
-            asked_type: Some("Stylesheet".to_owned()),
+            requested_type: Some("Stylesheet".to_owned()),
             sent_s: 2.0,
             end_s: Some(2.5),
             wire_bytes: Some(700),
             resource_bytes: 500,
-            answer: Some(Answer {
+            response: Some(Response {
                 status: Some(200),
                 mime_type: "text/css".to_owned(),
-                ..Answer::default()
+                ..Response::default()
             }),
             ..Exchange::default()
         }
@@ -160,7 +162,7 @@ mod tests {
     #[test]
     fn what_the_trace_leaves_out_by_itself_stays_out() {
         let unanswered = Exchange {
-            answer: None,
+            response: None,
             ..exchange("2", "iframe")
         };
         let on_its_way = Exchange {
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn a_frames_document_is_announced_by_the_page_around_it() {
         let document = |frame: &str| Exchange {
-            asked_type: Some("Document".to_owned()),
+            requested_type: Some("Document".to_owned()),
             frame: Some(frame.to_owned()),
             ..exchange("7", "page")
         };

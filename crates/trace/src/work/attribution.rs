@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Work;
-use super::nesting::{Nest, Nested, timer_of};
+use super::nesting::{NestedSpan, NestedSpans, timer_of};
 use crate::frames::Frames;
 
 type Urls = Arc<[Arc<str>]>;
@@ -66,9 +66,9 @@ impl<'a> Args<'a> {
 }
 
 /// Returns true if the event's arguments can name a URL. Most cannot, and are not parsed.
-fn can_name_url(stretch: &Nested) -> bool {
+fn can_name_url(span: &NestedSpan) -> bool {
     matches!(
-        stretch.name,
+        span.name,
         "v8.compile"
             | "EvaluateScript"
             | "FunctionCall"
@@ -81,75 +81,75 @@ fn can_name_url(stretch: &Nested) -> bool {
             | "Paint"
             | "XHRReadyStateChange"
             | "XHRLoad"
-    ) || stretch
+    ) || span
         .args
         .is_some_and(|args| args.get().contains("\"stackTrace\""))
 }
 
-/// State of the attribution from one stretch to the next.
+/// State of the attribution from one span to the next.
 struct Attribution<'f> {
     interned: HashSet<Arc<str>>,
     frame_urls: HashMap<&'f str, Arc<str>>,
     timers: HashMap<i64, usize>,
     xhrs: HashMap<String, usize>,
     no_urls: Urls,
-    /// URLs of the current top-level stretch.
+    /// URLs of the current top-level span.
     in_tree: Vec<Arc<str>>,
-    /// URLs of the previous top-level stretch.
+    /// URLs of the previous top-level span.
     last: Urls,
     urls_by_stretch: Vec<Urls>,
 }
 
 pub(super) fn attribute<'s>(
-    nest: Nest<'s>,
+    nest: NestedSpans<'s>,
     frames: &'s Frames,
 ) -> impl Iterator<Item = Work> + use<'s> {
-    let Nest { stretches, timers } = nest;
+    let NestedSpans { spans, timers } = nest;
     let no_urls: Urls = Arc::from([]);
     let mut attribution = Attribution {
         interned: HashSet::new(),
         frame_urls: HashMap::new(),
-        xhrs: openers(&stretches),
+        xhrs: openers(&spans),
         timers,
         in_tree: Vec::new(),
         last: no_urls.clone(),
         no_urls,
-        urls_by_stretch: Vec::with_capacity(stretches.len()),
+        urls_by_stretch: Vec::with_capacity(spans.len()),
     };
     for frame in &frames.in_page {
         let url = attribution.intern(&frame.url);
         attribution.frame_urls.insert(&frame.id, url);
     }
     let mut top = 0;
-    for (at, stretch) in stretches.iter().enumerate() {
-        if stretch.parent.is_none() {
+    for (at, span) in spans.iter().enumerate() {
+        if span.parent.is_none() {
             attribution.end_tree(top);
             top = at;
         }
-        attribution.record(stretch);
+        attribution.record(span);
     }
     attribution.end_tree(top);
-    stretches
+    spans
         .into_iter()
         .zip(attribution.urls_by_stretch)
-        .map(|(stretch, urls)| Work {
-            start_us: stretch.start_us,
-            end_us: stretch.end_us,
-            self_us: stretch.self_us,
-            parent: stretch.parent,
-            is_unended: stretch.is_unended,
-            kind: stretch.kind,
-            chore: stretch.chore,
+        .map(|(span, urls)| Work {
+            start_us: span.start_us,
+            end_us: span.end_us,
+            self_us: span.self_us,
+            parent: span.parent,
+            is_unended: span.is_unended,
+            kind: span.kind,
+            background: span.background,
             urls,
         })
 }
 
-/// Returns the stretch that opened each XMLHttpRequest, by the request's URL.
-fn openers(stretches: &[Nested]) -> HashMap<String, usize> {
+/// Returns the span that opened each XMLHttpRequest, by the request's URL.
+fn openers(spans: &[NestedSpan]) -> HashMap<String, usize> {
     let mut openers = HashMap::new();
-    for (at, stretch) in stretches.iter().enumerate() {
-        if stretch.name == "XHRReadyStateChange" {
-            let data = Args::read(stretch.args).data.unwrap_or_default();
+    for (at, span) in spans.iter().enumerate() {
+        if span.name == "XHRReadyStateChange" {
+            let data = Args::read(span.args).data.unwrap_or_default();
             if let (Some(url), Some(1)) = (data.url, data.ready_state) {
                 openers.insert(url.into_owned(), at);
             }
@@ -168,16 +168,16 @@ impl<'f> Attribution<'f> {
         new
     }
 
-    fn record(&mut self, stretch: &Nested<'f>) {
-        let inherited = match stretch.parent {
+    fn record(&mut self, span: &NestedSpan<'f>) {
+        let inherited = match span.parent {
             Some(parent) => self.urls_by_stretch[parent].clone(),
             None => self.no_urls.clone(),
         };
-        if !can_name_url(stretch) {
+        if !can_name_url(span) {
             self.urls_by_stretch.push(inherited);
             return;
         }
-        let own = self.own_urls(stretch);
+        let own = self.own_urls(span);
         let mut urls: Option<Vec<Arc<str>>> = None;
         for url in own {
             if url.is_empty() {
@@ -196,8 +196,8 @@ impl<'f> Attribution<'f> {
     }
 
     /// Returns the URLs that the event itself names, then those of the scripts on the stack.
-    fn own_urls(&mut self, stretch: &Nested<'f>) -> Vec<Arc<str>> {
-        let (data, file_name) = Args::read(stretch.args).merged();
+    fn own_urls(&mut self, span: &NestedSpan<'f>) -> Vec<Arc<str>> {
+        let (data, file_name) = Args::read(span.args).merged();
         let calls: Vec<Arc<str>> = data
             .stack_trace
             .unwrap_or_default()
@@ -206,7 +206,7 @@ impl<'f> Attribution<'f> {
             .collect();
         let frame_url = self.frame_url(data.frame.as_deref(), calls.first());
         let mut intern = |url: Option<Cow<'f, str>>| url.map(|url| self.intern(&url));
-        let mut urls: Vec<Arc<str>> = match stretch.name {
+        let mut urls: Vec<Arc<str>> = match span.name {
             "v8.compile" | "EvaluateScript" | "FunctionCall" | "ParseHTML" => {
                 intern(data.url).into_iter().chain(frame_url).collect()
             }
@@ -216,7 +216,7 @@ impl<'f> Attribution<'f> {
                 .chain(frame_url)
                 .collect(),
             "TimerFire" => {
-                let timer = timer_of(stretch.args);
+                let timer = timer_of(span.args);
                 self.urls_of(timer.and_then(|timer| self.timers.get(&timer)))
             }
             "UpdateLayoutTree" | "Layout" | "Paint" => match frame_url {
@@ -254,7 +254,7 @@ impl<'f> Attribution<'f> {
         Some(url.clone())
     }
 
-    /// Ends a top-level stretch: its unattributed work is attributed to all URLs in it.
+    /// Ends a top-level span: its unattributed work is attributed to all URLs in it.
     fn end_tree(&mut self, top: usize) {
         if top < self.urls_by_stretch.len() {
             if self.urls_by_stretch[top].is_empty() && !self.in_tree.is_empty() {

@@ -6,7 +6,7 @@ mod rules;
 
 pub use rules::RULES;
 
-use super::{Check, Details, ElementFound, Outcome, count};
+use super::{Check, Details, ElementDetail, Outcome, count};
 use crate::category::Group;
 use crate::facts::{Axe, AxeRule, Facts, Missing};
 
@@ -77,7 +77,7 @@ fn element_count(rule: &AxeRule) -> String {
 }
 
 fn elements(rule: &AxeRule) -> Details {
-    Details::elements(rule.nodes.iter().map(|result| ElementFound {
+    Details::elements(rule.nodes.iter().map(|result| ElementDetail {
         node: result.node.clone(),
         note: Some(result.failure_summary.clone()).filter(|summary| !summary.is_empty()),
         related: result.related_nodes.clone(),

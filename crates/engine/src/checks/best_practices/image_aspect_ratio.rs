@@ -1,4 +1,4 @@
-use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::checks::{Details, ElementDetail, Outcome, check, count};
 use crate::facts::{Artifact, Facts, Image, Images, Missing, Size, guess_image_type};
 
 check! {
@@ -26,7 +26,7 @@ check! {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let images = facts.get::<Images>()?;
-    let distorted: Vec<ElementFound> = images
+    let distorted: Vec<ElementDetail> = images
         .0
         .iter()
         .filter_map(|image| {
@@ -37,7 +37,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
                     "displayed at {}×{}, file {}×{}",
                     displayed.width, displayed.height, natural.width, natural.height
                 );
-                ElementFound::noting(&image.node, note)
+                ElementDetail::noting(&image.node, note)
             })
         })
         .collect();

@@ -1,4 +1,4 @@
-use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::checks::{Details, ElementDetail, Outcome, check, count};
 use crate::facts::{
     Artifact, Facts, Image, Images, Missing, Page, Requests, Size, guess_image_type,
 };
@@ -78,7 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             (density * image.displayed.width).ceil(),
             (density * image.displayed.height).ceil(),
         );
-        ElementFound::noting(&image.node, note)
+        ElementDetail::noting(&image.node, note)
     });
     Ok(Outcome::fail(summary).with(Details::elements(items)))
 }

@@ -1,4 +1,4 @@
-use crate::checks::{Details, Outcome, UrlFound, check, count};
+use crate::checks::{Details, Outcome, UrlDetail, check, count};
 use crate::facts::{Facts, Issues, Missing, Requests, shorten_data_url};
 
 check! {
@@ -28,7 +28,7 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let issues = facts.get::<Issues>()?;
-    let mut insecure: Vec<UrlFound> = Vec::new();
+    let mut insecure: Vec<UrlDetail> = Vec::new();
     for request in requests
         .all
         .iter()
@@ -36,7 +36,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     {
         let url = shorten_data_url(request.url.as_str());
         if !insecure.iter().any(|entry| entry.url == url) {
-            insecure.push(UrlFound::noting(url, "loaded"));
+            insecure.push(UrlDetail::noting(url, "loaded"));
         }
     }
     for issue in &issues.mixed_content {
@@ -51,7 +51,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .find(|entry| entry.url == issue.insecure_url);
         match existing {
             Some(entry) => entry.note = Some(note.to_owned()),
-            None => insecure.push(UrlFound::noting(&issue.insecure_url, note)),
+            None => insecure.push(UrlDetail::noting(&issue.insecure_url, note)),
         }
     }
     if insecure.is_empty() {

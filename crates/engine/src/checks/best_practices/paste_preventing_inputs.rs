@@ -1,4 +1,4 @@
-use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::checks::{Details, ElementDetail, Outcome, check, count};
 use crate::facts::{Artifact, Facts, Inputs, Missing};
 
 check! {
@@ -26,11 +26,11 @@ check! {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let inputs = facts.get::<Inputs>()?;
-    let preventing: Vec<ElementFound> = inputs
+    let preventing: Vec<ElementDetail> = inputs
         .0
         .iter()
         .filter(|input| input.prevents_paste)
-        .map(|input| ElementFound::from(&input.node))
+        .map(|input| ElementDetail::from(&input.node))
         .collect();
     if preventing.is_empty() {
         return Ok(Outcome::pass());

@@ -1,7 +1,7 @@
 use plumbline_trace::{Interaction, Trace};
 
 use super::format_duration;
-use crate::checks::{Cell, Details, ElementFound, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Cell, Details, ElementDetail, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{Facts, Missing, TRACE, TraceElements};
 
 check! {
@@ -67,7 +67,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ),
     ]);
     let element = TraceElements::of(facts, longest.node_id);
-    let element = element.map(|node| Details::elements([ElementFound::from(&node)]));
+    let element = element.map(|node| Details::elements([ElementDetail::from(&node)]));
     let summary = format!(
         "The longest interaction took {}.",
         format_duration(longest.duration_us() / 1000.0)

@@ -1,7 +1,7 @@
 use plumbline_trace::Trace;
 
 use super::format_duration;
-use crate::checks::{Cell, Details, ElementFound, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Cell, Details, ElementDetail, Findings, Outcome, Row, Savings, Unit, check};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
@@ -70,7 +70,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Row::new([Cell::text(label), Cell::Ms((until_us - from_us) / 1000.0)])
     }));
     let element = TraceElements::of(facts, paint.node_id);
-    let element = element.map(|node| Details::elements([ElementFound::from(&node)]));
+    let element = element.map(|node| Details::elements([ElementDetail::from(&node)]));
     let outcome = if lcp_ms <= GOOD_MS {
         Outcome::informative(summary)
     } else {

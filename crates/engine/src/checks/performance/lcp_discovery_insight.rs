@@ -1,4 +1,4 @@
-use crate::checks::{Details, ElementFound, Outcome, Savings, check};
+use crate::checks::{Details, ElementDetail, Outcome, Savings, check};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
@@ -57,7 +57,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ),
     ]);
     let element = TraceElements::of(facts, paint.node_id);
-    let element = element.map(|node| Details::elements([ElementFound::from(&node)]));
+    let element = element.map(|node| Details::elements([ElementDetail::from(&node)]));
     let outcome = if is_hinted && is_discoverable && is_eager {
         Outcome::pass()
     } else {

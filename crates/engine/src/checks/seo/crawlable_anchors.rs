@@ -1,6 +1,6 @@
 use url::Url;
 
-use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::checks::{Details, ElementDetail, Outcome, check, count};
 use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page};
 
 check! {
@@ -32,11 +32,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
     let page = facts.get::<Page>()?;
     let base = Url::parse(&page.url).ok();
-    let uncrawlable: Vec<ElementFound> = anchors
+    let uncrawlable: Vec<ElementDetail> = anchors
         .0
         .iter()
         .filter(|anchor| is_uncrawlable(anchor, base.as_ref()))
-        .map(|anchor| ElementFound::from(&anchor.node))
+        .map(|anchor| ElementDetail::from(&anchor.node))
         .collect();
     if uncrawlable.is_empty() {
         return Ok(Outcome::pass());

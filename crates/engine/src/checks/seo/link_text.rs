@@ -1,5 +1,5 @@
 use super::link_words::GENERIC_TEXTS;
-use crate::checks::{Details, ElementFound, Outcome, check, count};
+use crate::checks::{Details, ElementDetail, Outcome, check, count};
 use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, same_but_fragment};
 
 check! {
@@ -31,13 +31,13 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
     let page = facts.get::<Page>()?;
-    let generic: Vec<ElementFound> = anchors
+    let generic: Vec<ElementDetail> = anchors
         .0
         .iter()
         .filter(|anchor| leaves_page(anchor, &page.url) && is_generic(anchor))
         .map(|anchor| {
             let (text, href) = (anchor.text.trim(), &anchor.href);
-            ElementFound::noting(&anchor.node, format!("“{text}” leads to {href}"))
+            ElementDetail::noting(&anchor.node, format!("“{text}” leads to {href}"))
         })
         .collect();
     if generic.is_empty() {

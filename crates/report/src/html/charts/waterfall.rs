@@ -1,19 +1,19 @@
 use std::fmt::Write;
 
-use plumbline_engine::exhibits::RequestShown;
+use plumbline_engine::media::RequestEntry;
 
 use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;
 
 /// Draws the phases of a request. The row contains the same figures as text.
-pub(crate) fn bar(request: &RequestShown, axis: Axis) -> String {
+pub(crate) fn bar(request: &RequestEntry, axis: Axis) -> String {
     format!(
         r#"<svg class="bar" viewBox="0 0 {WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>"#,
         pieces(request, axis)
     )
 }
 
-fn pieces(request: &RequestShown, axis: Axis) -> String {
+fn pieces(request: &RequestEntry, axis: Axis) -> String {
     let phases = &request.phases;
     let mut at_ms = request.start_ms.max(0.0);
     let mut out = String::new();

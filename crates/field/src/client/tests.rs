@@ -7,9 +7,9 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::*;
-use crate::HttpAnswer;
+use crate::HttpResponse;
 
-type PostResult = Result<HttpAnswer, TransportError>;
+type PostResult = Result<HttpResponse, TransportError>;
 
 /// A transport that responds as each test needs and records the requests.
 struct MockTransport {
@@ -20,7 +20,7 @@ struct MockTransport {
 }
 
 #[async_trait]
-impl Transport for MockTransport {
+impl HttpTransport for MockTransport {
     async fn post(&self, url: &Url, body: String) -> PostResult {
         let body: Value = serde_json::from_str(&body).unwrap();
         self.requests
@@ -59,7 +59,7 @@ impl Quota for LimitedQuota {
 }
 
 struct Rig {
-    dataset: Dataset,
+    dataset: CruxClient,
     transport: Arc<MockTransport>,
     quota: Arc<LimitedQuota>,
     now_ms: Arc<AtomicI64>,
@@ -85,7 +85,7 @@ fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync
     });
     let now_ms = Arc::new(AtomicI64::new(NOON_MS));
     let clock = Arc::clone(&now_ms);
-    let dataset = Dataset::new(
+    let dataset = CruxClient::new(
         Url::parse("https://double.example/below/").unwrap(),
         ApiKey::new("k+y/1").unwrap(),
         transport.clone(),
@@ -104,8 +104,8 @@ fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync
 impl Rig {
     async fn query(&self, url: &str) -> Result<FieldData, FieldReason> {
         let mut query = self.dataset.begin(url, FormFactor::Phone);
-        query.ended().await;
-        query.so_far()
+        query.wait().await;
+        query.current_result()
     }
 
     fn bodies(&self) -> Vec<Value> {
@@ -123,7 +123,7 @@ impl Rig {
 }
 
 fn respond(status: u16, body: &Value) -> PostResult {
-    Ok(HttpAnswer {
+    Ok(HttpResponse {
         status,
         retry_after: None,
         body: body.to_string().into_bytes(),
@@ -223,8 +223,8 @@ async fn simultaneous_equal_queries_are_sent_once() {
     }
     rig.transport.permits.add_permits(1);
     for query in &mut queries {
-        query.ended().await;
-        assert!(query.so_far().is_ok());
+        query.wait().await;
+        assert!(query.current_result().is_ok());
     }
     assert_eq!(rig.bodies().len(), 1);
 }
@@ -233,13 +233,13 @@ async fn simultaneous_equal_queries_are_sent_once() {
 async fn reading_does_not_wait_and_a_late_result_is_cached_for_the_next_query() {
     let rig = rig_with(0, page_record);
     let mut query = rig.dataset.begin("https://example.com/", FormFactor::Phone);
-    assert_eq!(query.so_far(), Err(FieldReason::TimedOut));
+    assert_eq!(query.current_result(), Err(FieldReason::TimedOut));
     while rig.bodies().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(query.so_far(), Err(FieldReason::TimedOut));
+    assert_eq!(query.current_result(), Err(FieldReason::TimedOut));
     rig.transport.permits.add_permits(1);
-    query.ended().await;
+    query.wait().await;
     assert!(rig.query("https://example.com/").await.is_ok());
     assert_eq!(rig.bodies().len(), 1);
 }
@@ -287,7 +287,7 @@ async fn repeated_failures_open_the_circuit() {
 #[tokio::test(start_paused = true)]
 async fn a_requested_wait_delays_all_queries() {
     let rig = rig(|_| {
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: 429,
             retry_after: Some("3600".to_owned()),
             body: Vec::new(),
@@ -304,10 +304,10 @@ async fn a_requested_wait_delays_all_queries() {
 async fn a_pending_query_reports_an_exceeded_quota() {
     let rig = rig(|_| respond(429, &json!({})));
     let query = rig.dataset.begin("https://example.com/", FormFactor::Phone);
-    while query.so_far() == Err(FieldReason::TimedOut) {
+    while query.current_result() == Err(FieldReason::TimedOut) {
         tokio::task::yield_now().await;
     }
-    assert_eq!(query.so_far(), Err(FieldReason::Quota));
+    assert_eq!(query.current_result(), Err(FieldReason::Quota));
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,14 +341,14 @@ async fn waiting_for_the_shared_quota_costs_no_attempt() {
     }
     assert_eq!(rig.bodies(), Vec::<Value>::new());
     for query in &queries {
-        assert_eq!(query.so_far(), Err(FieldReason::Quota));
+        assert_eq!(query.current_result(), Err(FieldReason::Quota));
     }
     let attempts = rig.quota.attempts.load(Ordering::SeqCst);
     assert!(attempts <= 7, "one asks for all, {attempts} times");
     rig.quota.permits.add_permits(PLENTY);
     for query in &mut queries {
-        query.ended().await;
-        assert!(query.so_far().is_ok());
+        query.wait().await;
+        assert!(query.current_result().is_ok());
     }
     assert_eq!(rig.bodies().len(), 20);
 }
@@ -367,7 +367,7 @@ async fn queries_beyond_the_maximum_in_flight_are_rejected_at_once() {
     }
     let turned_away = begun
         .iter()
-        .filter(|query| query.so_far() == Err(FieldReason::Quota));
+        .filter(|query| query.current_result() == Err(FieldReason::Quota));
     assert_eq!(turned_away.count(), 250);
 }
 

@@ -1,4 +1,4 @@
-//! Tests that the exhibits of every recorded page load are consistent.
+//! Tests that the report media of every recorded page load are consistent.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, MainDocument};
-use plumbline_engine::exhibits::{Exhibits, exhibits};
+use plumbline_engine::media::{ReportMedia, report_media};
 use std::io::Read;
 
 /// Returns the recorded loads of `tests/data` as bundles.
@@ -44,7 +44,7 @@ fn bundles() -> Vec<(String, Bundle)> {
     bundles_by_name
 }
 
-fn check(name: &str, shown: &Exhibits) {
+fn check(name: &str, shown: &ReportMedia) {
     assert!(shown.film.len() <= 12, "{name}");
     for pair in shown.film.windows(2) {
         let even = pair[1].at_ms - pair[0].at_ms - shown.film[0].at_ms;
@@ -99,12 +99,12 @@ fn check(name: &str, shown: &Exhibits) {
 }
 
 #[test]
-fn exhibits_of_every_recorded_load_are_consistent() {
+fn media_of_every_recorded_load_are_consistent() {
     for (name, bundle) in bundles() {
-        if let Some(shown) = exhibits(&bundle) {
+        if let Some(shown) = report_media(&bundle) {
             check(&name, &shown);
             let packed = shown.pack().unwrap();
-            let unpacked = Exhibits::unpack(&packed).unwrap();
+            let unpacked = ReportMedia::unpack(&packed).unwrap();
             assert!(unpacked == shown, "{name} comes back as it was");
         }
     }
@@ -113,13 +113,13 @@ fn exhibits_of_every_recorded_load_are_consistent() {
 #[test]
 fn the_same_bundle_gives_the_same_bytes() {
     let (_, bundle) = bundles().swap_remove(0);
-    let pack = || exhibits(&bundle).map(|shown| shown.pack().unwrap());
+    let pack = || report_media(&bundle).map(|shown| shown.pack().unwrap());
     assert_eq!(pack(), pack());
 }
 
 #[test]
-fn without_a_readable_trace_there_are_no_exhibits() {
+fn without_a_readable_trace_there_are_no_media() {
     let (_, mut bundle) = bundles().swap_remove(0);
     bundle.trace = b"{".to_vec();
-    assert_eq!(exhibits(&bundle), None);
+    assert_eq!(report_media(&bundle), None);
 }

@@ -1,6 +1,6 @@
 //! The requests of the protocol log with the durations of their phases.
 
-use plumbline_trace::{Answer, Exchange, Headers, ProtocolLog, ResourceTiming, Trace};
+use plumbline_trace::{Exchange, Headers, ProtocolLog, ResourceTiming, Response, Trace};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -9,7 +9,7 @@ use super::to_us;
 /// One request of the waterfall.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RequestShown {
+pub struct RequestEntry {
     pub url: String,
     pub host: String,
     pub method: String,
@@ -56,7 +56,7 @@ pub struct Phases {
     pub receive_ms: Option<f64>,
 }
 
-impl RequestShown {
+impl RequestEntry {
     pub(super) fn round(&mut self) {
         let phases = &mut self.phases;
         self.start_ms = to_us(self.start_ms);
@@ -93,14 +93,14 @@ pub(super) fn requests(
     final_url: &str,
     trace: &Trace,
     lcp_image: Option<&str>,
-) -> (Vec<RequestShown>, usize) {
+) -> (Vec<RequestEntry>, usize) {
     let origin_ms = trace.navigation.time_origin_us / 1000.0;
     let page_host = host_of(final_url);
-    let mut shown: Vec<RequestShown> = log
+    let mut shown: Vec<RequestEntry> = log
         .exchanges
         .iter()
         .filter_map(|exchange| {
-            let mut request = RequestShown::of(exchange, origin_ms)?;
+            let mut request = RequestEntry::of(exchange, origin_ms)?;
             let resource = trace.resources.by_id(&exchange.id);
             request.render_blocking = resource.is_some_and(|resource| {
                 matches!(
@@ -122,7 +122,7 @@ pub(super) fn requests(
     (shown, left_out)
 }
 
-impl RequestShown {
+impl RequestEntry {
     /// Creates a row of the waterfall; returns `None` for requests that did not use the network.
     fn of(exchange: &Exchange, origin_ms: f64) -> Option<Self> {
         let url = Url::parse(&exchange.url).ok()?;
@@ -146,13 +146,13 @@ impl RequestShown {
             initiator: initiator.map(|url| shortened(url, MAX_URL_CHARS)),
             ..Self::default()
         };
-        if let Some(response) = &exchange.answer {
+        if let Some(response) = &exchange.response {
             shown.add_response(response, origin_ms);
         }
         Some(shown)
     }
 
-    fn add_response(&mut self, response: &Answer, origin_ms: f64) {
+    fn add_response(&mut self, response: &Response, origin_ms: f64) {
         self.status = u16::try_from(response.status.unwrap_or_default()).ok();
         self.mime_type.clone_from(&response.mime_type);
         self.protocol.clone_from(&response.protocol);

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 pub use film::{Frame, Picture};
 pub use main_thread::{MainThread, WORK_KINDS};
-pub use packed::ExhibitsError;
-pub use requests::{Phases, RequestShown};
+pub use packed::ReportMediaError;
+pub use requests::{Phases, RequestEntry};
 pub use totals::Share;
 pub use whole_page::WholePage;
 
@@ -31,13 +31,13 @@ pub const FORMAT: u32 = 1;
 /// started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Exhibits {
+pub struct ReportMedia {
     pub format: u32,
     pub marks: Marks,
     /// The end of charts of the load: after the last event, without a long idle tail.
     pub end_ms: f64,
     /// The requests in the order of their start.
-    pub requests: Vec<RequestShown>,
+    pub requests: Vec<RequestEntry>,
     /// The number of requests that are left out.
     pub requests_left_out: usize,
     /// The filmstrip of the load, at regular intervals.
@@ -70,13 +70,13 @@ pub struct Marks {
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
 
-/// Collects the exhibits of a visit; returns `None` without a readable trace.
-pub fn exhibits(bundle: &Bundle) -> Option<Exhibits> {
-    // The exhibits do not depend on the device.
+/// Collects the report media of a visit; returns `None` without a readable trace.
+pub fn report_media(bundle: &Bundle) -> Option<ReportMedia> {
+    // The report media do not depend on the device.
     of(&Facts::new(bundle, Mode::Mobile))
 }
 
-pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
+pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
     let bundle = facts.bundle;
     let trace = facts.get::<Trace>().ok()?;
     let measured = facts.get::<Measured>().ok()?;
@@ -103,8 +103,8 @@ pub(crate) fn of(facts: &Facts) -> Option<Exhibits> {
         .min(trace.since_origin_ms(trace.end_us))
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
-    requests.iter_mut().for_each(RequestShown::round);
-    Some(Exhibits {
+    requests.iter_mut().for_each(RequestEntry::round);
+    Some(ReportMedia {
         format: FORMAT,
         marks: Marks {
             fcp_ms: marks.fcp_ms.map(to_us),

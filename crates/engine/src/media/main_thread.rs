@@ -35,13 +35,13 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
     let slice_ms = (end_ms / SLICES as f64).max(1.0);
     let mut slices = vec![[0.0_f64; 5]; SLICES];
     let mut total_ms = [0.0; 5];
-    for stretch in &trace.activity {
+    for span in &trace.activity {
         let kind = WORK_KINDS
             .iter()
-            .position(|(_, activity)| *activity == stretch.activity)
+            .position(|(_, activity)| *activity == span.activity)
             .unwrap_or(4);
-        let mut from = trace.since_origin_ms(stretch.start_us).max(0.0);
-        let to = trace.since_origin_ms(stretch.end_us).min(end_ms);
+        let mut from = trace.since_origin_ms(span.start_us).max(0.0);
+        let to = trace.since_origin_ms(span.end_us).min(end_ms);
         while from < to {
             let slice = ((from / slice_ms) as usize).min(SLICES - 1);
             let until = if slice == SLICES - 1 {

@@ -22,7 +22,7 @@ const SHARED_CORE_UNCERTAINTY: f64 = 0.05;
 const UNCERTAINTY_PER_RESTLESSNESS: f64 = 0.5;
 
 /// Returns the uncertainty of the score in points, up or down, or `None` if the page has no score.
-pub(crate) fn score_doubt(
+pub(crate) fn score_uncertainty(
     mode: Mode,
     measured: &Measured,
     tasks: &[MainTask],
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn doubt(measured: &Measured, tasks: &[MainTask], restlessness: f64) -> f64 {
-        score_doubt(Mode::Mobile, measured, tasks, restlessness).unwrap()
+        score_uncertainty(Mode::Mobile, measured, tasks, restlessness).unwrap()
     }
 
     #[test]
@@ -175,6 +175,6 @@ mod tests {
             lcp: Err(MetricError::NoLargestContentfulPaint),
             ..measured(900.0, 0.0)
         };
-        assert_eq!(score_doubt(Mode::Mobile, &unpainted, &[], 0.2), None);
+        assert_eq!(score_uncertainty(Mode::Mobile, &unpainted, &[], 0.2), None);
     }
 }

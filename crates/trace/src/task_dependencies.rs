@@ -16,30 +16,31 @@ use crate::tasks::{Task, Tasks};
 
 /// A task of the main thread with its dependencies, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn {
+pub struct TaskDependencies {
     pub start_us: f64,
     pub end_us: f64,
     pub has_layout: bool,
     pub has_paint: bool,
     pub has_parsing: bool,
     pub evaluated_urls: Vec<String>,
-    pub ties: Vec<Tie>,
+    pub dependencies: Vec<Dependency>,
 }
 
-impl Turn {
+impl TaskDependencies {
     pub fn duration_us(&self) -> f64 {
         self.end_us - self.start_us
     }
 }
 
+/// A relation of a task to a document, a resource or a timer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Tie {
+pub enum Dependency {
     /// The task worked for the document of this frame.
     Frame(String),
     /// The task ran, or was initiated by, a resource with this URL.
     Url(String),
     /// The task requested the resource with this id.
-    Asked(String),
+    Requested(String),
     TimerSet(String),
     TimerFired(String),
 }
@@ -56,7 +57,7 @@ enum Kind {
     XhrChanged,
     Called,
     StyleParsed,
-    Asked,
+    Requested,
 }
 
 impl Kind {
@@ -72,14 +73,14 @@ impl Kind {
             "XHRReadyStateChange" => Self::XhrChanged,
             "FunctionCall" | "v8.compile" => Self::Called,
             "ParseAuthorStyleSheet" => Self::StyleParsed,
-            "ResourceSendRequest" => Self::Asked,
+            "ResourceSendRequest" => Self::Requested,
             _ => return None,
         })
     }
 }
 
 #[derive(Debug)]
-struct TurnEvent<'a> {
+struct DependencyEvent<'a> {
     kind: Kind,
     ts_us: f64,
     args: Option<&'a RawValue>,
@@ -87,8 +88,8 @@ struct TurnEvent<'a> {
 
 /// Events of every thread: the page's threads are known only at the end of the trace.
 #[derive(Debug, Default)]
-pub(crate) struct TurnEvents<'a> {
-    by_thread: HashMap<Thread, Vec<TurnEvent<'a>>>,
+pub(crate) struct DependencyEvents<'a> {
+    by_thread: HashMap<Thread, Vec<DependencyEvent<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -121,13 +122,13 @@ struct CallFrame<'a> {
     url: Option<Cow<'a, str>>,
 }
 
-impl<'a> TurnEvents<'a> {
+impl<'a> DependencyEvents<'a> {
     pub(crate) fn record(&mut self, event: &Event<'a>) {
         if let Some(kind) = Kind::from_event_name(&event.name) {
             self.by_thread
                 .entry(event.thread())
                 .or_default()
-                .push(TurnEvent {
+                .push(DependencyEvent {
                     kind,
                     ts_us: event.ts_us,
                     args: event.args,
@@ -136,33 +137,33 @@ impl<'a> TurnEvents<'a> {
     }
 
     /// Returns the tasks of the given threads with their dependencies, in order of their start.
-    pub(crate) fn of_threads(mut self, threads: &[Thread], tasks: &Tasks) -> Vec<Turn> {
-        let mut events: Vec<TurnEvent> = threads
+    pub(crate) fn of_threads(mut self, threads: &[Thread], tasks: &Tasks) -> Vec<TaskDependencies> {
+        let mut events: Vec<DependencyEvent> = threads
             .iter()
             .filter_map(|thread| self.by_thread.remove(thread))
             .flatten()
             .collect();
         events.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
         let mut events = events.into_iter().peekable();
-        let mut turns = Vec::with_capacity(tasks.all.len());
+        let mut task_dependencies = Vec::with_capacity(tasks.all.len());
         for (at, task) in tasks.all.iter().enumerate() {
             let end_us = end_us(task, tasks.all.get(at + 1));
             while events
                 .next_if(|event| event.ts_us < task.start_us)
                 .is_some()
             {}
-            let mut turn = Turn {
+            let mut entry = TaskDependencies {
                 start_us: task.start_us,
                 end_us,
-                ..Turn::default()
+                ..TaskDependencies::default()
             };
             let mut distinct = HashSet::new();
             while let Some(event) = events.next_if(|event| event.ts_us < end_us) {
-                turn.apply(&event, &mut distinct);
+                entry.apply(&event, &mut distinct);
             }
-            turns.push(turn);
+            task_dependencies.push(entry);
         }
-        turns
+        task_dependencies
     }
 }
 
@@ -176,8 +177,8 @@ fn end_us(task: &Task, next: Option<&Task>) -> f64 {
     }
 }
 
-impl Turn {
-    fn apply(&mut self, event: &TurnEvent, distinct: &mut HashSet<Tie>) {
+impl TaskDependencies {
+    fn apply(&mut self, event: &DependencyEvent, distinct: &mut HashSet<Dependency>) {
         match event.kind {
             Kind::Layout => self.has_layout = true,
             Kind::Paint => self.has_paint = true,
@@ -185,13 +186,13 @@ impl Turn {
             _ => {
                 let args = event.args.map(RawValue::get).unwrap_or_default();
                 if let Ok(Args { data }) = serde_json::from_str(args) {
-                    self.tie(event.kind, data, distinct);
+                    self.record_dependencies(event.kind, data, distinct);
                 }
             }
         }
     }
 
-    fn tie(&mut self, kind: Kind, data: Data, distinct: &mut HashSet<Tie>) {
+    fn record_dependencies(&mut self, kind: Kind, data: Data, distinct: &mut HashSet<Dependency>) {
         // An incomplete response is not a dependency.
         if kind == Kind::XhrChanged && data.ready_state != Some(4.0) {
             return;
@@ -199,35 +200,41 @@ impl Turn {
         let timer = data.timer_id.map(|id| id.get().to_owned());
         let of_frame = matches!(
             kind,
-            Kind::Invalidated | Kind::Evaluated | Kind::Called | Kind::StyleParsed | Kind::Asked
+            Kind::Invalidated
+                | Kind::Evaluated
+                | Kind::Called
+                | Kind::StyleParsed
+                | Kind::Requested
         );
         let of_url = matches!(kind, Kind::Evaluated | Kind::XhrChanged | Kind::Called);
         let of_stack = !matches!(kind, Kind::TimerFired | Kind::Called | Kind::StyleParsed);
-        let url = |url: Cow<str>| (!url.is_empty()).then(|| Tie::Url(url.into_owned()));
-        if let Some(Tie::Url(url)) = data.url.clone().and_then(url)
+        let url = |url: Cow<str>| (!url.is_empty()).then(|| Dependency::Url(url.into_owned()));
+        if let Some(Dependency::Url(url)) = data.url.clone().and_then(url)
             && kind == Kind::Evaluated
             && !self.evaluated_urls.contains(&url)
         {
             self.evaluated_urls.push(url);
         }
         let direct = match kind {
-            Kind::TimerSet => timer.map(Tie::TimerSet),
-            Kind::TimerFired => timer.map(Tie::TimerFired),
+            Kind::TimerSet => timer.map(Dependency::TimerSet),
+            Kind::TimerFired => timer.map(Dependency::TimerFired),
             Kind::StyleParsed => data.style_sheet_url.and_then(url),
-            Kind::Asked => data.request_id.map(|id| Tie::Asked(id.into_owned())),
+            Kind::Requested => data
+                .request_id
+                .map(|id| Dependency::Requested(id.into_owned())),
             _ if of_url => data.url.and_then(url),
             _ => None,
         };
         let frame = data.frame.filter(|_| of_frame);
         let stack = data.stack_trace.into_iter().filter(|_| of_stack);
-        let ties = frame
-            .map(|frame| Tie::Frame(frame.into_owned()))
+        let dependencies = frame
+            .map(|frame| Dependency::Frame(frame.into_owned()))
             .into_iter()
             .chain(direct)
             .chain(stack.filter_map(|frame| frame.url.and_then(url)));
-        for tie in ties {
-            if distinct.insert(tie.clone()) {
-                self.ties.push(tie);
+        for dependency in dependencies {
+            if distinct.insert(dependency.clone()) {
+                self.dependencies.push(dependency);
             }
         }
     }
@@ -240,14 +247,14 @@ mod tests {
     use super::*;
     use crate::Trace;
 
-    fn turns(mut events: Vec<serde_json::Value>) -> Vec<Turn> {
+    fn task_dependencies(mut events: Vec<serde_json::Value>) -> Vec<TaskDependencies> {
         events.push(json!({"name": "TracingStartedInBrowser", "cat": "disabled-by-default-devtools.timeline", "ph": "I", "pid": 1, "tid": 1, "ts": 1,
             "args": {"data": {"frames": [{"frame": "F", "url": "https://a.test/", "name": "", "processId": 1}]}}}));
         events.push(json!({"name": "navigationStart", "cat": "blink.user_timing,loading", "ph": "R", "pid": 1, "tid": 1, "ts": 2,
             "args": {"frame": "F", "data": {"documentLoaderURL": "https://a.test/", "isLoadingMainFrame": true, "isOutermostMainFrame": true, "navigationId": "N"}}}));
         events.push(json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": 1, "tid": 1, "ts": 0, "args": {"name": "CrRendererMain"}}));
         let bytes = serde_json::to_vec(&events).unwrap();
-        Trace::read(&bytes).unwrap().turns
+        Trace::read(&bytes).unwrap().task_dependencies
     }
 
     fn event(name: &str, ts_us: u32, dur_us: u32, data: serde_json::Value) -> serde_json::Value {
@@ -255,9 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_tied_to_whose_script_ran_and_what_it_asked_for() {
+    fn a_task_depends_on_the_script_that_ran_and_the_resource_it_requested() {
         let url = "https://a.test/a.js";
-        let turns = turns(vec![
+        let task_dependencies = task_dependencies(vec![
             event("RunTask", 100, 50, json!({})),
             event("EvaluateScript", 110, 30, json!({"url": url, "frame": "F"})),
             event(
@@ -275,26 +282,30 @@ mod tests {
                 json!({"readyState": 2, "url": url}),
             ),
         ]);
-        assert_eq!(turns.len(), 2);
-        let ties = [
-            Tie::Frame("F".to_owned()),
-            Tie::Url(url.to_owned()),
-            Tie::Asked("1.2".to_owned()),
+        assert_eq!(task_dependencies.len(), 2);
+        let dependencies = [
+            Dependency::Frame("F".to_owned()),
+            Dependency::Url(url.to_owned()),
+            Dependency::Requested("1.2".to_owned()),
         ];
-        assert_eq!(turns[0].ties, ties);
-        assert_eq!(turns[0].evaluated_urls, [url]);
-        assert!(turns[0].has_layout && !turns[0].has_paint);
-        assert_eq!(turns[1].ties, [], "an answer that is still coming");
+        assert_eq!(task_dependencies[0].dependencies, dependencies);
+        assert_eq!(task_dependencies[0].evaluated_urls, [url]);
+        assert!(task_dependencies[0].has_layout && !task_dependencies[0].has_paint);
+        assert_eq!(
+            task_dependencies[1].dependencies,
+            [],
+            "the response is incomplete"
+        );
     }
 
     #[test]
     fn a_task_ends_where_the_next_one_begins() {
-        let turns = turns(vec![
+        let task_dependencies = task_dependencies(vec![
             event("RunTask", 100, 500, json!({})),
             event("RunTask", 200, 50, json!({})),
             event("Paint", 210, 1, json!({})),
         ]);
-        assert_eq!(turns[0].end_us, 199.0);
-        assert!(!turns[0].has_paint && turns[1].has_paint);
+        assert_eq!(task_dependencies[0].end_us, 199.0);
+        assert!(!task_dependencies[0].has_paint && task_dependencies[1].has_paint);
     }
 }

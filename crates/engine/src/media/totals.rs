@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::RequestShown;
+use super::RequestEntry;
 
 /// The requests and bytes of one type of resource or one host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,15 +17,15 @@ pub struct Share {
     pub third_party: bool,
 }
 
-pub(super) fn by_type(requests: &[RequestShown]) -> Vec<Share> {
+pub(super) fn by_type(requests: &[RequestEntry]) -> Vec<Share> {
     totals(requests, |request| request.kind.clone())
 }
 
-pub(super) fn by_host(requests: &[RequestShown]) -> Vec<Share> {
+pub(super) fn by_host(requests: &[RequestEntry]) -> Vec<Share> {
     totals(requests, |request| request.host.clone())
 }
 
-fn totals(requests: &[RequestShown], name: impl Fn(&RequestShown) -> String) -> Vec<Share> {
+fn totals(requests: &[RequestEntry], name: impl Fn(&RequestEntry) -> String) -> Vec<Share> {
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     for request in requests {
         let name = name(request);

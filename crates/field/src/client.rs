@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
 use crate::cache::Cache;
-use crate::interfaces::{Clock, PrivacyPolicy, Quota, Transport, TransportError};
+use crate::interfaces::{Clock, HttpTransport, PrivacyPolicy, Quota, TransportError};
 use crate::query::{Query, QueryKind};
 use crate::rate_limiter::{Admission, RateLimiter};
 use crate::response::{FieldRecord, Interpretation, QueryResult, interpret, retry_after};
@@ -48,12 +48,12 @@ impl fmt::Debug for ApiKey {
 
 /// Client of the Chrome UX Report API. Clones share one state.
 #[derive(Clone)]
-pub struct Dataset(Arc<Inner>);
+pub struct CruxClient(Arc<Inner>);
 
 struct Inner {
     base: Url,
     key: ApiKey,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn HttpTransport>,
     privacy_policy: Arc<dyn PrivacyPolicy>,
     quota: Arc<dyn Quota>,
     /// Serializes requests for admission: the result of the first applies to those behind it.
@@ -80,15 +80,15 @@ enum QueryProgress {
 }
 
 /// A query that was started.
-pub struct Asked {
+pub struct PendingQuery {
     progress: watch::Receiver<QueryProgress>,
     /// Query for the page's record; `None` if the URL is not a web address.
     page: Option<Query>,
 }
 
-impl Asked {
+impl PendingQuery {
     /// Returns the current result without waiting.
-    pub fn so_far(&self) -> Result<FieldData, FieldReason> {
+    pub fn current_result(&self) -> Result<FieldData, FieldReason> {
         match current_result(&self.progress)? {
             FieldRecord::Data(data) => Ok((*data).clone()),
             FieldRecord::History(_) => Err(FieldReason::BadAnswer),
@@ -96,7 +96,7 @@ impl Asked {
     }
 
     /// Returns true if a query for `url` would be the same one.
-    pub fn is_about(&self, url: &str) -> bool {
+    pub fn matches_url(&self, url: &str) -> bool {
         let same = |page: &Query| {
             let url = Url::parse(url).ok()?;
             let [other, _] = Query::both(page.kind, &url, page.form_factor)?;
@@ -106,7 +106,7 @@ impl Asked {
     }
 
     /// Waits until the query is done.
-    pub async fn ended(&mut self) {
+    pub async fn wait(&mut self) {
         // A closed channel has delivered its last value.
         let _ = self
             .progress
@@ -122,12 +122,12 @@ fn current_result(progress: &watch::Receiver<QueryProgress>) -> QueryResult {
     }
 }
 
-impl Dataset {
+impl CruxClient {
     /// Creates a client. `base` is the URL that contains `v1/…`.
     pub fn new(
         base: Url,
         key: ApiKey,
-        transport: Arc<dyn Transport>,
+        transport: Arc<dyn HttpTransport>,
         privacy_policy: Arc<dyn PrivacyPolicy>,
         quota: Arc<dyn Quota>,
         clock: Clock,
@@ -146,7 +146,7 @@ impl Dataset {
 
     /// Starts a query for the page's record, or else its origin's, without waiting. A late result
     /// is cached for the next query.
-    pub fn begin(&self, url: &str, form_factor: FormFactor) -> Asked {
+    pub fn begin(&self, url: &str, form_factor: FormFactor) -> PendingQuery {
         self.look_up(QueryKind::Current, url, form_factor)
     }
 
@@ -158,7 +158,7 @@ impl Dataset {
         at_most: Duration,
     ) -> Result<FieldHistory, FieldReason> {
         let mut query = self.look_up(QueryKind::History, url, form_factor);
-        let _ = tokio::time::timeout(at_most, query.ended()).await;
+        let _ = tokio::time::timeout(at_most, query.wait()).await;
         match current_result(&query.progress)? {
             FieldRecord::History(history) => Ok((*history).clone()),
             FieldRecord::Data(_) => Err(FieldReason::BadAnswer),
@@ -175,7 +175,7 @@ impl Dataset {
             .collect()
     }
 
-    fn look_up(&self, kind: QueryKind, url: &str, form_factor: FormFactor) -> Asked {
+    fn look_up(&self, kind: QueryKind, url: &str, form_factor: FormFactor) -> PendingQuery {
         let (sender, receiver) = watch::channel(QueryProgress::Pending(None));
         let queries = Url::parse(url)
             .ok()
@@ -189,7 +189,7 @@ impl Dataset {
             };
             sender.send_replace(QueryProgress::Done(result));
         });
-        Asked {
+        PendingQuery {
             progress: receiver,
             page,
         }
