@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{AgentSlot, Dispatcher};
@@ -52,12 +52,14 @@ impl Work for StoreWork {
         }
     }
 
-    fn report_progress(&self, job: &Job, step: Step<'_>) {
-        match step {
-            Step::Entered(phase) => self.dispatcher.record_phase(&job.tracking_id, phase),
-            Step::Arrived(url) => {
+    fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
+        match event {
+            VisitEvent::PhaseStarted(phase) => {
+                self.dispatcher.record_phase(&job.tracking_id, phase);
+            }
+            VisitEvent::DocumentLoaded(url) => {
                 self.dispatcher
-                    .record_document(&job.tracking_id, &job.order.device, url)
+                    .record_document(&job.tracking_id, &job.order.device, url);
             }
         }
     }
