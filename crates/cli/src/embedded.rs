@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu, WorkError};
 use plumbline_browser::{BrowserError, Launcher};
-use plumbline_server::Desk;
+use plumbline_server::Dispatcher;
 use plumbline_store::{AgentPresence, Timestamp, random_text};
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use crate::store_work::StoreWork;
 /// Runs the embedded agent until it is stopped. Its process name begins with `process_prefix`,
 /// which is unique to its server.
 pub async fn run(
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     process_prefix: String,
     launcher: Launcher,
     auditor: Auditor,
@@ -40,7 +40,7 @@ pub async fn run(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seen_at: Timestamp(0),
     };
-    let work = StoreWork { desk, agent };
+    let work = StoreWork { dispatcher, agent };
     plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped).await
 }
 

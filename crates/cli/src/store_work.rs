@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
-use plumbline_server::{Asker, Desk};
+use plumbline_server::{AgentSlot, Dispatcher};
 use plumbline_store::{
     AgentPresence, AttemptState, Hold as Kept, Lease, ReleaseReason, StoreError,
 };
@@ -19,7 +19,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
 /// Calls the server in the same process for work.
 pub struct StoreWork {
-    pub desk: Arc<Desk>,
+    pub dispatcher: Arc<Dispatcher>,
     /// This agent, with a unique process name.
     pub agent: AgentPresence,
 }
@@ -27,7 +27,7 @@ pub struct StoreWork {
 #[async_trait]
 impl Work for StoreWork {
     async fn next_job(&self, slot: u32, at_most: Duration) -> Result<NextJob, WorkError> {
-        let lease = self.desk.lease(&self.asker(slot), at_most).await;
+        let lease = self.dispatcher.lease(&self.agent_slot(slot), at_most).await;
         Ok(match lease.map_err(failed)? {
             Some(lease) => NextJob::Job(self.job(lease)),
             None => NextJob::None,
@@ -35,14 +35,20 @@ impl Work for StoreWork {
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
-        self.desk.leave(&self.asker(slot)).await.map_err(failed)
+        self.dispatcher
+            .release_slot(&self.agent_slot(slot))
+            .await
+            .map_err(failed)
     }
 
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
             Some(lease) => {
-                self.desk.see(&self.agent).await.map_err(failed)?;
-                held(self.desk.heartbeat(&lease).await)
+                self.dispatcher
+                    .record_presence(&self.agent)
+                    .await
+                    .map_err(failed)?;
+                held(self.dispatcher.heartbeat(&lease).await)
             }
             None => Ok(Hold::Lost),
         }
@@ -50,9 +56,12 @@ impl Work for StoreWork {
 
     fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
         match event {
-            VisitEvent::PhaseStarted(phase) => self.desk.reached(&job.tracking_id, phase),
+            VisitEvent::PhaseStarted(phase) => {
+                self.dispatcher.record_phase(&job.tracking_id, phase);
+            }
             VisitEvent::DocumentLoaded(url) => {
-                self.desk.arrived(&job.tracking_id, &job.order.device, url)
+                self.dispatcher
+                    .record_document(&job.tracking_id, &job.order.device, url);
             }
         }
     }
@@ -68,7 +77,7 @@ impl Work for StoreWork {
             // If the disk is full or the bucket unreachable, the evidence is lost, but not the
             // audit.
             if let Some(bytes) = bytes
-                && let Err(error) = self.desk.keep(&lease, kind, bytes).await
+                && let Err(error) = self.dispatcher.store_evidence(&lease, kind, bytes).await
             {
                 tracing::error!(%error, "failed to store evidence");
             }
@@ -86,10 +95,10 @@ impl Work for StoreWork {
 }
 
 impl StoreWork {
-    fn asker(&self, slot: u32) -> Asker {
-        Asker {
+    fn agent_slot(&self, slot: u32) -> AgentSlot {
+        AgentSlot {
             agent: self.agent.clone(),
-            slot,
+            index: slot,
             scope: None,
         }
     }
@@ -99,7 +108,7 @@ impl StoreWork {
             attempt: lease.attempt,
             exhausted: lease.is_exhausted(),
             runs: lease.runs,
-            heartbeat_every: self.desk.heartbeat_every(),
+            heartbeat_every: self.dispatcher.heartbeat_interval(),
             tracking_id: lease.tracking_id,
             order: Order {
                 url: lease.order.url,
@@ -112,8 +121,10 @@ impl StoreWork {
 
     async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
         let process = &self.agent.process;
-        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
-        Ok(match standing.await.map_err(failed)? {
+        let state = self
+            .dispatcher
+            .attempt_state(process, &job.tracking_id, job.attempt);
+        Ok(match state.await.map_err(failed)? {
             AttemptState::Held(lease) => Some(lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
@@ -123,9 +134,11 @@ impl StoreWork {
     /// response may have been lost.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
-        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
-        match standing.await.map_err(failed)? {
-            AttemptState::Held(lease) => held(self.desk.finish(&lease, report.clone()).await),
+        let state = self
+            .dispatcher
+            .attempt_state(process, &job.tracking_id, job.attempt);
+        match state.await.map_err(failed)? {
+            AttemptState::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
             AttemptState::Finished => Ok(Hold::Held),
             AttemptState::Lost => Ok(Hold::Lost),
         }
@@ -133,7 +146,7 @@ impl StoreWork {
 
     async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
-            Some(lease) => held(self.desk.hand_back(&lease, why).await),
+            Some(lease) => held(self.dispatcher.release(&lease, why).await),
             None => Ok(Hold::Lost),
         }
     }
@@ -171,7 +184,7 @@ fn failed(error: StoreError) -> WorkError {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_server::{DeskParts, Metrics, Phases};
+    use plumbline_server::{DispatcherParts, Metrics, Phases};
     use plumbline_store::{
         AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Submission, Timestamp,
     };
@@ -228,7 +241,7 @@ mod tests {
             .unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
         let work = StoreWork {
-            desk: Arc::new(Desk::new(DeskParts {
+            dispatcher: Arc::new(Dispatcher::new(DispatcherParts {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
@@ -239,7 +252,7 @@ mod tests {
                 lease: Duration::from_secs(30),
                 locations: vec!["eu".to_owned()],
                 simulate: true,
-                beside: Vec::new(),
+                observers: Vec::new(),
             })),
             agent: AgentPresence {
                 process: "embedded-tests".to_owned(),
