@@ -144,9 +144,9 @@ impl StoreWork {
         }
     }
 
-    async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
+    async fn hand_back(&self, job: &Job, reason: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
-            Some(lease) => held(self.dispatcher.release(&lease, why).await),
+            Some(lease) => held(self.dispatcher.release(&lease, reason).await),
             None => Ok(Hold::Lost),
         }
     }

@@ -5,12 +5,12 @@ use url::Url;
 /// The similarity from which an id is suggested. clap uses the same for unknown arguments.
 const MIN_SIMILARITY: f64 = 0.7;
 
-/// Returns the error message for an id that is not among the known ones. `kind` is the singular
+/// Returns the error message for an id that is not among `ids`. `kind` is the singular
 /// noun, such as `device`.
-pub fn unknown_id<'a>(kind: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    let list = known.join(", ");
-    match closest(id, &known) {
+pub fn unknown_id<'a>(kind: &str, id: &str, ids: impl Iterator<Item = &'a str>) -> String {
+    let ids: Vec<&str> = ids.collect();
+    let list = ids.join(", ");
+    match closest(id, &ids) {
         Some(suggestion) => {
             format!("unknown {kind} `{id}`, did you mean `{suggestion}`? Known {kind}s: {list}")
         }
@@ -18,18 +18,17 @@ pub fn unknown_id<'a>(kind: &str, id: &str, known: impl Iterator<Item = &'a str>
     }
 }
 
-fn closest<'a>(id: &str, known: &[&'a str]) -> Option<&'a str> {
+fn closest<'a>(id: &str, ids: &[&'a str]) -> Option<&'a str> {
     let id = id.to_lowercase();
     let similarity = |other: &str| strsim::jaro_winkler(&id, &other.to_lowercase());
-    known
-        .iter()
+    ids.iter()
         .map(|other| (similarity(other), *other))
         .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, other)| other)
 }
 
-/// Returns the URL that a text without a scheme stands for: `https://example.com/` for
+/// Completes a URL that has no scheme: returns `https://example.com/` for
 /// `example.com`.
 pub fn with_scheme(text: &str) -> Option<Url> {
     if text.contains("://") {

@@ -78,7 +78,7 @@ async fn add(args: AgentAddArgs) -> Result<Exit, Exit> {
 async fn drain(args: AgentNameArgs, drained: bool) -> Result<Exit, Exit> {
     let store = open(args.data).await?;
     let result = store.drain_agent(&args.name, drained, now()).await;
-    found(result, &args.name)?;
+    map_not_found(result, &args.name)?;
     out::line(if drained {
         format!("{} gets no new audits", args.name)
     } else {
@@ -89,13 +89,13 @@ async fn drain(args: AgentNameArgs, drained: bool) -> Result<Exit, Exit> {
 
 async fn revoke(args: AgentNameArgs) -> Result<Exit, Exit> {
     let result = open(args.data).await?.revoke_agent(&args.name, now()).await;
-    found(result, &args.name)?;
+    map_not_found(result, &args.name)?;
     out::line(format_args!("revoked {}", args.name))?;
     Ok(Exit::Done)
 }
 
 /// Converts the result of a change to the agent with this name.
-fn found(result: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
+fn map_not_found(result: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
     result.map_err(|error| match error {
         StoreError::NotFound(_) => Exit::failed(format!("unknown agent `{name}`")),
         error => Exit::failed(error),
