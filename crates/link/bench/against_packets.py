@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the link against a packet-level emulator, transfer by transfer.
+"""Compares the link with a packet-level emulator, transfer by transfer.
 
     cargo build --release -p plumbline-link --example open_link
     sudo python3 crates/link/bench/against_packets.py --link target/release/examples/open_link
@@ -20,36 +20,36 @@ LINES = {  # down kbit/s, up kbit/s, round trip ms
 }
 
 
-# --- the server: GET /N answers N bytes, POST takes a body; connections stay open ---
+# --- the server: GET /N returns N bytes, POST accepts a body; connections stay open ---
 
 def serve(address, port):
     listener = socket.create_server((address, port), backlog=1024)
     print(listener.getsockname()[1], flush=True)
     while True:
         stream, _ = listener.accept()
-        threading.Thread(target=answer, args=(stream,), daemon=True).start()
+        threading.Thread(target=respond, args=(stream,), daemon=True).start()
 
 
-def answer(stream):
+def respond(stream):
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    got = b""
+    buffer = b""
     try:
         while True:
-            while b"\r\n\r\n" not in got:
-                more = stream.recv(65536)
-                if not more:
+            while b"\r\n\r\n" not in buffer:
+                chunk = stream.recv(65536)
+                if not chunk:
                     return
-                got += more
-            head, got = got.split(b"\r\n\r\n", 1)
+                buffer += chunk
+            head, buffer = buffer.split(b"\r\n\r\n", 1)
             method, path, _ = head.split(b"\r\n")[0].decode().split(" ")
             size = int(path[1:])
             if method == "POST":
-                while len(got) < size:
-                    more = stream.recv(65536)
-                    if not more:
+                while len(buffer) < size:
+                    chunk = stream.recv(65536)
+                    if not chunk:
                         return
-                    got += more
-                got, size = got[size:], 2
+                    buffer += chunk
+                buffer, size = buffer[size:], 2
             stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
     except OSError:
         pass
@@ -68,10 +68,10 @@ class Client:
         stream = socket.create_connection(target)
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.socks:
-            ask = b"\5\1\0\5\1\0\1" + socket.inet_aton(self.host) + struct.pack(">H", self.port)
-            stream.sendall(ask)
-            reply = exactly(stream, 12)
-            assert reply[3] == 0, f"the link answered {reply[3]}"
+            request = b"\5\1\0\5\1\0\1" + socket.inet_aton(self.host) + struct.pack(">H", self.port)
+            stream.sendall(request)
+            reply = receive_exactly(stream, 12)
+            assert reply[3] == 0, f"the link replied {reply[3]}"
         return stream
 
     def fetch(self, stream, size):
@@ -79,24 +79,24 @@ class Client:
         receive(stream, size)
 
     def single(self, size):
-        began = time.monotonic()
+        started = time.monotonic()
         stream = self.connect()
         self.fetch(stream, size)
-        return {"": time.monotonic() - began}
+        return {"": time.monotonic() - started}
 
     def upload(self, size):
-        began = time.monotonic()
+        started = time.monotonic()
         stream = self.connect()
         stream.sendall(b"POST /%d HTTP/1.1\r\nHost: x\r\n\r\n" % size + b"y" * size)
         receive(stream, 2)
-        return {"": time.monotonic() - began}
+        return {"": time.monotonic() - started}
 
     def parallel(self, count, size):
-        began, ends = time.monotonic(), []
+        started, ends = time.monotonic(), []
 
         def one():
             self.fetch(self.connect(), size)
-            ends.append(time.monotonic() - began)
+            ends.append(time.monotonic() - started)
 
         threads = [threading.Thread(target=one) for _ in range(count)]
         [t.start() for t in threads]
@@ -104,16 +104,16 @@ class Client:
         ends.sort()
         return {"first": ends[0], "median": ends[count // 2], "last": ends[-1]}
 
-    def kept_open(self, size, pauses):
+    def reuse(self, size, pauses):
         stream, times = self.connect(), {}
         for number, pause in enumerate(pauses, 1):
             time.sleep(pause)
-            began = time.monotonic()
+            started = time.monotonic()
             self.fetch(stream, size)
-            times[f"{number} after {pause} s"] = time.monotonic() - began
+            times[f"{number} after {pause} s"] = time.monotonic() - started
         return times
 
-    def beside(self, large, small):
+    def in_parallel_to(self, large, small):
         thread = threading.Thread(target=lambda: self.fetch(self.connect(), large))
         thread.start()
         time.sleep(1)
@@ -122,26 +122,26 @@ class Client:
         return times
 
 
-def exactly(stream, size):
-    got = b""
-    while len(got) < size:
-        more = stream.recv(size - len(got))
-        assert more, "the connection ended early"
-        got += more
-    return got
+def receive_exactly(stream, size):
+    buffer = b""
+    while len(buffer) < size:
+        chunk = stream.recv(size - len(buffer))
+        assert chunk, "the connection ended early"
+        buffer += chunk
+    return buffer
 
 
 def receive(stream, size):
-    got = b""
-    while b"\r\n\r\n" not in got:
-        more = stream.recv(262144)
-        assert more, "the connection ended early"
-        got += more
-    have = len(got) - got.index(b"\r\n\r\n") - 4
-    while have < size:
-        more = stream.recv(262144)
-        assert more, "the connection ended early"
-        have += len(more)
+    buffer = b""
+    while b"\r\n\r\n" not in buffer:
+        chunk = stream.recv(262144)
+        assert chunk, "the connection ended early"
+        buffer += chunk
+    received = len(buffer) - buffer.index(b"\r\n\r\n") - 4
+    while received < size:
+        chunk = stream.recv(262144)
+        assert chunk, "the connection ended early"
+        received += len(chunk)
 
 
 TRANSFERS = {
@@ -151,9 +151,9 @@ TRANSFERS = {
     "5 MB": lambda c: c.single(5_000_000),
     "6 x 50 kB": lambda c: c.parallel(6, 50_000),
     "6 x 200 kB": lambda c: c.parallel(6, 200_000),
-    "60 kB again": lambda c: c.kept_open(60_000, [0, 0, 0.3, 1, 3]),
-    "5 kB again": lambda c: c.kept_open(5_000, [0, 0, 0]),
-    "20 kB beside 600 kB": lambda c: c.beside(600_000, 20_000),
+    "60 kB again": lambda c: c.reuse(60_000, [0, 0, 0.3, 1, 3]),
+    "5 kB again": lambda c: c.reuse(5_000, [0, 0, 0]),
+    "20 kB beside 600 kB": lambda c: c.in_parallel_to(600_000, 20_000),
     "200 kB up": lambda c: c.upload(200_000),
 }
 
