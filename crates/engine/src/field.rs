@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_called_alike_everywhere() {
+    fn a_reason_has_the_same_name_in_json_and_in_text() {
         for reason in FieldReason::ALL {
             let written = serde_json::to_value(reason).unwrap();
             assert_eq!(written, reason.as_str());

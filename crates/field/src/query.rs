@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_named_without_what_is_not_needed() {
+    fn a_query_contains_only_the_necessary_parts_of_the_url() {
         for (url, page, origin) in [
             (
                 "https://me:secret@example.com/a/b?token=1#top",

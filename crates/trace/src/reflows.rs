@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn layout_after_a_script_is_not() {
+    fn layout_after_a_script_is_not_forced() {
         let run = SCRIPT.replace("50000", "2");
         assert!(reflows_in(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
     }
 
     #[test]
-    fn layout_while_another_thread_parses_a_script_is_not() {
+    fn layout_while_another_thread_parses_a_script_is_not_forced() {
         let parsed = SCRIPT
             .replace("EvaluateScript", "v8.parseOnBackground")
             .replace(r#""tid":1"#, r#""tid":4"#);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_that_is_busy_does_not_join_two_tasks() {
+    fn a_busy_thread_does_not_join_two_tasks_of_another() {
         let raster = r#"{"name":"RasterTask","ph":"X","ts":1,"dur":300000,"pid":1,"tid":4}"#;
         let task = |at: u32| {
             let run = SCRIPT.replace(r#""ts":10"#, &format!(r#""ts":{at}"#));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_one_task_share_its_number_whatever_other_threads_do() {
+    fn reflows_of_one_task_have_its_number_regardless_of_other_threads() {
         let other =
             |at: u32| format!(r#"{{"name":"RunTask","ph":"X","ts":{at},"dur":1,"pid":1,"tid":4}}"#);
         let again = LAYOUT.replace(r#""ts":20"#, r#""ts":30050"#);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_one_is_not_worth_telling() {
+    fn a_short_reflow_is_not_reported() {
         let short = LAYOUT.replace("30000", "29999");
         assert!(reflows_in(&format!("[{SCRIPT},{short},{NEXT}]")).is_empty());
     }

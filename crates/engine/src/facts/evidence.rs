@@ -22,7 +22,7 @@ impl Fact for Trace {
         }
         let requests = log.as_ref().map_or(&trace.requests, |log| &log.requests);
         if let Some(end_us) = metrics::load_end_us(&trace, requests) {
-            trace.resources.set_aside_repeats(end_us);
+            trace.resources.separate_repeats(end_us);
         }
         Ok(trace)
     }
@@ -62,7 +62,7 @@ mod tests {
     use crate::checks::testing::Visit;
 
     #[test]
-    fn a_trace_is_read_once_and_an_unreadable_one_says_so() {
+    fn a_trace_is_parsed_once_and_an_unreadable_one_is_reported() {
         let events = json!([
             {"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 2,
              "args": {"name": "CrRendererMain"}},

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_holds_many_links() {
+    fn a_header_may_contain_several_links() {
         let base = Url::parse("https://a.test/dir/").unwrap();
         let links = parse(
             r#"<x.css>; rel=preload; title="a, b; c", <https://b.test/>; REL="Alternate"; hreflang=de"#,

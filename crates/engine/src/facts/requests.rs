@@ -73,10 +73,7 @@ impl Requests {
         let scheme_is_safe = SAFE_SCHEMES.contains(&request.url.scheme());
         let protocol_is_safe = SAFE_SCHEMES.contains(&request.protocol.as_str());
         let host = request.url.host_str().unwrap_or_default();
-        scheme_is_safe
-            || protocol_is_safe
-            || super::is_like_localhost(host)
-            || self.is_upgraded(request)
+        scheme_is_safe || protocol_is_safe || super::is_localhost(host) || self.is_upgraded(request)
     }
 
     fn is_upgraded(&self, request: &Request) -> bool {
@@ -229,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
+    fn a_redirect_is_two_requests_and_later_events_concern_the_second() {
         let parsed = requests(
             r#"[
             {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "type": "Document",

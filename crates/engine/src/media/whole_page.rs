@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_page_keeps_its_size_and_how_far_it_was_scrolled() {
+    fn a_full_page_screenshot_has_its_size_and_scroll_position() {
         let page = read(
             r#"{"mimeType": "image/webp", "width": 412, "height": 4560, "scrolledX": 0, "scrolledY": 70.5, "data": "AAAA"}"#,
         );

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_an_origin_counts() {
+    fn the_minimum_of_an_origin_counts() {
         let distance = distances(&[
             resource("https://a.test/1", 150.0, 400.0),
             resource("https://a.test/2", 170.0, 180.0),

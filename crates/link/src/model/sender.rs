@@ -105,7 +105,7 @@ impl Sender {
     }
 
     /// Returns the bytes that the sender can accept now.
-    pub(super) fn room(&self) -> u64 {
+    pub(super) fn free_capacity(&self) -> u64 {
         if self.end != End::Open {
             return 0;
         }
@@ -235,7 +235,7 @@ impl Sender {
             self.probed_at = None;
         }
         self.change_phase(ack.upto, ack_info.newly_lost);
-        self.tell_congestion(now_ns, &ack_info, prior_in_flight);
+        self.update_congestion(now_ns, &ack_info, prior_in_flight);
         if ack_info.newly_delivered > 0 {
             self.timeouts_in_row = 0;
             self.set_alarm(now_ns);
@@ -273,7 +273,7 @@ impl Sender {
         }
     }
 
-    fn tell_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
+    fn update_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
         let window = self.congestion.window();
         self.congestion.acknowledged(&Progress {
             now_ns,
@@ -350,7 +350,7 @@ impl Sender {
                     self.first_resend_ns = now_ns;
                 }
                 self.timeouts_in_row += 1;
-                self.board.lose_all();
+                self.board.mark_all_lost();
                 self.phase = Phase::Timeout(self.next);
                 self.congestion.handle_timeout();
                 self.set_alarm(now_ns);

@@ -61,7 +61,7 @@ impl Screenshots {
     /// Returns trusted markup that shows the element and its surroundings, or `None` if no
     /// screenshot shows it.
     pub(super) fn crop(&self, node: &Node) -> Option<String> {
-        let rect = node.in_picture()?;
+        let rect = node.rect_in_screenshot()?;
         let (screen, full_page) = (self.screen.as_ref(), self.full_page.as_ref());
         let sharp = screen.filter(|screenshot| screenshot.shows_all(rect));
         let screenshot = sharp

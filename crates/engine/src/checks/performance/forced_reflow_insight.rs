@@ -39,7 +39,7 @@ check! {
 const LONG_US: f64 = 30_000.0;
 
 /// The total reflow time of one position in the code.
-struct Spot<'t> {
+struct ReflowLocation<'t> {
     place: Option<&'t CodePlace>,
     total_us: f64,
 }
@@ -65,7 +65,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let functions = reflows
         .iter()
         .filter_map(|reflow| Some((Some(reflow.called.as_ref()?), reflow.dur_us)));
-    let mut top: Option<Spot> = None;
+    let mut top: Option<ReflowLocation> = None;
     for function in self::spots(functions) {
         if top
             .as_ref()
@@ -104,14 +104,16 @@ fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
 }
 
 /// Sums up durations by position, in the order in which the positions first occur.
-fn spots<'t>(reflows: impl Iterator<Item = (Option<&'t CodePlace>, f64)>) -> Vec<Spot<'t>> {
+fn spots<'t>(
+    reflows: impl Iterator<Item = (Option<&'t CodePlace>, f64)>,
+) -> Vec<ReflowLocation<'t>> {
     let key =
         |place: Option<&'t CodePlace>| place.map(|at| (at.script_id.as_str(), at.line, at.column));
-    let mut spots: Vec<Spot> = Vec::new();
+    let mut spots: Vec<ReflowLocation> = Vec::new();
     for (place, dur_us) in reflows {
         match spots.iter_mut().find(|spot| key(spot.place) == key(place)) {
             Some(spot) => spot.total_us += dur_us,
-            None => spots.push(Spot {
+            None => spots.push(ReflowLocation {
                 place,
                 total_us: dur_us,
             }),
@@ -120,8 +122,8 @@ fn spots<'t>(reflows: impl Iterator<Item = (Option<&'t CodePlace>, f64)>) -> Vec
     spots
 }
 
-fn table<'t>(label: &str, spots: impl IntoIterator<Item = Spot<'t>>) -> Details {
-    let cell = |spot: &Spot| match spot.place {
+fn table<'t>(label: &str, spots: impl IntoIterator<Item = ReflowLocation<'t>>) -> Details {
+    let cell = |spot: &ReflowLocation| match spot.place {
         None => Cell::text("Unattributed"),
         Some(place) => Cell::Source(SourcePlace {
             url: place.url.clone(),
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_milliseconds_in_a_task_are_too_many() {
+    fn thirty_milliseconds_in_a_task_fail() {
         let forced = |dur_ms| {
             PageLoad::new()
                 .forced_layout(500, dur_ms, "https://a.test/a.js")

@@ -121,7 +121,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .saving(time_saved(facts, &by_id).with_bytes(saved_bytes)))
+        .with_savings(time_saved(facts, &by_id).with_bytes(saved_bytes)))
 }
 
 /// Returns the largest paint of the image, the last where several are equal.
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_larger_than_it_is_shown_saves_its_share() {
+    fn an_oversized_image_saves_the_excess() {
         let large = json!({"srcWidth": 200, "srcHeight": 200});
         assert_eq!(saved("image/avif", 6_600, large.clone()), Some(4950.0));
         let of_style = json!({"srcWidth": 200, "srcHeight": 200, "isCSS": true});

@@ -78,7 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     );
     Ok(outcome
         .with(table.into())
-        .saving(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
+        .with_savings(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
 }
 
 fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn from_5000_bytes_on_it_counts_as_it_was_transferred() {
+    fn from_5000_bytes_on_legacy_code_counts_by_transfer_size() {
         let script = |bytes: u32, frame: &str| {
             format!(
                 r#"{{"url": "{SCRIPT}", "frame": "{frame}", "length": 9, "tokenLength": 9,

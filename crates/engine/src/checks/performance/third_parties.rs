@@ -79,7 +79,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 /// Returns the organisations that the page and the frames in its process received responses from or
 /// sent an XMLHttpRequest to, with the main-thread time of their files.
 fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
-    let own = entities::of_url(&trace.navigation.url);
+    let own = entities::organisation_or_domain(&trace.navigation.url);
     let mut parties: BTreeMap<String, Party> = BTreeMap::new();
     let is_of_page = |process_id: i64| {
         let mut threads = trace.navigation.main_threads.iter();
@@ -89,12 +89,12 @@ fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
         .filter(|resource| resource.transfer_bytes > 0.0)
         .filter(|resource| resource.process_id.is_some_and(is_of_page))
         .map(|resource| (&resource.url, resource.transfer_bytes));
-    let awaited = trace.resources.awaited.iter();
+    let awaited = trace.resources.handled_xhrs.iter();
     let awaited = awaited
         .filter(|(process_id, _)| is_of_page(*process_id))
         .map(|(_, url)| (url, 0.0));
     for (url, bytes) in sent.chain(awaited) {
-        let name = entities::of_url(url).filter(|name| Some(name) != own.as_ref());
+        let name = entities::organisation_or_domain(url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();
             party.urls.entry(url.clone()).or_default().0 += bytes;

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twentieth_and_2_kib_are_needed() {
+    fn savings_of_a_twentieth_and_2_kib_are_reported() {
         assert_eq!(verdict(100_000, 80_000), Verdict::Fail);
         assert_eq!(
             verdict(20_000, 12_000),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_style_sheets_listed_it_cannot_be_measured() {
+    fn without_the_style_sheets_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

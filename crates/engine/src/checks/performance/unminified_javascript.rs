@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_and_2_kib_are_needed() {
+    fn savings_of_a_tenth_and_2_kib_are_reported() {
         assert_eq!(verdict(20_000, 12_000), Verdict::Fail);
         assert_eq!(
             verdict(20_000, 14_000),

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_10_kib_of_rules_without_a_match_are_too_many() {
+    fn more_than_10_kib_of_unmatched_rules_fail() {
         let of_used = |used: u32| format!(r#"{{"length": 100000, "usedLength": {used}}}"#);
         // Without its request a sheet is assumed to be transferred at a fifth of its length.
         assert_eq!(verdict(&of_used(48_000)), Verdict::Fail);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn without_style_sheets_listed_it_cannot_be_measured() {
+    fn without_the_style_sheets_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

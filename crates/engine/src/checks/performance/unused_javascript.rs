@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_20_kib_in_functions_that_never_ran_are_too_much() {
+    fn more_than_20_kib_of_uncalled_functions_fail() {
         let script = |unused: u32| {
             format!(
                 r#"[{{"url": "https://a.test/a.js", "length": 100000,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_scripts_wastes_none() {
+    fn a_page_without_scripts_passes() {
         assert_eq!(verdict("[]"), Verdict::Pass);
     }
 

@@ -47,8 +47,8 @@ pub(super) fn outcome(facts: &Facts, mut wastes: Vec<Wasting>, one: &str, many: 
     let saved_ms = savings.lcp_ms.unwrap_or(0.0);
     outcome
         .with(table.into())
-        .measuring(saved_ms, Unit::Ms)
-        .saving(savings.with_bytes(wasted_bytes))
+        .with_figure(saved_ms, Unit::Ms)
+        .with_savings(savings.with_bytes(wasted_bytes))
 }
 
 fn row(name: Cell, wasting: &Wasting) -> Row {

@@ -104,7 +104,7 @@ impl Bbr {
         if self.mode == Mode::ProbeBandwidth && self.phase_is_over(p) {
             self.next_phase(p.now_ns);
         }
-        self.look_for_full_pipe(p);
+        self.check_full_pipe(p);
         self.drain(p);
         self.update_min_rtt(p);
         self.set_pacing(self.rates.max, self.pacing_gain());
@@ -233,7 +233,7 @@ impl Bbr {
         self.next_phase(now_ns);
     }
 
-    fn look_for_full_pipe(&mut self, p: &Progress<'_>) {
+    fn check_full_pipe(&mut self, p: &Progress<'_>) {
         let app_limited = p.ack_info.rate.is_some_and(|s| s.app_limited);
         if self.full || !self.round_start || app_limited {
             return;

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_rate_is_forgotten_after_ten_rounds() {
+    fn the_maximum_rate_expires_after_ten_rounds() {
         let mut filter = MaxFilter::default();
         filter.add(1, 50.0);
         filter.add(5, 20.0);

@@ -1,6 +1,6 @@
 use super::world::{Fetch, World};
 use super::{LINES, MS, setup};
-use crate::model::{Algorithm, Network, Output, Setup, Way};
+use crate::model::{Algorithm, Direction, Network, Output, Setup};
 
 /// Compares times in milliseconds with those of Linux hosts over the packet-level emulator (kernel
 /// 6.18, BBR, one fetch on a new connection, dialling included).
@@ -84,7 +84,7 @@ fn with_pause_ms(algorithm: Algorithm, pause_ns: u64) -> Vec<f64> {
 }
 
 #[test]
-fn a_warm_connection_is_faster_and_only_cubic_forgets_in_a_pause() {
+fn a_warm_connection_is_faster_and_only_cubic_resets_after_a_pause() {
     for algorithm in [Algorithm::Bbr, Algorithm::Cubic] {
         let times_ms = with_pause_ms(algorithm, 0);
         assert!(
@@ -115,10 +115,10 @@ fn flood(net: &mut Network, until_ns: u64, mut output: impl FnMut(&mut Network, 
     let id = net.establish(100 * MS);
     let mut offered = 0;
     loop {
-        let room = net.room(id, Way::Down);
-        if room > 0 {
-            net.offer(id, Way::Down, room);
-            offered += room;
+        let capacity = net.free_capacity(id, Direction::Down);
+        if capacity > 0 {
+            net.offer(id, Direction::Down, capacity);
+            offered += capacity;
         }
         while let Some(o) = net.next_output() {
             output(net, o);
@@ -131,7 +131,7 @@ fn flood(net: &mut Network, until_ns: u64, mut output: impl FnMut(&mut Network, 
 }
 
 #[test]
-fn a_reader_that_never_reads_bounds_what_is_taken_from_the_server() {
+fn a_receiver_that_never_reads_limits_the_bytes_taken_from_the_server() {
     for (down, up, rtt) in LINES {
         let mut net = Network::new(setup(down, up, rtt, Algorithm::Bbr));
         let mut delivered = 0;
@@ -147,18 +147,18 @@ fn a_reader_that_never_reads_bounds_what_is_taken_from_the_server() {
 
 /// Window updates are lost too on a line that loses every third packet.
 #[test]
-fn a_reader_that_pauses_often_gets_everything_over_a_lossy_line() {
+fn a_receiver_that_pauses_often_gets_all_bytes_over_a_lossy_line() {
     let mut net = Network::new(Setup {
         loss_share: 0.3,
         ..setup(5000.0, 1000.0, 28.0, Algorithm::Bbr)
     });
     let (mut unread, mut read) = (0, 0);
     let offered = flood(&mut net, 3_600_000 * MS, |net, output| {
-        if let Output::Delivered(id, way, bytes) = output {
+        if let Output::Delivered(id, direction, bytes) = output {
             unread += bytes;
             // The window is closed except for the last hundred bytes.
             if unread > 575_500 && read < 3_000_000 {
-                net.consumed(id, way, unread);
+                net.consumed(id, direction, unread);
                 read += std::mem::take(&mut unread);
             }
         }
@@ -167,29 +167,29 @@ fn a_reader_that_pauses_often_gets_everything_over_a_lossy_line() {
 }
 
 #[test]
-fn a_closed_flow_ends_after_its_last_byte_and_the_other_goes_on() {
+fn a_closed_direction_ends_after_its_last_byte_and_the_other_continues() {
     let mut net = Network::new(setup(5000.0, 1000.0, 28.0, Algorithm::Bbr));
     let id = net.establish(28 * MS);
-    net.offer(id, Way::Up, 5000);
-    net.close(id, Way::Up);
+    net.offer(id, Direction::Up, 5000);
+    net.close(id, Direction::Up);
     net.advance(1000 * MS);
     let outputs: Vec<Output> = std::iter::from_fn(|| net.next_output()).collect();
     let up: u64 = outputs
         .iter()
         .map(|o| match o {
-            Output::Delivered(_, Way::Up, bytes) => *bytes,
+            Output::Delivered(_, Direction::Up, bytes) => *bytes,
             _ => 0,
         })
         .sum();
     assert_eq!(up, 5000);
-    assert_eq!(outputs.last(), Some(&Output::Ended(id, Way::Up)));
-    assert_eq!(net.room(id, Way::Up), 0);
-    net.offer(id, Way::Down, 100);
+    assert_eq!(outputs.last(), Some(&Output::Ended(id, Direction::Up)));
+    assert_eq!(net.free_capacity(id, Direction::Up), 0);
+    net.offer(id, Direction::Down, 100);
     net.advance(2000 * MS);
     let down = std::iter::from_fn(|| net.next_output());
     assert!(
         down.into_iter()
-            .any(|o| o == Output::Delivered(id, Way::Down, 100))
+            .any(|o| o == Output::Delivered(id, Direction::Down, 100))
     );
 }
 
@@ -197,13 +197,13 @@ fn a_closed_flow_ends_after_its_last_byte_and_the_other_goes_on() {
 fn a_reset_overtakes_nothing_and_ends_everything() {
     let mut net = Network::new(setup(5000.0, 1000.0, 28.0, Algorithm::Bbr));
     let id = net.establish(28 * MS);
-    net.offer(id, Way::Down, 3000);
-    net.reset(id, Way::Down);
+    net.offer(id, Direction::Down, 3000);
+    net.reset(id, Direction::Down);
     net.advance(1000 * MS);
     let outputs: Vec<Output> = std::iter::from_fn(|| net.next_output()).collect();
     let reset = outputs
         .iter()
-        .position(|o| *o == Output::Reset(id, Way::Down));
+        .position(|o| *o == Output::Reset(id, Direction::Down));
     let delivered: u64 = outputs[..reset.unwrap()]
         .iter()
         .map(|o| match o {
@@ -212,7 +212,7 @@ fn a_reset_overtakes_nothing_and_ends_everything() {
         })
         .sum();
     assert_eq!(delivered, 3000);
-    net.offer(id, Way::Up, 1000);
+    net.offer(id, Direction::Up, 1000);
     net.advance(2000 * MS);
     assert!(std::iter::from_fn(|| net.next_output()).all(|o| !matches!(o, Output::Delivered(..))));
 }
@@ -223,7 +223,7 @@ fn a_lost_message_is_repeated_until_it_arrives() {
         loss_share: 0.5,
         ..setup(5000.0, 1000.0, 28.0, Algorithm::Bbr)
     });
-    (0..50).for_each(|tag| net.message(Way::Up, 60, tag));
+    (0..50).for_each(|tag| net.message(Direction::Up, 60, tag));
     net.advance(600_000 * MS);
     let mut arrived: Vec<Output> = std::iter::from_fn(|| net.next_output()).collect();
     assert_eq!(arrived[0], Output::Message(0), "the first was lucky");
@@ -241,8 +241,8 @@ fn a_driver_that_wakes_late_loses_no_time() {
     let run = |step_ns: u64| {
         let mut net = Network::new(line.clone());
         let id = net.establish(150 * MS);
-        let room = net.room(id, Way::Down);
-        net.offer(id, Way::Down, room);
+        let capacity = net.free_capacity(id, Direction::Down);
+        net.offer(id, Direction::Down, capacity);
         let mut delivered = 0;
         for now_ns in (0..=500 * MS).step_by(step_ns as usize) {
             net.advance(now_ns);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{ConnectionId, HANDSHAKE_WIRE_BYTES, Network, Output, Setup, Way};
+use crate::model::{ConnectionId, Direction, HANDSHAKE_WIRE_BYTES, Network, Output, Setup};
 
 /// One response that a client fetches, after a pause.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ impl World {
             for index in 0..self.clients.len() {
                 let due = |at: &mut u64| *at <= self.now_ns;
                 if self.clients[index].pause_until_ns.take_if(due).is_some() {
-                    self.go_on(index);
+                    self.resume_client(index);
                 }
             }
             while let Some(output) = self.net.next_output() {
@@ -107,35 +107,39 @@ impl World {
         self.clients
     }
 
-    fn go_on(&mut self, index: usize) {
+    fn resume_client(&mut self, index: usize) {
         let client = &mut self.clients[index];
         if client.connection.is_none() {
             client.dialed_ns = self.now_ns;
             let tag = index as u64 * 2;
-            return self.net.message(Way::Up, HANDSHAKE_WIRE_BYTES, tag);
+            return self.net.message(Direction::Up, HANDSHAKE_WIRE_BYTES, tag);
         }
         let fetch = client.fetches[client.next];
         client.next += 1;
         client.asked_ns = self.now_ns;
         client.to_offer = [fetch.request, 0];
         client.to_deliver = [fetch.request, fetch.response];
-        self.feed(index, Way::Up);
+        self.feed(index, Direction::Up);
     }
 
-    fn feed(&mut self, index: usize, way: Way) {
+    fn feed(&mut self, index: usize, direction: Direction) {
         let client = &mut self.clients[index];
         let Some(id) = client.connection else { return };
-        let bytes = self.net.room(id, way).min(client.to_offer[way as usize]);
+        let bytes = self
+            .net
+            .free_capacity(id, direction)
+            .min(client.to_offer[direction as usize]);
         if bytes > 0 {
-            client.to_offer[way as usize] -= bytes;
-            self.net.offer(id, way, bytes);
+            client.to_offer[direction as usize] -= bytes;
+            self.net.offer(id, direction, bytes);
         }
     }
 
     fn react(&mut self, output: Output) {
         match output {
             Output::Message(tag) if tag % 2 == 0 => {
-                self.net.message(Way::Down, HANDSHAKE_WIRE_BYTES, tag + 1);
+                self.net
+                    .message(Direction::Down, HANDSHAKE_WIRE_BYTES, tag + 1);
             }
             Output::Message(tag) => {
                 let index = tag as usize / 2;
@@ -146,10 +150,10 @@ impl World {
                 self.by_connection.insert(id, index);
                 self.next_fetch(index);
             }
-            Output::Room(id, way) => self.feed(self.by_connection[&id], way),
-            Output::Delivered(id, way, bytes) => {
-                self.net.consumed(id, way, bytes);
-                self.delivered(self.by_connection[&id], way, bytes);
+            Output::Room(id, direction) => self.feed(self.by_connection[&id], direction),
+            Output::Delivered(id, direction, bytes) => {
+                self.net.consumed(id, direction, bytes);
+                self.delivered(self.by_connection[&id], direction, bytes);
             }
             Output::Ended(..) | Output::Reset(..) => panic!("nobody closed: {output:?}"),
         }
@@ -159,30 +163,31 @@ impl World {
         let client = &mut self.clients[index];
         match client.fetches.get(client.next).map(|f| f.pause_ns) {
             None => client.done_ns = Some(self.now_ns),
-            Some(0) => self.go_on(index),
+            Some(0) => self.resume_client(index),
             Some(pause_ns) => client.pause_until_ns = Some(self.now_ns + pause_ns),
         }
     }
 
-    fn delivered(&mut self, index: usize, way: Way, bytes: u64) {
+    fn delivered(&mut self, index: usize, direction: Direction, bytes: u64) {
         let client = &mut self.clients[index];
-        let remaining = &mut client.to_deliver[way as usize];
-        let remaining_to_offer = client.to_offer[way as usize];
+        let remaining = &mut client.to_deliver[direction as usize];
+        let remaining_to_offer = client.to_offer[direction as usize];
         *remaining = remaining.checked_sub(bytes).expect("no byte is invented");
         assert!(
             *remaining >= remaining_to_offer,
             "no byte arrives before it is sent"
         );
         let complete = *remaining == 0;
-        if way == Way::Down {
+        if direction == Direction::Down {
             client.received += bytes;
         }
-        match way {
-            Way::Up if complete => {
-                client.to_offer[Way::Down as usize] = client.to_deliver[Way::Down as usize];
-                self.feed(index, Way::Down);
+        match direction {
+            Direction::Up if complete => {
+                client.to_offer[Direction::Down as usize] =
+                    client.to_deliver[Direction::Down as usize];
+                self.feed(index, Direction::Down);
             }
-            Way::Down if complete => {
+            Direction::Down if complete => {
                 client.took_ns.push(self.now_ns - client.asked_ns);
                 self.next_fetch(index);
             }
