@@ -1,5 +1,5 @@
-//! One visit for benchmarks, its metrics on one line of JSON: through our link, or straight onto
-//! whatever network this process stands on (the packet-level reference).
+//! Visits a page once and prints its metrics as one line of JSON, for benchmarks: through the link,
+//! or directly over the network of this process (the packet-level reference).
 //!
 //! `visit_once URL NETWORK|direct [DEVICE]`
 
@@ -22,11 +22,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let device = args.next().unwrap_or_else(|| "mobile".to_owned());
     let catalog = Catalog::load(BUILT_IN)?;
-    let device = catalog.device(&device).ok_or("no such device")?.clone();
+    let device = catalog.device(&device).ok_or("unknown device")?.clone();
     let link = match network.as_str() {
         "direct" => None,
         id => {
-            let network = catalog.network(id).ok_or("no such network")?;
+            let network = catalog.network(id).ok_or("unknown network")?;
             let profile = LineProfile {
                 down_kbps: Some(network.down_kbps),
                 up_kbps: Some(network.up_kbps),
@@ -55,12 +55,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Err(VisitError::Fault(reason)) => return Err(reason.into()),
     };
     let trace = Trace::read(&bundle.trace)?;
-    let measured = metrics::measure(&trace, Some(&ProtocolLog::read(&bundle.log)?));
+    let metrics = metrics::measure(&trace, Some(&ProtocolLog::read(&bundle.log)?));
     println!(
         "{}",
         json!({
-            "fcp": measured.fcp.ok(), "lcp": measured.lcp.ok(), "si": measured.si.ok(),
-            "load": measured.load_ms, "tbt": measured.tbt.ok(),
+            "fcp": metrics.fcp.ok(), "lcp": metrics.lcp.ok(), "si": metrics.si.ok(),
+            "load": metrics.load_ms, "tbt": metrics.tbt.ok(),
         })
     );
     Ok(())

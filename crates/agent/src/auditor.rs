@@ -1,4 +1,4 @@
-//! One audit, from order to report.
+//! Performs one audit, from order to report.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use crate::conditions::{self, Resolved};
+use crate::conditions::{self, ResolvedOrder};
 use crate::cpu::{Calibration, Cpu};
+use crate::failure_reason;
 use crate::judging::judge;
-use crate::logged::Redacted;
-use crate::reason;
-use crate::visits::{Care, Seen, are_enough, chosen};
+use crate::redaction::Redacted;
+use crate::visits::{RepeatPolicy, Visit, are_enough, choose};
 
-/// What is to be audited; ids are those of the catalog.
+/// An order of an audit: the page and the catalog ids of its conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     pub url: String,
@@ -28,17 +28,17 @@ pub struct Order {
     pub location: String,
 }
 
-/// What an audit leaves: the report, and the evidence it was made from where there is any.
+/// The result of an audit: the report and, if there is any, the evidence that it was made from.
 #[derive(Debug)]
-pub struct Audited {
+pub struct AuditOutput {
     pub report: Report,
     /// A packed [`Bundle`].
     pub bundle: Option<Vec<u8>>,
-    /// Packed report media: what pages show beside the report.
+    /// Packed media, which web pages show besides the report.
     pub media: Option<Vec<u8>>,
 }
 
-impl From<Report> for Audited {
+impl From<Report> for AuditOutput {
     fn from(report: Report) -> Self {
         Self {
             report,
@@ -48,7 +48,7 @@ impl From<Report> for Audited {
     }
 }
 
-/// A fault of ours: the audit may be tried again.
+/// An internal error, after which the audit may be tried again.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AuditFault(pub String);
@@ -59,87 +59,94 @@ impl AuditFault {
     }
 }
 
-/// Makes audits, each in a fresh browser.
+/// Performs audits, each visit in a fresh browser.
 pub struct Auditor {
     pub browsers: Pool,
     pub catalog: Arc<Catalog>,
     pub guard: Arc<Guard>,
     pub cpu: Cpu,
-    /// The location id of the place where this process really runs.
-    pub stands_at: String,
-    /// How often a page may be visited for one audit.
-    pub most_visits: usize,
+    /// The id of the location that this process runs at.
+    pub agent_location: String,
+    /// The maximum number of visits of one audit.
+    pub max_visits: usize,
 }
 
-/// Beyond the visit's own deadline: set-up, the end of the trace, gathering.
-const AROUND_THE_VISIT: Duration = Duration::from_secs(150);
+/// Time allowed besides the deadline of the visit, for set-up, the end of the trace and gathering.
+const VISIT_OVERHEAD: Duration = Duration::from_secs(150);
 
 impl Auditor {
-    /// Visits and judges until the score is sure enough. A page that cannot be measured is a report with an error.
+    /// Visits and judges a page until its score is certain enough. A page that cannot be measured
+    /// gets a report with an error.
     pub async fn audit(
         &self,
         order: &Order,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
-    ) -> Result<Audited, AuditFault> {
-        self.audit_with(Care::Sure, order, progress).await
+    ) -> Result<AuditOutput, AuditFault> {
+        let policy = RepeatPolicy::UntilCertain;
+        self.audit_with(policy, order, progress).await
     }
 
-    /// One of several audits that will be held side by side: no visit but those that the host spoiled is repeated.
-    pub async fn audit_once(
+    /// Performs one of several runs that will be compared: only visits that the host disturbed are
+    /// repeated.
+    pub async fn audit_run(
         &self,
         order: &Order,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
-    ) -> Result<Audited, AuditFault> {
-        self.audit_with(Care::Once, order, progress).await
+    ) -> Result<AuditOutput, AuditFault> {
+        let policy = RepeatPolicy::IfDisturbed;
+        self.audit_with(policy, order, progress).await
     }
 
     async fn audit_with(
         &self,
-        care: Care,
+        policy: RepeatPolicy,
         order: &Order,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
-    ) -> Result<Audited, AuditFault> {
-        let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
-        // The first audit of a host waits for it, and has as much time for its visits as any other.
+    ) -> Result<AuditOutput, AuditFault> {
+        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
+        // The first audit of a host waits for the calibration, which is not part of the time for
+        // its visits.
         let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
-        let began = Instant::now();
-        let (mut all, mut seen) = (Vec::new(), Vec::new());
-        while !are_enough(&seen, care, self.most_visits, began.elapsed()) {
-            let visited = self.visit_and_judge(order, &resolved, &calibration, progress);
-            let audited = match visited.await {
-                Ok(audited) => audited,
-                // What was measured is not lost for want of a confirmation.
-                Err(fault) if seen.iter().any(Seen::can_be_shown) => {
+        let start = Instant::now();
+        let (mut outputs, mut visits) = (Vec::new(), Vec::new());
+        while !are_enough(&visits, policy, self.max_visits, start.elapsed()) {
+            let result = self
+                .visit_and_judge(order, &resolved, &calibration, progress)
+                .await;
+            let output = match result {
+                Ok(output) => output,
+                // An earlier measurement is reported although it could not be confirmed.
+                Err(fault) if visits.iter().any(Visit::is_reportable) => {
                     let reason = Redacted(&fault);
-                    tracing::warn!(%reason, "a visit to confirm a score could not be made");
+                    tracing::warn!(%reason, "failed to visit again to confirm the score");
                     break;
                 }
                 Err(fault) => return Err(fault),
             };
-            seen.push(Seen::of(&audited.report));
-            all.push(audited);
+            visits.push(Visit::new(&output.report));
+            outputs.push(output);
         }
-        let which =
-            chosen(&seen).ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
-        let mut audited = all.swap_remove(which);
-        let report = &mut audited.report;
-        report.conditions.cpu.visits = u32::try_from(seen.len()).unwrap_or(u32::MAX);
-        if !seen[which].is_calm() {
+        let index =
+            choose(&visits).ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+        let mut output = outputs.swap_remove(index);
+        let report = &mut output.report;
+        report.conditions.cpu.visits = u32::try_from(visits.len()).unwrap_or(u32::MAX);
+        if !visits[index].is_undisturbed() {
             report.warnings.push(format!(
-                "This machine was busy during each of {} visits; the calmest is shown.",
-                seen.len()
+                "This machine was busy during each of {} visits; the least disturbed is shown.",
+                visits.len()
             ));
         }
-        Ok(audited)
+        Ok(output)
     }
 
     async fn visit_and_judge(
         &self,
         order: &Order,
-        resolved: &Resolved<'_>,
+        resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
         progress: &(dyn Fn(Step<'_>) + Send + Sync),
-    ) -> Result<Audited, AuditFault> {
+    ) -> Result<AuditOutput, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
         let choice = calibration.choose(cpu.device_index);
@@ -160,25 +167,25 @@ impl Auditor {
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
-        let allowed = plan.deadline + AROUND_THE_VISIT;
-        // Known when gathering begins: what is fetched from then on is not the page's.
+        let deadline = plan.deadline + VISIT_OVERHEAD;
+        // Decided when gathering begins: later requests are not those of the page.
         let page_over_limit = OnceLock::new();
         let observe = |step: Step<'_>| {
-            // What is fetched besides the page (robots.txt, source maps) is no part of what is
-            // measured, and must not be cut because the line is slow.
+            // Requests besides the page (robots.txt, source maps) are not measured, and must not be
+            // cut off because the network is slow.
             if step == Step::Entered(Phase::Gathering) {
                 page_over_limit.get_or_init(|| link.over_limit());
                 link.remove_limits();
             }
             progress(step);
         };
-        let visited = timeout(allowed, self.visit(&plan, &observe)).await;
-        let explained = {
+        let result = timeout(deadline, self.visit(&plan, &observe)).await;
+        let result = {
             let page_over_limit = *page_over_limit.get_or_init(|| link.over_limit());
-            reason::explain(visited, &link, page_over_limit)
+            failure_reason::explain(result, &link, page_over_limit)
         };
         link.close().await;
-        match explained {
+        match result {
             Ok(bundle) => {
                 progress(Step::Entered(Phase::Judging));
                 judge(bundle, conditions).await
@@ -190,12 +197,12 @@ impl Auditor {
         }
     }
 
-    /// The report of an audit that was tried too often.
-    pub fn exhausted(&self, order: &Order) -> Result<Audited, AuditFault> {
-        let resolved = conditions::resolve(&self.catalog, &self.stands_at, order)?;
+    /// Returns the report of an audit that was tried too often.
+    pub fn exhausted(&self, order: &Order) -> Result<AuditOutput, AuditFault> {
+        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         let failure = Failure::new(
             FailureCode::Internal,
-            "The audit was tried several times and could not be carried out.",
+            "The audit was tried several times and failed each time with an internal error.",
         );
         Ok(not_measured(&order.url, resolved.conditions, failure).into())
     }

@@ -1,4 +1,4 @@
-//! From an order and the catalog to the conditions of a visit.
+//! Resolves the conditions of a visit from an order and the catalog.
 
 use plumbline_catalog::{Catalog, Device, Network};
 use plumbline_engine::report::{
@@ -8,19 +8,19 @@ use plumbline_engine::report::{
 
 use crate::{AuditFault, Order};
 
-/// What the visit needs of the catalog, and what the report says of it.
-pub(crate) struct Resolved<'a> {
+/// The catalog entries of an order, and the conditions as the report states them.
+pub(crate) struct ResolvedOrder<'a> {
     pub device: &'a Device,
     pub network: &'a Network,
     pub conditions: Conditions,
 }
 
-/// Resolves an order; `stands_at` is where the agent really is.
+/// Resolves an order; `agent_location` is the id of the location that the agent runs at.
 pub(crate) fn resolve<'a>(
     catalog: &'a Catalog,
-    stands_at: &str,
+    agent_location: &str,
     order: &Order,
-) -> Result<Resolved<'a>, AuditFault> {
+) -> Result<ResolvedOrder<'a>, AuditFault> {
     let unknown = |kind, id: &str| AuditFault(format!("the catalog has no {kind} `{id}`"));
     let device = catalog
         .device(&order.device)
@@ -31,12 +31,12 @@ pub(crate) fn resolve<'a>(
     let location = catalog
         .location(&order.location)
         .ok_or_else(|| unknown("location", &order.location))?;
-    let (mode, added_rtt_ms) = if location.id == stands_at {
+    let (mode, added_rtt_ms) = if location.id == agent_location {
         (LocationMode::Agent, 0.0)
     } else {
         let distance = catalog
-            .round_trip_ms(stands_at, &location.id)
-            .ok_or_else(|| unknown("location", stands_at))?;
+            .round_trip_ms(agent_location, &location.id)
+            .ok_or_else(|| unknown("location", agent_location))?;
         (LocationMode::Simulated, distance)
     };
     let conditions = Conditions {
@@ -65,7 +65,7 @@ pub(crate) fn resolve<'a>(
             ..CpuConditions::default()
         },
     };
-    Ok(Resolved {
+    Ok(ResolvedOrder {
         device,
         network,
         conditions,
@@ -90,17 +90,17 @@ mod tests {
     }
 
     #[test]
-    fn a_place_elsewhere_adds_its_distance_to_the_round_trip() {
-        let there = conditions("mobile", "eu");
-        assert_eq!(there.location.mode, LocationMode::Simulated);
-        assert_eq!(there.location.added_rtt_ms, 123.0);
-        assert_eq!(there.network.rtt_ms, 273.0);
+    fn a_simulated_location_adds_its_distance_to_the_round_trip() {
+        let remote = conditions("mobile", "eu");
+        assert_eq!(remote.location.mode, LocationMode::Simulated);
+        assert_eq!(remote.location.added_rtt_ms, 123.0);
+        assert_eq!(remote.network.rtt_ms, 273.0);
     }
 
     #[test]
-    fn the_agents_own_place_adds_nothing() {
-        let here = conditions("mobile", "us-tx");
-        assert_eq!(here.location.mode, LocationMode::Agent);
-        assert_eq!(here.network.rtt_ms, 150.0);
+    fn the_agents_own_location_adds_nothing() {
+        let local = conditions("mobile", "us-tx");
+        assert_eq!(local.location.mode, LocationMode::Agent);
+        assert_eq!(local.network.rtt_ms, 150.0);
     }
 }

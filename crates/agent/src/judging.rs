@@ -1,8 +1,9 @@
-//! Turns evidence into a report, with a deadline.
+//! Judges the evidence of a visit on a blocking thread, with a deadline.
 //!
-//! Judging is pure computation on a thread of its own, and Rust cannot end a thread from outside. So it is asked to stop when
-//! its time is over, and looks for that between one step and the next. Nobody waits for the step it is in: the slot is free
-//! at once, and what the thread comes to is dropped. As such a thread still holds its evidence, only a few may be judging.
+//! Judging is pure computation, and Rust cannot end a thread from outside. At the deadline a flag
+//! asks the thread to stop, which it checks between steps. The slot does not wait for the current
+//! step: it is free at once, and the result of the thread is dropped. Because such a thread still
+//! holds its evidence, only a few judge at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,87 +16,92 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::{AuditFault, Audited};
+use crate::{AuditFault, AuditOutput};
 
-/// A page of the largest evidence that is kept takes a few seconds.
+/// Deadline of judging one visit. The largest evidence that is accepted takes a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// In the whole process, those among them that nobody waits for any more: each holds its evidence and all that is known of it.
-const AT_A_TIME: usize = 2;
-static PLACES: Semaphore = Semaphore::const_new(AT_A_TIME);
+/// Maximum number of judging threads in the process, including those whose result is no longer
+/// awaited: each holds its evidence and everything computed from it.
+const MAX_CONCURRENT: usize = 2;
+static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT);
 
-/// Judges a visit. A page whose evidence takes too long is a report with an error.
-pub(crate) async fn judge(bundle: Bundle, conditions: Conditions) -> Result<Audited, AuditFault> {
-    judge_with(DEADLINE, audited, bundle, conditions).await
+/// Judges a visit. A page whose evidence takes too long gets a report with an error.
+pub(crate) async fn judge(
+    bundle: Bundle,
+    conditions: Conditions,
+) -> Result<AuditOutput, AuditFault> {
+    judge_with(DEADLINE, judge_bundle, bundle, conditions).await
 }
 
-/// What judges; none when it was stopped.
-type Judge = fn(Bundle, Conditions, &AtomicBool) -> Result<Option<Audited>, AuditFault>;
+/// A function that judges a visit; it returns `None` when it was stopped.
+type Judge = fn(Bundle, Conditions, &AtomicBool) -> Result<Option<AuditOutput>, AuditFault>;
 
 async fn judge_with(
     deadline: Duration,
     judge: Judge,
     bundle: Bundle,
     conditions: Conditions,
-) -> Result<Audited, AuditFault> {
-    // Who has the places is told to stop at a deadline of its own.
-    let place = timeout(2 * DEADLINE, PLACES.acquire()).await;
-    let Ok(Ok(place)) = place else {
+) -> Result<AuditOutput, AuditFault> {
+    // The threads that hold the permits stop at their own deadlines.
+    let permit = timeout(2 * DEADLINE, PERMITS.acquire()).await;
+    let Ok(Ok(permit)) = permit else {
         return Err(AuditFault("no thread was free for judging".to_owned()));
     };
-    let unfinished = {
+    let timed_out = {
         let message = format!(
-            "The page does too much while it loads to be measured: what it did could not be judged within {} s.",
+            "The page does too much while it loads to be measured: \
+             its trace could not be judged within {} s.",
             deadline.as_secs()
         );
         let failure = Failure::new(FailureCode::TooLarge, message);
         not_measured(&bundle.requested_url, conditions.clone(), failure)
     };
-    let stop = Stop::default();
-    let stopped = Arc::clone(&stop.0);
-    let judging = spawn_blocking(move || {
-        let _place = place;
-        judge(bundle, conditions, &stopped)
+    let stop_on_drop = StopOnDrop::default();
+    let stop = Arc::clone(&stop_on_drop.0);
+    let task = spawn_blocking(move || {
+        let _permit = permit;
+        judge(bundle, conditions, &stop)
     });
-    match timeout(deadline, judging).await {
-        Ok(Ok(Ok(Some(audited)))) => Ok(audited),
-        Ok(Ok(Ok(None))) | Err(_) => Ok(unfinished.into()),
+    match timeout(deadline, task).await {
+        Ok(Ok(Ok(Some(output)))) => Ok(output),
+        Ok(Ok(Ok(None))) | Err(_) => Ok(timed_out.into()),
         Ok(Ok(Err(fault))) => Err(fault),
         Ok(Err(_)) => Err(AuditFault("judging panicked".to_owned())),
     }
 }
 
-/// Asks the thread to stop when nobody waits for it any more, however that came.
+/// Asks the thread to stop when its result is no longer awaited, for whatever reason.
 #[derive(Default)]
-struct Stop(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Drop for Stop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-fn audited(
+fn judge_bundle(
     mut bundle: Bundle,
     conditions: Conditions,
     stop: &AtomicBool,
-) -> Result<Option<Audited>, AuditFault> {
+) -> Result<Option<AuditOutput>, AuditFault> {
     let started = Instant::now();
     store_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
-    let Some((mut report, shown)) = evaluate_with_media(&bundle, conditions, stop) else {
+    let Some((mut report, media)) = evaluate_with_media(&bundle, conditions, stop) else {
         return Ok(None);
     };
     report.timings.push(PhaseTiming {
         phase: Phase::Judging,
         ms: started.elapsed().as_secs_f64() * 1000.0,
     });
-    let shown = shown.map(|shown| shown.pack()).transpose();
-    let shown = shown.map_err(AuditFault::of)?;
+    let media = media.map(|media| media.pack()).transpose();
+    let media = media.map_err(AuditFault::of)?;
     let bundle = bundle.pack().map_err(AuditFault::of)?;
-    Ok(Some(Audited {
+    Ok(Some(AuditOutput {
         report,
         bundle: Some(bundle),
-        media: shown,
+        media,
     }))
 }
 
@@ -109,7 +115,7 @@ mod tests {
     use super::*;
     use crate::Order;
 
-    fn visited() -> (Bundle, Conditions) {
+    fn visit() -> (Bundle, Conditions) {
         let order = Order {
             url: "https://example.com/".to_owned(),
             device: "mobile".to_owned(),
@@ -134,8 +140,12 @@ mod tests {
         (bundle, resolved.conditions)
     }
 
-    /// Goes on until it is asked to stop.
-    fn endless(_: Bundle, _: Conditions, stop: &AtomicBool) -> Result<Option<Audited>, AuditFault> {
+    /// Runs until it is asked to stop.
+    fn endless(
+        _: Bundle,
+        _: Conditions,
+        stop: &AtomicBool,
+    ) -> Result<Option<AuditOutput>, AuditFault> {
         while !stop.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
@@ -143,31 +153,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_judged_in_time_is_too_large_and_leaves_its_place() {
-        // More often than there are places: each is free again because its thread was asked to stop.
-        for _ in 0..=AT_A_TIME {
-            let (bundle, conditions) = visited();
+    async fn a_page_that_cannot_be_judged_in_time_is_too_large_and_frees_its_permit() {
+        // More often than there are permits: each is free again because its thread was asked to
+        // stop.
+        for _ in 0..=MAX_CONCURRENT {
+            let (bundle, conditions) = visit();
             let deadline = Duration::from_millis(10);
-            let judged = judge_with(deadline, endless, bundle, conditions).await;
-            let report = judged.unwrap().report;
+            let output = judge_with(deadline, endless, bundle, conditions).await;
+            let report = output.unwrap().report;
             assert_eq!(report.error.unwrap().code, FailureCode::TooLarge);
             assert_eq!(report.requested_url, "https://example.com/");
         }
     }
 
     #[test]
-    fn who_is_asked_to_stop_comes_to_nothing() {
-        let (bundle, conditions) = visited();
-        let audited = audited(bundle, conditions, &AtomicBool::new(true));
-        assert!(audited.unwrap().is_none());
+    fn judging_that_is_stopped_returns_no_report() {
+        let (bundle, conditions) = visit();
+        let output = judge_bundle(bundle, conditions, &AtomicBool::new(true));
+        assert!(output.unwrap().is_none());
     }
 
     #[tokio::test]
-    async fn what_can_be_judged_in_time_is_a_report_with_its_evidence() {
-        let (bundle, conditions) = visited();
-        let audited = judge(bundle, conditions).await.unwrap();
-        assert!(audited.bundle.is_some());
-        // A trace without events.
-        assert_eq!(audited.report.error.unwrap().code, FailureCode::Internal);
+    async fn a_page_that_is_judged_in_time_gets_a_report_with_its_evidence() {
+        let (bundle, conditions) = visit();
+        let output = judge(bundle, conditions).await.unwrap();
+        assert!(output.bundle.is_some());
+        // The trace has no events.
+        assert_eq!(output.report.error.unwrap().code, FailureCode::Internal);
     }
 }

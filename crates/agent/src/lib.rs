@@ -1,24 +1,25 @@
-//! Does audits where it stands: takes work through a seam, visits, judges, and hands in reports.
+//! Performs audits at one location: takes jobs, visits pages, judges them and delivers reports.
 //!
-//! [`Auditor`] makes one audit and knows nothing of queues; [`run`] takes work from a [`Work`] and
-//! keeps leases alive. The seam is implemented twice: on a server's desk in the same process, and over HTTPS.
+//! [`Auditor`] performs one audit and does not know queues. [`run`] takes jobs from a [`Work`] and
+//! keeps their leases alive. [`Work`] is implemented twice: by a server in the same process, and
+//! over HTTPS.
 
 mod auditor;
 mod conditions;
 mod cpu;
+mod failure_reason;
 mod judging;
-mod logged;
-mod reason;
+mod redaction;
 mod run;
+mod runs;
 mod self_check;
-mod several;
 mod visits;
 mod work;
 
-pub use auditor::{AuditFault, Audited, Auditor, Order};
-pub use cpu::{Calibration, Choice, Cpu, DeviceRate, Way};
+pub use auditor::{AuditFault, AuditOutput, Auditor, Order};
+pub use cpu::{Calibration, Cpu, DeviceThrottle, ThrottleChoice, ThrottleMethod};
 pub use plumbline_browser::Step;
 pub use run::{AgentSettings, run};
 pub use self_check::{SelfCheckError, self_check};
-pub use visits::MOST_VISITS;
-pub use work::{Hold, Job, Next, Work, WorkError};
+pub use visits::MAX_VISITS;
+pub use work::{Hold, Job, NextJob, Work, WorkError};

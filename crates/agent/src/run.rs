@@ -1,4 +1,4 @@
-//! The loop: lease, visit with a heartbeat beside it, finish.
+//! The work loop of each slot: lease, visit while sending heartbeats, finish.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
-use crate::logged::{Redacted, Site};
-use crate::{AuditFault, Audited, Auditor, Hold, Job, Next, Work, WorkError};
+use crate::redaction::{Redacted, Site};
+use crate::{AuditFault, AuditOutput, Auditor, Hold, Job, NextJob, Work, WorkError};
 
-/// How long one attempt to get work may take.
+/// How long one request for a job may wait.
 const POLL: Duration = Duration::from_secs(25);
-/// After the seam itself failed: long enough not to storm it, short enough not to be missed. Doubled
-/// with every failure in a row, up to the second.
-const AFTER_ERROR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-/// For what an audit came to, over however bad a line.
-const HAND_IN_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// For a slot to say that it leaves; if it cannot, a lease's expiry says it.
-const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+/// Backoff after a failed request for a job, doubling from `MIN_BACKOFF` to `MAX_BACKOFF`.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Deadline of delivering a report with its evidence, over any connection.
+const DELIVERY_DEADLINE: Duration = Duration::from_secs(10 * 60);
+/// Deadline of releasing a slot. If it fails, the lease expires instead.
+const RELEASE_DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
 pub struct AgentSettings {
-    /// How many audits run at a time.
+    /// The number of audits that run at the same time.
     pub slots: u32,
-    /// How long running audits may go on after a drain began, before they are handed back.
+    /// How long running audits may continue after a drain began, before they are returned.
     pub drain_grace: Duration,
 }
 
-/// Works until `drain` turns true, or the seam says to leave, and what runs has been finished or
-/// handed back. An error is a refusal that will not pass.
+/// Works until `drain` turns true or the server drains the agent, and all running audits have been
+/// finished or returned. An error is a permanent refusal.
 pub async fn run(
     work: Arc<dyn Work>,
     auditor: Arc<Auditor>,
@@ -52,15 +52,15 @@ pub async fn run(
             .work(),
         );
     }
-    let mut outcome = Ok(());
-    while let Some(ended) = slots.join_next().await {
-        match ended {
+    let mut result = Ok(());
+    while let Some(slot) = slots.join_next().await {
+        match slot {
             Ok(Ok(())) => {}
-            Ok(Err(refused)) => outcome = Err(refused),
-            Err(panic) => tracing::error!(%panic, "a slot ended by a defect"),
+            Ok(Err(refusal)) => result = Err(refusal),
+            Err(panic) => tracing::error!(%panic, "slot task panicked"),
         }
     }
-    outcome
+    result
 }
 
 struct Slot {
@@ -77,26 +77,26 @@ impl Slot {
         let mut drain = self.drain.clone();
         while !*self.drain.borrow() {
             let next = tokio::select! {
-                next = self.work.next(self.number, POLL) => Some(next),
-                // An error means that nobody can drain us any more: the process is going.
+                next = self.work.next_job(self.number, POLL) => Some(next),
+                // An error means that the sender is gone because the process is exiting.
                 _ = drain.wait_for(|drain| *drain) => None,
             };
             let Some(next) = next else {
-                self.leave().await;
+                self.release().await;
                 break;
             };
             match next {
-                Ok(Next::Job(job)) => {
+                Ok(NextJob::Job(job)) => {
                     failures = 0;
                     self.attempt(&job).await;
                 }
-                Ok(Next::Nothing) => failures = 0,
-                Ok(Next::Leave) => break,
+                Ok(NextJob::None) => failures = 0,
+                Ok(NextJob::Drain) => break,
                 Err(WorkError::Refused(reason)) => return Err(WorkError::Refused(reason)),
                 Err(error) => {
-                    tracing::warn!(%error, "could not get work");
+                    tracing::warn!(%error, "failed to request a job");
                     tokio::select! {
-                        () = sleep(after(failures)) => failures += 1,
+                        () = sleep(backoff(failures)) => failures += 1,
                         _ = drain.wait_for(|drain| *drain) => {}
                     }
                 }
@@ -105,119 +105,125 @@ impl Slot {
         Ok(())
     }
 
-    /// What was given to us just when we stopped asking goes back at once.
-    async fn leave(&self) {
-        match timeout(LEAVE_WITHIN, self.work.leave(self.number)).await {
+    /// Releases the slot, so that a job that was just being sent to it goes back at once.
+    async fn release(&self) {
+        match timeout(RELEASE_DEADLINE, self.work.release_slot(self.number)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "could not say that we leave"),
-            Err(_) => tracing::warn!("could not say in time that we leave"),
+            Ok(Err(error)) => tracing::warn!(%error, "failed to release slot on shutdown"),
+            Err(_) => tracing::warn!("releasing the slot on shutdown timed out"),
         }
     }
 
     async fn attempt(&self, job: &Job) {
         let started = Instant::now();
         let (id, attempt) = (job.tracking_id.as_str(), job.attempt);
-        tracing::info!(audit = id, attempt, site = %Site(&job.order.url), "audit begins");
-        let ended = self.audit_while_held(job).await;
-        let handed_in = match ended {
-            Ended::Audited(audited) => self.hand_in(job, *audited).await,
-            Ended::Fault(fault) => {
+        tracing::info!(audit = id, attempt, site = %Site(&job.order.url), "audit started");
+        let result = match self.audit_while_held(job).await {
+            AttemptEnd::Audited(output) => self.deliver(job, *output).await,
+            AttemptEnd::Fault(fault) => {
                 let reason = Redacted(&fault);
-                tracing::error!(audit = id, attempt, %reason, "audit failed by a fault of ours");
-                self.work.fault(job).await
+                tracing::error!(audit = id, attempt, %reason, "audit failed with an internal error");
+                self.work.return_faulted(job).await
             }
-            Ended::Drained => self.work.drained(job).await,
-            Ended::Lost => Ok(Hold::Lost),
+            AttemptEnd::Drained => self.work.return_drained(job).await,
+            AttemptEnd::Lost => Ok(Hold::Lost),
         };
         let seconds = started.elapsed().as_secs_f64();
-        match handed_in {
-            Ok(Hold::Held) => tracing::info!(audit = id, attempt, seconds, "audit ends"),
-            Ok(Hold::Lost) => tracing::warn!(audit = id, attempt, "audit was taken from us"),
-            Err(error) => tracing::error!(audit = id, attempt, %error, "could not hand in"),
+        match result {
+            Ok(Hold::Held) => tracing::info!(audit = id, attempt, seconds, "audit finished"),
+            Ok(Hold::Lost) => tracing::warn!(audit = id, attempt, "audit lease was lost"),
+            Err(error) => {
+                tracing::error!(audit = id, attempt, %error, "failed to deliver the result");
+            }
         }
     }
 
-    /// Handing in may take as long as the line is bad: the lease is kept meanwhile.
-    async fn hand_in(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
+    /// Delivers a report. On a slow connection that takes long, so the lease is extended meanwhile.
+    async fn deliver(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
         tokio::select! {
-            finished = timeout(HAND_IN_WITHIN, self.work.finish(job, audited)) => match finished {
-                Ok(Ok(hold)) => Ok(hold),
-                failed => {
-                    let why = match failed {
-                        Ok(Err(error)) => error.to_string(),
-                        _ => "it took too long".to_owned(),
-                    };
-                    tracing::error!(audit = %job.tracking_id, why, "report not handed in");
-                    self.work.fault(job).await
-                }
+            result = timeout(DELIVERY_DEADLINE, self.work.finish(job, output)) => {
+                let reason = match result {
+                    Ok(Ok(hold)) => return Ok(hold),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "timed out".to_owned(),
+                };
+                tracing::error!(audit = %job.tracking_id, reason, "failed to deliver the report");
+                self.work.return_faulted(job).await
             },
-            () = self.lost(job) => Ok(Hold::Lost),
-            () = self.drained() => self.work.drained(job).await,
+            () = self.lease_lost(job) => Ok(Hold::Lost),
+            () = self.drain_grace_ended() => self.work.return_drained(job).await,
         }
     }
 
-    /// Returns when a drain's grace is over.
-    async fn drained(&self) {
+    /// Returns when the grace period of a drain is over.
+    async fn drain_grace_ended(&self) {
         let mut drain = self.drain.clone();
-        // An error means the sender is gone: the process is going, hand back as well.
+        // An error means that the sender is gone because the process is exiting: also a drain.
         let _ = drain.wait_for(|drain| *drain).await;
         sleep(self.settings.drain_grace).await;
     }
 
-    /// The audit itself, given up when the lease is lost or the drain's grace is over. Dropping
-    /// the audit's future ends its browser.
-    async fn audit_while_held(&self, job: &Job) -> Ended {
+    /// Performs the audit, and cancels it when the lease is lost or the grace period of a drain is
+    /// over. Dropping the future of the audit ends its browser.
+    async fn audit_while_held(&self, job: &Job) -> AttemptEnd {
         if job.exhausted {
-            return match self.auditor.exhausted(&job.order) {
-                Ok(audited) => Ended::Audited(Box::new(audited)),
-                Err(fault) => Ended::Fault(fault),
-            };
+            return self.auditor.exhausted(&job.order).into();
         }
-        let progress = |step: Step<'_>| self.work.reached(job, step);
-        // So that what is logged on the way, by the link for instance, says which audit it is of.
+        let progress = |step: Step<'_>| self.work.report_progress(job, step);
+        // Log lines from below, for instance from the link, then name the audit.
         let span = tracing::info_span!("visiting", audit = %job.tracking_id);
-        let audit = self.auditor.audit_several(&job.order, job.runs, &progress);
+        let audit = self.auditor.audit_runs(&job.order, job.runs, &progress);
         tokio::select! {
-            result = audit.instrument(span) => match result {
-                Ok(audited) => Ended::Audited(Box::new(audited)),
-                Err(fault) => Ended::Fault(fault),
-            },
-            () = self.lost(job) => Ended::Lost,
-            () = self.drained() => Ended::Drained,
+            result = audit.instrument(span) => result.into(),
+            () = self.lease_lost(job) => AttemptEnd::Lost,
+            () = self.drain_grace_ended() => AttemptEnd::Drained,
         }
     }
 
-    /// Confirms the job again and again; returns once it is no longer ours.
-    async fn lost(&self, job: &Job) {
+    /// Sends heartbeats, and returns when the lease of the job is lost.
+    async fn lease_lost(&self, job: &Job) {
         let every = job.heartbeat_every;
         loop {
             sleep(every).await;
             match timeout(every, self.work.heartbeat(job)).await {
                 Ok(Ok(Hold::Held)) => {}
                 Ok(Ok(Hold::Lost)) | Ok(Err(WorkError::Refused(_))) => return,
-                // The lease outlives a few missed beats; who takes over fences us out.
-                Ok(Err(error)) => tracing::warn!(audit = %job.tracking_id, %error, "no heartbeat"),
-                Err(_) => tracing::warn!(audit = %job.tracking_id, "heartbeat took too long"),
+                // The lease survives a few missed heartbeats. If another agent takes over, the
+                // attempt number fences this one.
+                Ok(Err(error)) => {
+                    tracing::warn!(audit = %job.tracking_id, %error, "heartbeat failed");
+                }
+                Err(_) => tracing::warn!(audit = %job.tracking_id, "heartbeat timed out"),
             }
         }
     }
 }
 
-/// How long to wait after so many failures in a row; spread, so that many agents do not come at once.
-fn after(failures: u32) -> Duration {
-    let [least, most] = AFTER_ERROR;
-    let wait = least
+/// Backoff after a number of failures in a row, with jitter, so that many agents do not retry at
+/// the same moment.
+fn backoff(failures: u32) -> Duration {
+    let wait = MIN_BACKOFF
         .saturating_mul(2_u32.saturating_pow(failures))
-        .min(most);
-    let share = RandomState::new().hash_one(failures) % 1000;
-    wait.mul_f64(0.5 + share as f64 / 2000.0)
+        .min(MAX_BACKOFF);
+    let jitter = RandomState::new().hash_one(failures) % 1000;
+    wait.mul_f64(0.5 + jitter as f64 / 2000.0)
 }
 
-enum Ended {
-    Audited(Box<Audited>),
+/// How an attempt at an audit ended.
+enum AttemptEnd {
+    Audited(Box<AuditOutput>),
     Fault(AuditFault),
     Drained,
     Lost,
+}
+
+impl From<Result<AuditOutput, AuditFault>> for AttemptEnd {
+    fn from(result: Result<AuditOutput, AuditFault>) -> Self {
+        match result {
+            Ok(output) => Self::Audited(Box::new(output)),
+            Err(fault) => Self::Fault(fault),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -225,12 +231,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_stay_within_bounds() {
+    fn the_backoff_grows_and_stays_within_its_bounds() {
         for failures in 0..100 {
-            let [least, most] = AFTER_ERROR;
-            let wait = after(failures);
-            assert!(wait >= least / 2 && wait <= most, "{failures}: {wait:?}");
+            let wait = backoff(failures);
+            assert!(
+                wait >= MIN_BACKOFF / 2 && wait <= MAX_BACKOFF,
+                "{failures}: {wait:?}"
+            );
         }
-        assert!(after(20) > after(0));
+        assert!(backoff(20) > backoff(0));
     }
 }

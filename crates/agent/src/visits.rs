@@ -1,259 +1,291 @@
-//! The visits of one audit: whether another is needed, and which of them stands for all.
+//! Decides whether an audit needs another visit, and which of its visits is reported.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use plumbline_engine::report::Report;
 
-/// A page is visited again on a busy host, and where one visit leaves doubt about the score, but not for ever.
-pub const MOST_VISITS: usize = 3;
-/// By how many points one visit may be off and still stand alone.
-const DOUBT_ALLOWED: f64 = 0.6;
-/// Nobody waits longer than this for a score to be confirmed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Default for the maximum number of visits of one audit. A page is visited again when the host was
+/// busy or when the score is uncertain.
+pub const MAX_VISITS: usize = 3;
+/// Uncertainty of a score, in points, up to which one visit is enough.
+const MAX_DOUBT: f64 = 0.6;
+/// Time after which no further visit is made to confirm a score.
+const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(60);
 
-/// A core that was this much slower than the device needs it, on the average of the load, could not
-/// be held to the device's speed.
-const SLOWNESS_ALLOWED: f64 = 0.15;
-/// The part of the load in which the main thread stood without a core, beyond which more than its
-/// tasks are late: what others do for the page (network, compositor) waits as well.
-const CONTENTION_ALLOWED: f64 = 0.10;
-/// Waiting that no score would show. Chromium's own processes take turns on a small machine.
-const WAIT_UNSEEN_MS: f64 = 60.0;
+/// Fraction by which the core may be slower than the device, averaged over the load. Beyond it, the
+/// core could not be kept at the device's speed.
+const MAX_SLOWNESS: f64 = 0.15;
+/// Fraction of the load that the main thread may wait for a core. Beyond it, more than the tasks of
+/// the main thread is late: network and compositor wait as well.
+const MAX_CONTENTION: f64 = 0.10;
+/// Waiting time that does not change any score. Chromium's own processes share the cores of a small
+/// machine.
+const NEGLIGIBLE_WAIT_MS: f64 = 60.0;
 
-/// How sure a score is to be.
+/// Decides when a page is visited again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Care {
-    /// As the first visit has it that the host did not spoil: others will be held beside it.
-    Once,
-    /// Visited again while there is doubt.
-    Sure,
+pub(crate) enum RepeatPolicy {
+    /// Repeat only visits that the host disturbed, because the run will be compared with others.
+    IfDisturbed,
+    /// Repeat while the score is uncertain.
+    UntilCertain,
 }
 
-/// What counts of one visit.
+/// The properties of a visit that decide whether it is repeated or reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct Visit {
     measured: bool,
-    /// By how many times the visit exceeds what a host may disturb it; up to 1 is fine.
-    spoiled: f64,
+    /// How much the host disturbed the visit, relative to the acceptable disturbance; up to 1 is
+    /// fine.
+    disturbance: f64,
     score: Option<u8>,
     doubt: f64,
 }
 
-impl Seen {
-    pub(crate) fn of(report: &Report) -> Self {
+impl Visit {
+    pub(crate) fn new(report: &Report) -> Self {
         Self {
             measured: report.error.is_none(),
-            spoiled: spoiled_by(report),
+            disturbance: disturbance(report),
             score: report.scores.performance,
             doubt: report.conditions.cpu.score_uncertainty.unwrap_or(0.0),
         }
     }
 
-    pub(crate) fn is_calm(&self) -> bool {
-        self.spoiled <= 1.0
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.disturbance <= 1.0
     }
 
-    pub(crate) fn can_be_shown(&self) -> bool {
-        self.measured && self.is_calm()
+    pub(crate) fn is_reportable(&self) -> bool {
+        self.measured && self.is_undisturbed()
     }
 
     fn is_certain(&self) -> bool {
-        self.score.is_none() || self.doubt <= DOUBT_ALLOWED
+        self.score.is_none() || self.doubt <= MAX_DOUBT
     }
 }
 
-/// Whether the audit can end with these visits, of at most so many, which took so long.
-pub(crate) fn are_enough(visits: &[Seen], care: Care, most: usize, took: Duration) -> bool {
-    if visits.len() >= most {
+/// Whether the audit can end with these visits, which took `elapsed` in total.
+pub(crate) fn are_enough(
+    visits: &[Visit],
+    policy: RepeatPolicy,
+    max_visits: usize,
+    elapsed: Duration,
+) -> bool {
+    if visits.len() >= max_visits {
         return true;
     }
-    // A page that cannot be measured is no better for another visit, unless it could be before.
+    // Another visit does not help a page that cannot be measured, unless it was measured before.
     if visits.iter().all(|visit| !visit.measured) {
         return !visits.is_empty();
     }
-    let calm = calm(visits);
-    if calm.is_empty() {
+    let reportable = reportable(visits);
+    if reportable.is_empty() {
         return false;
     }
-    let one_more = took / u32::try_from(visits.len()).unwrap_or(u32::MAX);
-    care == Care::Once
-        || calm.iter().any(|(_, visit)| visit.is_certain())
-        || confirmed(&calm)
-        || took + one_more > PATIENCE
+    let one_more = elapsed / u32::try_from(visits.len()).unwrap_or(u32::MAX);
+    policy == RepeatPolicy::IfDisturbed
+        || reportable.iter().any(|(_, visit)| visit.is_certain())
+        || is_confirmed(&reportable)
+        || elapsed + one_more > MAX_CONFIRMATION_TIME
 }
 
-/// The visit that is the report: a certain one, else that in the middle; where none was calm, the calmest.
-pub(crate) fn chosen(visits: &[Seen]) -> Option<usize> {
-    let mut calm = calm(visits);
-    if let Some((which, _)) = calm.iter().find(|(_, visit)| visit.is_certain()) {
-        return Some(*which);
+/// Returns the index of the visit to report: a certain one, else the median; if all were disturbed,
+/// the least disturbed.
+pub(crate) fn choose(visits: &[Visit]) -> Option<usize> {
+    let mut reportable = reportable(visits);
+    if let Some((index, _)) = reportable.iter().find(|(_, visit)| visit.is_certain()) {
+        return Some(*index);
     }
-    calm.sort_by(|(_, a), (_, b)| a.score.cmp(&b.score).then(a.doubt.total_cmp(&b.doubt)));
-    match calm.as_slice() {
+    reportable.sort_by(|(_, a), (_, b)| a.score.cmp(&b.score).then(a.doubt.total_cmp(&b.doubt)));
+    match reportable.as_slice() {
         [] => {
-            let measured = (0..visits.len()).filter(|which| visits[*which].measured);
-            let spoiled = |which: &usize| visits[*which].spoiled;
-            let calmest = measured.min_by(|a, b| spoiled(a).total_cmp(&spoiled(b)));
-            calmest.or(visits.len().checked_sub(1))
+            let measured = (0..visits.len()).filter(|index| visits[*index].measured);
+            let disturbance = |index: &usize| visits[*index].disturbance;
+            let least = measured.min_by(|a, b| disturbance(a).total_cmp(&disturbance(b)));
+            least.or(visits.len().checked_sub(1))
         }
         [(a, first), (b, second)] => Some(if first.doubt <= second.doubt { *a } else { *b }),
         more => Some(more[more.len() / 2].0),
     }
 }
 
-/// Those that were measured undisturbed, with their places.
-fn calm(visits: &[Seen]) -> Vec<(usize, Seen)> {
+/// Returns the measured and undisturbed visits with their indices.
+fn reportable(visits: &[Visit]) -> Vec<(usize, Visit)> {
     let all = visits.iter().copied().enumerate();
-    all.filter(|(_, visit)| visit.can_be_shown()).collect()
+    all.filter(|(_, visit)| visit.is_reportable()).collect()
 }
 
-/// Two of them have the same score.
-fn confirmed(calm: &[(usize, Seen)]) -> bool {
+/// Whether two visits have the same score.
+fn is_confirmed(visits: &[(usize, Visit)]) -> bool {
     let mut scores = HashSet::new();
-    !calm.iter().all(|(_, visit)| scores.insert(visit.score))
+    !visits.iter().all(|(_, visit)| scores.insert(visit.score))
 }
 
-fn spoiled_by(report: &Report) -> f64 {
+fn disturbance(report: &Report) -> f64 {
     let cpu = &report.conditions.cpu;
-    // A page that is not throttled runs as fast as the host does, whatever that is.
+    // A page that is not throttled runs at the speed of the host, whatever that is.
     let slowness = match (cpu.host_index, cpu.device_index) {
         (Some(host), Some(device)) if cpu.rate > 1.0 => 1.0 - host / f64::from(device),
         _ => 0.0,
     };
-    let lost = match cpu.contention {
+    let contention = match cpu.contention {
         Some(contention) if contention.until_ms > 0.0 => {
-            (contention.waited_ms - WAIT_UNSEEN_MS).max(0.0) / contention.until_ms
+            (contention.waited_ms - NEGLIGIBLE_WAIT_MS).max(0.0) / contention.until_ms
         }
         _ => 0.0,
     };
-    (slowness / SLOWNESS_ALLOWED).max(lost / CONTENTION_ALLOWED)
+    (slowness / MAX_SLOWNESS).max(contention / MAX_CONTENTION)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SHORT: Duration = Duration::from_secs(10);
 
-    fn doubtful(score: u8) -> Seen {
-        Seen {
+    fn doubtful(score: u8) -> Visit {
+        Visit {
             measured: true,
-            spoiled: 0.2,
+            disturbance: 0.2,
             score: Some(score),
             doubt: 1.5,
         }
     }
 
-    fn certain(score: u8) -> Seen {
-        Seen {
+    fn certain(score: u8) -> Visit {
+        Visit {
             doubt: 0.3,
             ..doubtful(score)
         }
     }
 
-    fn spoiled(score: u8, spoiled: f64) -> Seen {
-        Seen {
-            spoiled,
+    fn disturbed(score: u8, disturbance: f64) -> Visit {
+        Visit {
+            disturbance,
             ..certain(score)
         }
     }
 
-    fn failed() -> Seen {
-        Seen {
+    fn failed() -> Visit {
+        Visit {
             measured: false,
-            spoiled: 0.0,
+            disturbance: 0.0,
             score: None,
             doubt: 0.0,
         }
     }
 
     #[track_caller]
-    fn goes_on(visits: &[Seen]) {
+    fn needs_another(visits: &[Visit]) {
         assert!(
-            !are_enough(visits, Care::Sure, MOST_VISITS, SOON),
+            !are_enough(visits, RepeatPolicy::UntilCertain, MAX_VISITS, SHORT),
             "{visits:?}"
         );
     }
 
     #[track_caller]
-    fn ends(visits: &[Seen], with: usize) {
+    fn ends_with(visits: &[Visit], index: usize) {
         assert!(
-            are_enough(visits, Care::Sure, MOST_VISITS, SOON),
+            are_enough(visits, RepeatPolicy::UntilCertain, MAX_VISITS, SHORT),
             "{visits:?}"
         );
-        assert_eq!(chosen(visits), Some(with), "{visits:?}");
+        assert_eq!(choose(visits), Some(index), "{visits:?}");
     }
 
     #[test]
     fn a_certain_visit_is_enough() {
-        ends(&[certain(80)], 0);
-        ends(&[doubtful(80), certain(84)], 1);
-        let unscored = Seen {
+        ends_with(&[certain(80)], 0);
+        ends_with(&[doubtful(80), certain(84)], 1);
+        let unscored = Visit {
             score: None,
             ..doubtful(0)
         };
-        ends(&[unscored], 0);
+        ends_with(&[unscored], 0);
     }
 
     #[test]
-    fn two_of_one_score_confirm_each_other_and_the_surer_is_shown() {
-        goes_on(&[doubtful(80)]);
-        goes_on(&[doubtful(80), doubtful(81)]);
-        let surer = |score| Seen {
+    fn two_visits_with_one_score_confirm_each_other_and_the_more_certain_is_reported() {
+        needs_another(&[doubtful(80)]);
+        needs_another(&[doubtful(80), doubtful(81)]);
+        let more_certain = |score| Visit {
             doubt: 1.0,
             ..doubtful(score)
         };
-        ends(&[doubtful(80), surer(80)], 1);
-        ends(&[surer(80), doubtful(80)], 0);
+        ends_with(&[doubtful(80), more_certain(80)], 1);
+        ends_with(&[more_certain(80), doubtful(80)], 0);
     }
 
     #[test]
-    fn of_three_that_differ_the_middle_one_is_shown() {
-        ends(&[doubtful(80), doubtful(84), doubtful(82)], 2);
-        ends(&[doubtful(82), doubtful(80), doubtful(84)], 0);
+    fn the_median_of_three_different_scores_is_reported() {
+        ends_with(&[doubtful(80), doubtful(84), doubtful(82)], 2);
+        ends_with(&[doubtful(82), doubtful(80), doubtful(84)], 0);
     }
 
     #[test]
-    fn a_spoiled_visit_is_repeated_and_never_shown_beside_a_calm_one() {
-        goes_on(&[spoiled(80, 1.4)]);
-        ends(&[spoiled(80, 1.4), certain(85)], 1);
-        ends(&[spoiled(80, 1.4), doubtful(85), doubtful(85)], 1);
-        ends(&[spoiled(80, 3.0), spoiled(70, 1.4), spoiled(60, 2.0)], 1);
+    fn a_disturbed_visit_is_repeated_and_not_reported_if_there_is_an_undisturbed_one() {
+        needs_another(&[disturbed(80, 1.4)]);
+        ends_with(&[disturbed(80, 1.4), certain(85)], 1);
+        ends_with(&[disturbed(80, 1.4), doubtful(85), doubtful(85)], 1);
+        ends_with(
+            &[disturbed(80, 3.0), disturbed(70, 1.4), disturbed(60, 2.0)],
+            1,
+        );
     }
 
     #[test]
     fn a_page_that_cannot_be_measured_is_not_visited_again() {
-        ends(&[failed()], 0);
-        goes_on(&[doubtful(80), failed()]);
-        ends(&[doubtful(80), failed(), doubtful(84)], 0);
-        ends(&[spoiled(80, 2.0), failed(), failed()], 0);
+        ends_with(&[failed()], 0);
+        needs_another(&[doubtful(80), failed()]);
+        ends_with(&[doubtful(80), failed(), doubtful(84)], 0);
+        ends_with(&[disturbed(80, 2.0), failed(), failed()], 0);
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn the_number_of_visits_and_their_time_are_limited() {
         let slow = Duration::from_secs(35);
-        assert!(are_enough(&[doubtful(80)], Care::Sure, MOST_VISITS, slow));
-        assert!(!are_enough(
-            &[spoiled(80, 2.0)],
-            Care::Sure,
-            MOST_VISITS,
+        assert!(are_enough(
+            &[doubtful(80)],
+            RepeatPolicy::UntilCertain,
+            MAX_VISITS,
             slow
         ));
-        assert_eq!(chosen(&[doubtful(80)]), Some(0));
-        assert!(are_enough(&[spoiled(80, 2.0)], Care::Sure, 1, SOON));
-        assert!(!are_enough(&[], Care::Sure, MOST_VISITS, Duration::ZERO));
-        assert_eq!(chosen(&[]), None);
+        assert!(!are_enough(
+            &[disturbed(80, 2.0)],
+            RepeatPolicy::UntilCertain,
+            MAX_VISITS,
+            slow
+        ));
+        assert_eq!(choose(&[doubtful(80)]), Some(0));
+        assert!(are_enough(
+            &[disturbed(80, 2.0)],
+            RepeatPolicy::UntilCertain,
+            1,
+            SHORT
+        ));
+        assert!(!are_enough(
+            &[],
+            RepeatPolicy::UntilCertain,
+            MAX_VISITS,
+            Duration::ZERO
+        ));
+        assert_eq!(choose(&[]), None);
     }
 
     #[test]
-    fn one_calm_visit_of_many_runs_is_enough() {
-        assert!(are_enough(&[doubtful(80)], Care::Once, MOST_VISITS, SOON));
+    fn one_undisturbed_visit_is_enough_for_one_of_many_runs() {
+        assert!(are_enough(
+            &[doubtful(80)],
+            RepeatPolicy::IfDisturbed,
+            MAX_VISITS,
+            SHORT
+        ));
         assert!(!are_enough(
-            &[spoiled(80, 2.0)],
-            Care::Once,
-            MOST_VISITS,
-            SOON
+            &[disturbed(80, 2.0)],
+            RepeatPolicy::IfDisturbed,
+            MAX_VISITS,
+            SHORT
         ));
     }
 }

@@ -3,34 +3,34 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_browser::Step;
 
-use crate::{Audited, Order};
+use crate::{AuditOutput, Order};
 
-/// One audit that this agent holds, for now.
+/// An audit that this agent has leased.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub tracking_id: String,
     /// The fencing token: results of an older attempt are refused.
     pub attempt: u32,
     pub order: Order,
-    /// How often the page is to be audited; the report is the median run's.
+    /// The number of runs; the median run is reported.
     pub runs: u32,
-    /// Tried too often already: it must be ended, not visited.
+    /// Whether the audit was tried too often: it must be finished with an error, not visited.
     pub exhausted: bool,
-    /// How often it is to be confirmed; well below the lease's length.
+    /// The interval of heartbeats, well below the duration of the lease.
     pub heartbeat_every: Duration,
 }
 
-/// What there is to do.
+/// The response to a request for a job.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextJob {
     Job(Job),
-    /// Nothing yet: ask again.
-    Nothing,
-    /// Nothing any more: this agent is to finish what runs, and to leave.
-    Leave,
+    /// There is no job yet; request one again.
+    None,
+    /// There will be no more jobs: the agent finishes its running audits and exits.
+    Drain,
 }
 
-/// Whether a job is still ours.
+/// Whether this agent still holds the lease of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     Held,
@@ -39,37 +39,38 @@ pub enum Hold {
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// May pass: to be tried again.
+    /// A temporary failure; the request can be repeated.
     #[error("{0}")]
     Failed(String),
-    /// Will not pass: who is refused may as well leave.
+    /// A permanent refusal; the agent exits.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Where audits come from and reports go to.
+/// The source of jobs and the receiver of reports.
 #[async_trait]
 pub trait Work: Send + Sync + 'static {
-    /// The next audit for a slot, waiting up to `at_most` for one. A slot does one audit at a time:
-    /// what it was given before, it no longer works on.
-    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError>;
+    /// Returns the next job of a slot, waiting up to `max_wait` for one. A slot performs one audit
+    /// at a time, so a job that it was given before goes back to the queue.
+    async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError>;
 
-    /// Says that a slot asks for nothing more: what it was given and never heard of goes back.
-    async fn leave(&self, slot: u32) -> Result<(), WorkError>;
+    /// Announces that a slot requests no more jobs. A job that was sent to the slot but did not
+    /// arrive goes back to the queue.
+    async fn release_slot(&self, slot: u32) -> Result<(), WorkError>;
 
-    /// Says that the job is still being worked on.
+    /// Extends the lease of a job that is being worked on.
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError>;
 
-    /// Says how far the job is: a courtesy to who waits for it, and to who asks around about the page meanwhile.
-    /// Must not block.
-    fn reached(&self, job: &Job, step: Step<'_>);
+    /// Reports the progress of a job, for clients that wait and for the request of field data. It
+    /// is optional information, and the method must not block.
+    fn report_progress(&self, job: &Job, step: Step<'_>);
 
-    /// Hands in what an audit came to: of a measured page, or of one that cannot be.
-    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError>;
+    /// Delivers the report and the evidence of an audit, also of a page that cannot be measured.
+    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError>;
 
-    /// Gives the job back because of a fault of ours.
-    async fn fault(&self, job: &Job) -> Result<Hold, WorkError>;
+    /// Returns the job to the queue because of an internal fault.
+    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError>;
 
-    /// Gives the job back because this agent is being stopped.
-    async fn drained(&self, job: &Job) -> Result<Hold, WorkError>;
+    /// Returns the job to the queue because this agent is being stopped.
+    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError>;
 }

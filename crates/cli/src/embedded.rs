@@ -32,7 +32,7 @@ pub async fn run(
     let agent = AgentPresence {
         process: format!("{process_prefix}{mark}"),
         agent_id: None,
-        location: auditor.stands_at.clone(),
+        location: auditor.agent_location.clone(),
         chromium,
         host_index,
         slots: settings.slots,

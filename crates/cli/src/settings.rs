@@ -406,7 +406,7 @@ fn read(path: &Path) -> Result<String, Exit> {
 /// As often as an agent visits a page for one audit unless it is told otherwise.
 pub fn most_visits(told: Option<u8>) -> Result<usize, Exit> {
     match told {
-        None => Ok(plumbline_agent::MOST_VISITS),
+        None => Ok(plumbline_agent::MAX_VISITS),
         Some(visits @ 1..=9) => Ok(visits.into()),
         Some(_) => Err(Exit::usage("visits: 1 to 9")),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{Asker, Desk};
@@ -24,15 +24,15 @@ pub struct StoreWork {
 
 #[async_trait]
 impl Work for StoreWork {
-    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError> {
+    async fn next_job(&self, slot: u32, at_most: Duration) -> Result<NextJob, WorkError> {
         let lease = self.desk.lease(&self.asker(slot), at_most).await;
         Ok(match lease.map_err(failed)? {
-            Some(lease) => Next::Job(self.job(lease)),
-            None => Next::Nothing,
+            Some(lease) => NextJob::Job(self.job(lease)),
+            None => NextJob::None,
         })
     }
 
-    async fn leave(&self, slot: u32) -> Result<(), WorkError> {
+    async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
         self.desk.leave(&self.asker(slot)).await.map_err(failed)
     }
 
@@ -46,14 +46,14 @@ impl Work for StoreWork {
         }
     }
 
-    fn reached(&self, job: &Job, step: Step<'_>) {
+    fn report_progress(&self, job: &Job, step: Step<'_>) {
         match step {
             Step::Entered(phase) => self.desk.reached(&job.tracking_id, phase),
             Step::Arrived(url) => self.desk.arrived(&job.tracking_id, &job.order.device, url),
         }
     }
 
-    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
+    async fn finish(&self, job: &Job, audited: AuditOutput) -> Result<Hold, WorkError> {
         let Some(lease) = insist(job, || self.lease_of(job)).await else {
             return Ok(Hold::Lost);
         };
@@ -71,11 +71,11 @@ impl Work for StoreWork {
         Ok(insist(job, || self.complete(job, &audited.report)).await)
     }
 
-    async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
+    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
         self.hand_back(job, ReleaseReason::Fault).await
     }
 
-    async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
+    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
         self.hand_back(job, ReleaseReason::Drained).await
     }
 }
@@ -247,7 +247,7 @@ mod tests {
                 seen_at: NOW,
             },
         };
-        let Ok(Next::Job(job)) = work.next(0, NEVER).await else {
+        let Ok(NextJob::Job(job)) = work.next_job(0, NEVER).await else {
             panic!("there is a job");
         };
         let disk = rusqlite::Connection::open(&file).unwrap();
@@ -255,7 +255,7 @@ mod tests {
             "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
         )
         .unwrap();
-        let audited = Audited {
+        let audited = AuditOutput {
             report: report(),
             bundle: None,
             media: None,

@@ -1,5 +1,6 @@
-//! Fake agents at real servers: audits are started at a steady rate, and each agent leases, waits as
-//! if it visited, and finishes. `bench/agents` starts the servers and reads the result.
+//! Simulates agents at real servers. Audits are started at a constant rate; each agent leases, waits
+//! as long as a visit would take, and finishes. `bench/agents` starts the servers and reads the
+//! result.
 //!
 //! `agent_load KEY TOKEN AGENTS STARTS_PER_SECOND SECONDS VISIT_MS URL…`
 
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plumbline_agent::{Audited, Hold, Next, Work};
+use plumbline_agent::{AuditOutput, Hold, NextJob, Work};
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
 use serde_json::{Value, json};
@@ -20,11 +21,11 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 /// Connections that start audits.
 const STARTERS: u32 = 16;
-/// After the last start, for what is unfinished.
-const FINISH_WITHIN: Duration = Duration::from_secs(60);
+/// Time after the last start in which unfinished audits may finish.
+const FINISH_DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-struct Seen {
+struct Record {
     accepted: HashMap<String, Instant>,
     leased: HashMap<String, Instant>,
     finished: HashMap<String, u32>,
@@ -33,7 +34,7 @@ struct Seen {
     failures: u32,
 }
 
-type Shared = Arc<Mutex<Seen>>;
+type Shared = Arc<Mutex<Record>>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -44,11 +45,11 @@ async fn main() -> Result<(), Failure> {
     let (agents, rate): (usize, u32) = (agents.parse()?, rate.parse()?);
     let seconds = Duration::from_secs(seconds.parse()?);
     let visit = Duration::from_millis(visit_ms.parse()?);
-    let seen = Shared::default();
+    let record = Shared::default();
     for number in 0..agents {
         let url = &urls[number % urls.len()];
         let server = Server::new(url, token, &Trust::default())?;
-        tokio::spawn(agent(server, visit, Arc::clone(&seen)));
+        tokio::spawn(agent(server, visit, Arc::clone(&record)));
     }
     let until = Instant::now() + seconds;
     let mut starters = Vec::new();
@@ -56,28 +57,28 @@ async fn main() -> Result<(), Failure> {
         let url = &urls[number as usize % urls.len()];
         let address: SocketAddr = url.trim_start_matches("http://").parse()?;
         let every = Duration::from_secs(1) * STARTERS / rate;
-        let (key, seen) = (key.clone(), Arc::clone(&seen));
+        let (key, record) = (key.clone(), Arc::clone(&record));
         starters.push(tokio::spawn(async move {
-            starter(address, &key, every, until, &seen).await
+            starter(address, &key, every, until, &record).await
         }));
     }
     let began = Instant::now();
     for starter in starters {
         starter.await??;
     }
-    let end = Instant::now() + FINISH_WITHIN;
-    let is_over = || {
-        let seen = lock(&seen);
-        seen.finished.len() >= seen.accepted.len()
+    let deadline = Instant::now() + FINISH_DEADLINE;
+    let all_finished = || {
+        let record = lock(&record);
+        record.finished.len() >= record.accepted.len()
     };
-    while Instant::now() < end && !is_over() {
+    while Instant::now() < deadline && !all_finished() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("{}", summary(&lock(&seen), began.elapsed()));
+    println!("{}", summary(&lock(&record), began.elapsed()));
     Ok(())
 }
 
-async fn agent(server: Server, visit: Duration, seen: Shared) -> Result<(), Failure> {
+async fn agent(server: Server, visit: Duration, record: Shared) -> Result<(), Failure> {
     let work = RemoteWork::new(
         server,
         Announcement {
@@ -90,26 +91,26 @@ async fn agent(server: Server, visit: Duration, seen: Shared) -> Result<(), Fail
         },
     );
     loop {
-        let job = match work.next(0, Duration::from_secs(25)).await {
-            Ok(Next::Job(job)) => job,
+        let job = match work.next_job(0, Duration::from_secs(25)).await {
+            Ok(NextJob::Job(job)) => job,
             Ok(_) => continue,
             Err(_) => {
-                lock(&seen).failures += 1;
+                lock(&record).failures += 1;
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }
         };
         let id = job.tracking_id.clone();
-        lock(&seen).leased.insert(id.clone(), Instant::now());
+        lock(&record).leased.insert(id.clone(), Instant::now());
         tokio::time::sleep(visit).await;
         let began = Instant::now();
-        let handed_in = work.finish(&job, audited()?).await;
-        let mut seen = lock(&seen);
-        seen.finish_ms.push(ms(began.elapsed()));
-        match handed_in {
-            Ok(Hold::Held) => *seen.finished.entry(id).or_default() += 1,
-            Ok(Hold::Lost) => seen.lost += 1,
-            Err(_) => seen.failures += 1,
+        let result = work.finish(&job, output()?).await;
+        let mut record = lock(&record);
+        record.finish_ms.push(ms(began.elapsed()));
+        match result {
+            Ok(Hold::Held) => *record.finished.entry(id).or_default() += 1,
+            Ok(Hold::Lost) => record.lost += 1,
+            Err(_) => record.failures += 1,
         }
     }
 }
@@ -119,7 +120,7 @@ async fn starter(
     key: &str,
     every: Duration,
     until: Instant,
-    seen: &Shared,
+    record: &Shared,
 ) -> Result<(), Failure> {
     let order = json!({
         "url": "https://example.com/", "device": "mobile", "network": "normal4g",
@@ -132,35 +133,35 @@ async fn starter(
         order.len()
     );
     let mut stream = TcpStream::connect(address).await?;
-    let mut turns = tokio::time::interval(every);
+    let mut ticks = tokio::time::interval(every);
     while Instant::now() < until {
-        turns.tick().await;
+        ticks.tick().await;
         stream.write_all(request.as_bytes()).await?;
-        let answer = answer(&mut stream).await?;
-        let id = answer["trackingId"].as_str().ok_or("not accepted")?;
-        lock(seen).accepted.insert(id.to_owned(), Instant::now());
+        let response = read_response(&mut stream).await?;
+        let id = response["trackingId"].as_str().ok_or("not accepted")?;
+        lock(record).accepted.insert(id.to_owned(), Instant::now());
     }
     Ok(())
 }
 
-/// One answer of a connection that stays open.
-async fn answer(stream: &mut TcpStream) -> Result<Value, Failure> {
+/// Reads one response from a connection that stays open.
+async fn read_response(stream: &mut TcpStream) -> Result<Value, Failure> {
     let mut text = Vec::new();
     loop {
         if stream.read_buf(&mut text).await? == 0 {
-            return Err("the server closed".into());
+            return Err("the server closed the connection".into());
         }
-        // The body is an object without strings that end so.
+        // The body is an object, and no string in it contains a brace.
         if text.ends_with(b"}") {
-            let whole = String::from_utf8(text)?;
-            let body = whole.split_once("\r\n\r\n").ok_or("no body")?.1;
+            let response = String::from_utf8(text)?;
+            let body = response.split_once("\r\n\r\n").ok_or("no body")?.1;
             return Ok(serde_json::from_str(body)?);
         }
     }
 }
 
-/// As large as a report with its checks.
-fn audited() -> Result<Audited, Failure> {
+/// Returns a report as large as one with its checks.
+fn output() -> Result<AuditOutput, Failure> {
     let report = serde_json::from_value(json!({
         "format": 1,
         "requestedUrl": "https://example.com/",
@@ -175,42 +176,46 @@ fn audited() -> Result<Audited, Failure> {
         "warnings": ["x".repeat(20_000)],
         "metrics": null, "error": null, "document": null, "browser": null,
     }))?;
-    Ok(Audited {
+    Ok(AuditOutput {
         report,
         bundle: None,
         media: None,
     })
 }
 
-fn summary(seen: &Seen, took: Duration) -> Value {
-    let waits = seen.accepted.iter().filter_map(|(id, accepted)| {
-        let leased = seen.leased.get(id)?;
+fn summary(record: &Record, took: Duration) -> Value {
+    let waits = record.accepted.iter().filter_map(|(id, accepted)| {
+        let leased = record.leased.get(id)?;
         Some(ms(leased.saturating_duration_since(*accepted)))
     });
     let mut waits: Vec<_> = waits.collect();
-    let mut finishes = seen.finish_ms.clone();
+    let mut finishes = record.finish_ms.clone();
     json!({
-        "accepted": seen.accepted.len(),
-        "finished": seen.finished.len(),
-        "finishedTwice": seen.finished.values().filter(|times| **times > 1).count(),
-        "lost": seen.lost,
-        "failures": seen.failures,
-        "auditsPerSecond": seen.finished.len() as f64 / took.as_secs_f64(),
-        "acceptedToLeasedMs": { "p50": share(&mut waits, 0.5), "p99": share(&mut waits, 0.99) },
-        "finishMs": { "p50": share(&mut finishes, 0.5), "p99": share(&mut finishes, 0.99) },
+        "accepted": record.accepted.len(),
+        "finished": record.finished.len(),
+        "finishedTwice": record.finished.values().filter(|times| **times > 1).count(),
+        "lost": record.lost,
+        "failures": record.failures,
+        "auditsPerSecond": record.finished.len() as f64 / took.as_secs_f64(),
+        "acceptedToLeasedMs": {
+            "p50": percentile(&mut waits, 0.5), "p99": percentile(&mut waits, 0.99),
+        },
+        "finishMs": {
+            "p50": percentile(&mut finishes, 0.5), "p99": percentile(&mut finishes, 0.99),
+        },
     })
 }
 
-fn share(values: &mut [f64], share: f64) -> Option<f64> {
+fn percentile(values: &mut [f64], fraction: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    let at = (values.len() as f64 * share) as usize;
-    values.get(at.min(values.len().checked_sub(1)?)).copied()
+    let index = (values.len() as f64 * fraction) as usize;
+    values.get(index.min(values.len().checked_sub(1)?)).copied()
 }
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-fn lock(seen: &Shared) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(record: &Shared) -> std::sync::MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,30 +6,30 @@ pub enum RemoteError {
     Address(String),
     #[error("certificates: {0}")]
     Certificates(String),
-    /// No answer, or none that could be read.
-    #[error("no answer from the server: {0}")]
-    Unanswered(String),
-    /// The token, or the protocol.
-    #[error("the server refuses this agent: {0}")]
+    /// There was no response, or it could not be read.
+    #[error("no response from the server: {0}")]
+    NoResponse(String),
+    /// The server does not accept the token or the protocol version.
+    #[error("the server refused this agent: {0}")]
     Refused(String),
-    #[error("the server answers {status}: {message}")]
-    Answered { status: u16, message: String },
+    #[error("the server responded with status {status}: {message}")]
+    Status { status: u16, message: String },
 }
 
 impl RemoteError {
-    /// Whether the same request may be answered better later.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::Unanswered(_) => true,
-            Self::Answered { status, .. } => {
+            Self::NoResponse(_) => true,
+            Self::Status { status, .. } => {
                 matches!(status, 408 | 429) || (*status >= 500 && *status != 507)
             }
             Self::Address(_) | Self::Certificates(_) | Self::Refused(_) => false,
         }
     }
 
-    pub(crate) fn has_status(&self, wanted: u16) -> bool {
-        matches!(self, Self::Answered { status, .. } if *status == wanted)
+    pub(crate) fn has_status(&self, expected: u16) -> bool {
+        matches!(self, Self::Status { status, .. } if *status == expected)
     }
 }
 

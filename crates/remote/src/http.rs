@@ -1,4 +1,4 @@
-//! Requests to one server, each with a deadline, over connections that are used again.
+//! An HTTP client for one server, with a deadline for every request and reused connections.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,74 +23,77 @@ use url::{Host, Url};
 
 use crate::RemoteError;
 
-/// Answers are a few hundred bytes.
-const ANSWER_BYTES: usize = 1024 * 1024;
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// Servers close what was idle for 30 s; a connection that is about to be closed is no good.
-const IDLE_AT_MOST: Duration = Duration::from_secs(20);
-const IDLE_KEPT: usize = 32;
+/// Maximum size of a response. Responses have a few hundred bytes.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which an idle connection is not reused. Servers close connections that were idle for
+/// 30 s.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(20);
+const MAX_IDLE_CONNECTIONS: usize = 32;
 
-/// Whose certificates are believed, and whether there need be any.
+/// The certificate authorities that are trusted, and whether TLS is required.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// Only the authorities in this file (PEM); without, those that this machine trusts.
+    /// A PEM file with the only trusted authorities; without it, those of this machine are trusted.
     pub ca_file: Option<PathBuf>,
-    /// Let the token travel unencrypted, beyond this machine too.
+    /// Whether the token may be sent unencrypted to other machines.
     pub plain_http: bool,
 }
 
-/// A server, and the token that it knows us by.
+/// A server, with the token that identifies the agent.
 pub struct Server {
     host: String,
     port: u16,
-    /// Before every path, without a slash at its end.
+    /// The prefix of every path, without a trailing slash.
     base: String,
     authority: HeaderValue,
     authorization: HeaderValue,
-    /// None for plain HTTP.
+    /// `None` for plain HTTP.
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<IdleConnection>>,
 }
 
 type Sender = SendRequest<Full<Bytes>>;
 
-struct Idle {
+struct IdleConnection {
     sender: Sender,
     since: Instant,
 }
 
-/// What a request carries besides its address.
-pub(crate) struct Load {
-    pub(crate) kind: &'static str,
+/// The body of a request.
+pub(crate) struct RequestBody {
+    pub(crate) content_type: &'static str,
     pub(crate) bytes: Bytes,
 }
 
-pub(crate) struct Answer {
+pub(crate) struct ServerResponse {
     pub(crate) status: u16,
-    /// Which protocol the server says that it speaks.
+    /// The protocol version that the server announces.
     pub(crate) protocol: Option<String>,
     pub(crate) body: Bytes,
 }
 
 impl Server {
     pub fn new(url: &str, token: &str, trust: &Trust) -> Result<Self, RemoteError> {
-        let address = |reason: &str| RemoteError::Address(format!("{url}: {reason}"));
-        let parsed = Url::parse(url).map_err(|error| address(&error.to_string()))?;
-        let host = parsed.host().ok_or_else(|| address("it names no host"))?;
+        let invalid = |reason: &str| RemoteError::Address(format!("{url}: {reason}"));
+        let parsed = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
+        let host = parsed
+            .host()
+            .ok_or_else(|| invalid("the URL has no host"))?;
         let port = parsed.port_or_known_default();
-        let port = port.ok_or_else(|| address("it has no port"))?;
+        let port = port.ok_or_else(|| invalid("the URL has no port"))?;
         let tls = match parsed.scheme() {
             "https" => Some((
                 connector(trust)?,
-                server_name(&host).map_err(|e| address(&e))?,
+                server_name(&host).map_err(|e| invalid(&e))?,
             )),
-            "http" if trust.plain_http || is_here(&host) => None,
+            "http" if trust.plain_http || is_loopback(&host) => None,
             "http" => {
-                return Err(address(
-                    "over http the token would travel unencrypted; use https, or say that it may",
+                return Err(invalid(
+                    "http would send the token unencrypted; use https, or allow it with --plain-http",
                 ));
             }
-            _ => return Err(address("it must begin with https://")),
+            _ => return Err(invalid("the URL must begin with https://")),
         };
         let name = parsed.host_str().unwrap_or_default();
         let authority = match parsed.port() {
@@ -98,31 +101,33 @@ impl Server {
             None => name.to_owned(),
         };
         let mut authorization = HeaderValue::try_from(format!("Bearer {token}"))
-            .map_err(|_| RemoteError::Address("the token is none".to_owned()))?;
+            .map_err(|_| RemoteError::Address("invalid agent token".to_owned()))?;
         authorization.set_sensitive(true);
         Ok(Self {
             host: name.trim_matches(['[', ']']).to_owned(),
             port,
             base: parsed.path().trim_end_matches('/').to_owned(),
             authority: HeaderValue::try_from(authority)
-                .map_err(|error| address(&error.to_string()))?,
+                .map_err(|error| invalid(&error.to_string()))?,
             authorization,
             tls,
             idle: Mutex::default(),
         })
     }
 
-    /// Asks, within a time.
-    pub(crate) async fn ask(
+    /// Sends a request and reads the response, within a deadline.
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
-        load: Option<Load>,
-        within: Duration,
-    ) -> Result<Answer, RemoteError> {
-        match timeout(within, self.exchange(method, path, load)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(RemoteError::Unanswered(format!("not within {within:?}"))),
+        body: Option<RequestBody>,
+        deadline: Duration,
+    ) -> Result<ServerResponse, RemoteError> {
+        match timeout(deadline, self.exchange(method, path, body)).await {
+            Ok(result) => result,
+            Err(_) => Err(RemoteError::NoResponse(format!(
+                "timed out after {deadline:?}"
+            ))),
         }
     }
 
@@ -130,25 +135,25 @@ impl Server {
         &self,
         method: Method,
         path: &str,
-        load: Option<Load>,
-    ) -> Result<Answer, RemoteError> {
-        let request = || self.request(&method, path, load.as_ref());
-        // A kept connection may have been closed from the other side: then a fresh one is asked.
-        if let Some(mut kept) = self.kept()
-            && let Ok(response) = kept.send_request(request()?).await
+        body: Option<RequestBody>,
+    ) -> Result<ServerResponse, RemoteError> {
+        let request = || self.request(&method, path, body.as_ref());
+        // The server may have closed an idle connection; then a new one is opened.
+        if let Some(mut sender) = self.take_idle()
+            && let Ok(response) = sender.send_request(request()?).await
         {
-            return self.read(kept, response).await;
+            return self.read(sender, response).await;
         }
         let mut sender = self.connect().await?;
-        let response = sender.send_request(request()?).await.map_err(unanswered)?;
-        self.read(sender, response).await
+        let response = sender.send_request(request()?).await;
+        self.read(sender, response.map_err(no_response)?).await
     }
 
     fn request(
         &self,
         method: &Method,
         path: &str,
-        load: Option<&Load>,
+        body: Option<&RequestBody>,
     ) -> Result<Request<Full<Bytes>>, RemoteError> {
         let mut request = Request::builder()
             .method(method)
@@ -156,107 +161,113 @@ impl Server {
             .header(header::HOST, &self.authority)
             .header(header::AUTHORIZATION, &self.authorization)
             .header(PROTOCOL_HEADER, PROTOCOL);
-        if let Some(load) = load {
-            request = request.header(header::CONTENT_TYPE, load.kind);
+        if let Some(body) = body {
+            request = request.header(header::CONTENT_TYPE, body.content_type);
         }
-        let body = load.map(|load| load.bytes.clone()).unwrap_or_default();
-        request.body(Full::new(body)).map_err(unanswered)
+        let bytes = body.map(|body| body.bytes.clone()).unwrap_or_default();
+        request.body(Full::new(bytes)).map_err(no_response)
     }
 
     async fn read(
         &self,
         sender: Sender,
         response: Response<Incoming>,
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<ServerResponse, RemoteError> {
         let status = response.status().as_u16();
         let protocol = response.headers().get(PROTOCOL_HEADER);
         let protocol = protocol.and_then(|version| version.to_str().ok());
         let protocol = protocol.map(str::to_owned);
-        let body = Limited::new(response.into_body(), ANSWER_BYTES).collect();
-        let body = body
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES)
+            .collect()
             .await
-            .map_err(|error| RemoteError::Unanswered(error.to_string()))?;
-        self.keep(sender);
-        Ok(Answer {
+            .map_err(|error| RemoteError::NoResponse(error.to_string()))?;
+        self.keep_idle(sender);
+        Ok(ServerResponse {
             status,
             protocol,
             body: body.to_bytes(),
         })
     }
 
-    fn kept(&self) -> Option<Sender> {
+    fn take_idle(&self) -> Option<Sender> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|kept| !kept.sender.is_closed() && kept.since.elapsed() < IDLE_AT_MOST);
-        let ready = idle.iter().position(|kept| kept.sender.is_ready())?;
+        idle.retain(|connection| {
+            !connection.sender.is_closed() && connection.since.elapsed() < MAX_IDLE_TIME
+        });
+        let ready = idle
+            .iter()
+            .position(|connection| connection.sender.is_ready())?;
         Some(idle.swap_remove(ready).sender)
     }
 
-    fn keep(&self, sender: Sender) {
+    fn keep_idle(&self, sender: Sender) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if !sender.is_closed() && idle.len() < IDLE_KEPT {
+        if !sender.is_closed() && idle.len() < MAX_IDLE_CONNECTIONS {
             let since = Instant::now();
-            idle.push(Idle { sender, since });
+            idle.push(IdleConnection { sender, since });
         }
     }
 
     async fn connect(&self) -> Result<Sender, RemoteError> {
-        let open = async {
+        let connect = async {
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
-            let stream = stream.map_err(unanswered)?;
+            let stream = stream.map_err(no_response)?;
             // Without it, small requests wait for the acknowledgement of earlier ones.
-            stream.set_nodelay(true).map_err(unanswered)?;
+            stream.set_nodelay(true).map_err(no_response)?;
             match &self.tls {
-                None => speak(stream).await,
+                None => handshake(stream).await,
                 Some((tls, name)) => {
-                    let secured = tls.connect(name.clone(), stream).await;
-                    speak(secured.map_err(unanswered)?).await
+                    let stream = tls.connect(name.clone(), stream).await;
+                    handshake(stream.map_err(no_response)?).await
                 }
             }
         };
-        match timeout(CONNECT_WITHIN, open).await {
-            Ok(connected) => connected,
-            Err(_) => Err(RemoteError::Unanswered("it does not connect".to_owned())),
+        match timeout(CONNECT_TIMEOUT, connect).await {
+            Ok(result) => result,
+            Err(_) => Err(RemoteError::NoResponse("connecting timed out".to_owned())),
         }
     }
 }
 
-async fn speak(
+async fn handshake(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<Sender, RemoteError> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(unanswered)?;
-    // Ends with its sender.
+        .map_err(no_response)?;
+    // The task ends when the sender is dropped.
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to the server ended early");
+            tracing::debug!(%error, "connection to the server failed");
         }
     });
     Ok(sender)
 }
 
 fn connector(trust: &Trust) -> Result<TlsConnector, RemoteError> {
-    let wrong = |error: &dyn std::fmt::Display| RemoteError::Certificates(error.to_string());
+    let invalid = |error: &dyn std::fmt::Display| RemoteError::Certificates(error.to_string());
     let mut roots = RootCertStore::empty();
     match &trust.ca_file {
         Some(file) => {
-            let named =
-                |error: &dyn std::fmt::Display| wrong(&format!("{}: {error}", file.display()));
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|e| named(&e))? {
-                let certificate = certificate.map_err(|e| named(&e))?;
-                roots.add(certificate).map_err(|e| named(&e))?;
+            let in_file =
+                |error: &dyn std::fmt::Display| invalid(&format!("{}: {error}", file.display()));
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|e| in_file(&e))? {
+                let certificate = certificate.map_err(|e| in_file(&e))?;
+                roots.add(certificate).map_err(|e| in_file(&e))?;
             }
             if roots.is_empty() {
-                return Err(named(&"there is no certificate in it"));
+                return Err(in_file(&"the file contains no certificate"));
             }
         }
         None => {
-            let found = rustls_native_certs::load_native_certs();
-            for error in &found.errors {
-                tracing::warn!(%error, "a certificate store could not be read");
+            let native = rustls_native_certs::load_native_certs();
+            for error in &native.errors {
+                tracing::warn!(%error, "failed to read a certificate store");
             }
-            if roots.add_parsable_certificates(found.certs).0 == 0 {
-                return Err(wrong(&"this machine trusts none; name some with --ca"));
+            if roots.add_parsable_certificates(native.certs).0 == 0 {
+                return Err(invalid(
+                    &"this machine has no trusted authorities; name a file with --ca",
+                ));
             }
         }
     }
@@ -274,8 +285,8 @@ fn server_name(host: &Host<&str>) -> Result<ServerName<'static>, String> {
     }
 }
 
-/// Whether a host is this machine by its very name.
-fn is_here(host: &Host<&str>) -> bool {
+/// Whether a host is a loopback address or `localhost`.
+fn is_loopback(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => *name == "localhost",
         Host::Ipv4(v4) => v4.is_loopback(),
@@ -283,16 +294,17 @@ fn is_here(host: &Host<&str>) -> bool {
     }
 }
 
-fn unanswered(error: impl std::error::Error) -> RemoteError {
-    // The outermost says what was attempted, the innermost why it failed.
+fn no_response(error: impl std::error::Error) -> RemoteError {
+    // The outermost error names the operation, the innermost the reason.
     let mut innermost: &dyn std::error::Error = &error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    let (said, why) = (error.to_string(), innermost.to_string());
-    RemoteError::Unanswered(match said == why {
-        true => said,
-        false => format!("{said}: {why}"),
+    let (operation, reason) = (error.to_string(), innermost.to_string());
+    RemoteError::NoResponse(if operation == reason {
+        operation
+    } else {
+        format!("{operation}: {reason}")
     })
 }
 
@@ -309,44 +321,44 @@ mod tests {
     }
 
     #[test]
-    fn a_token_travels_unencrypted_only_within_this_machine_or_when_told() {
-        for here in [
+    fn a_token_is_sent_unencrypted_only_to_loopback_or_if_allowed() {
+        for url in [
             "http://127.0.0.1:8080",
             "http://localhost/",
             "http://[::1]:1/x/",
         ] {
-            assert!(server(here, false).is_ok(), "{here}");
+            assert!(server(url, false).is_ok(), "{url}");
         }
         assert!(server("http://10.0.0.1/", true).is_ok());
-        for refused in [
+        for url in [
             "http://10.0.0.1/",
             "http://example.com",
             "ftp://localhost/",
             "localhost:80",
             "",
         ] {
-            assert!(server(refused, false).is_err(), "{refused}");
+            assert!(server(url, false).is_err(), "{url}");
         }
     }
 
     #[test]
-    fn a_path_before_ours_is_kept() {
-        let behind = server("http://127.0.0.1/plumbline/", false).unwrap();
-        let request = behind.request(&Method::GET, "/agent/v1/x", None).unwrap();
+    fn the_path_of_the_server_url_prefixes_request_paths() {
+        let server = server("http://127.0.0.1/plumbline/", false).unwrap();
+        let request = server.request(&Method::GET, "/agent/v1/x", None).unwrap();
         assert_eq!(request.uri(), "/plumbline/agent/v1/x");
         assert_eq!(request.headers()[header::HOST], "127.0.0.1");
-        let shown = format!("{:?}", request.headers());
-        assert!(!shown.contains("pla_x_y"), "{shown}");
+        let headers = format!("{:?}", request.headers());
+        assert!(!headers.contains("pla_x_y"), "{headers}");
     }
 
     #[test]
-    fn a_file_without_certificates_is_named() {
+    fn the_error_names_a_file_without_certificates() {
         let trust = Trust {
             ca_file: Some(PathBuf::from("Cargo.toml")),
             plain_http: false,
         };
-        let error = Server::new("https://example.com/", "pla_x_y", &trust);
-        let said = error.err().map(|error| error.to_string());
-        assert!(said.unwrap().contains("Cargo.toml"));
+        let server = Server::new("https://example.com/", "pla_x_y", &trust);
+        let message = server.err().map(|error| error.to_string());
+        assert!(message.unwrap().contains("Cargo.toml"));
     }
 }

@@ -1,11 +1,12 @@
-//! The seam over HTTPS: an agent's [`plumbline_agent::Work`] at a server that may be anywhere.
+//! Implements [`plumbline_agent::Work`] over HTTPS, for agents on other machines than the server.
 //!
-//! `http.rs` speaks HTTP and knows nothing of audits; `work.rs` says what `plumbline_seam` has words
-//! for. Every request has a deadline; what matters is repeated until it is answered.
+//! `http.rs` is the HTTP client and does not know audits; `work.rs` sends the messages that
+//! `plumbline_seam` defines. Every request has a deadline, and important requests are repeated until
+//! they are answered.
 
+mod backoff;
 mod error;
 mod http;
-mod pace;
 mod work;
 
 pub use error::RemoteError;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::Method;
 use hyper::body::Bytes;
-use plumbline_agent::{Audited, Hold, Job, Next, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
     self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseRequest, LeaseResponse,
@@ -17,24 +17,24 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::RemoteError;
-use crate::http::{Answer, Load, Server};
-use crate::pace::Pace;
+use crate::backoff::Backoff;
+use crate::http::{RequestBody, Server, ServerResponse};
 
-/// Beyond what the server may wait on purpose.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// For one request with evidence or a report in it; the next goes on where it ended.
-const UPLOADED_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// For all the tries of one step; the loop around gives up earlier when the lease is lost.
-const INSIST_FOR: Duration = Duration::from_secs(10 * 60);
-/// For all the tries to hand in evidence: a bucket that is away for longer costs the evidence, and not the report, which
-/// an agent has ten minutes for in all.
-const EVIDENCE_FOR: Duration = Duration::from_secs(4 * 60);
-/// Uploads that arrived wrong are not tried for ever.
-const CORRUPT_AT_MOST: u32 = 3;
-/// Phases that nobody has told yet: a courtesy, and dropped beyond this.
-const PHASES_KEPT: usize = 16;
+/// Deadline of a response, besides the time that the server may wait on purpose.
+const RESPONSE_DEADLINE: Duration = Duration::from_secs(10);
+/// Deadline of one request with evidence or a report. The next request continues an upload.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(5 * 60);
+/// Total time for repeating a request. The work loop stops earlier when the lease is lost.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(10 * 60);
+/// Total time for uploading evidence. If the storage is unavailable for longer, the report is
+/// delivered without it; an agent has ten minutes for both.
+const MAX_EVIDENCE_TIME: Duration = Duration::from_secs(4 * 60);
+/// Maximum number of uploads that are repeated because they arrived damaged.
+const MAX_CORRUPT_UPLOADS: u32 = 3;
+/// Maximum number of phases waiting to be sent. They are optional, and dropped beyond this.
+const MAX_QUEUED_PHASES: usize = 16;
 
-/// Work from a server elsewhere.
+/// Gets jobs from a server on another machine.
 pub struct RemoteWork {
     server: Arc<Server>,
     agent: Announcement,
@@ -42,11 +42,11 @@ pub struct RemoteWork {
 }
 
 impl RemoteWork {
-    /// Must be called within a runtime: phases are told by a task of their own.
+    /// Creates the client and spawns a task that sends phases, which requires a runtime.
     pub fn new(server: Server, agent: Announcement) -> Self {
         let server = Arc::new(server);
-        let (phases, reached) = mpsc::channel(PHASES_KEPT);
-        tokio::spawn(tell_phases(Arc::clone(&server), reached));
+        let (phases, queue) = mpsc::channel(MAX_QUEUED_PHASES);
+        tokio::spawn(send_phases(Arc::clone(&server), queue));
         Self {
             server,
             agent,
@@ -54,65 +54,69 @@ impl RemoteWork {
         }
     }
 
-    /// A name that no other process has.
+    /// Returns a random name that identifies this process.
     pub fn process_name() -> Result<String, RemoteError> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)
-            .map_err(|error| RemoteError::Unanswered(format!("no random bytes: {error}")))?;
+            .map_err(|error| RemoteError::NoResponse(format!("no random bytes: {error}")))?;
         Ok(hex(&bytes))
     }
 
-    /// Says it until there is an answer, or one that will not change.
-    async fn insist(
+    /// Repeats a request until it succeeds or fails permanently.
+    async fn send_reliably(
         &self,
         path: &str,
-        said: Bytes,
-        within: Duration,
-        mut pace: Pace,
+        message: Bytes,
+        deadline: Duration,
+        mut backoff: Backoff,
     ) -> Result<Hold, RemoteError> {
         loop {
-            let answer: Result<LeaseStatus, _> =
-                say(&self.server, path, said.clone(), within).await;
-            match answer {
-                Ok(answer) => return Ok(hold(answer.state)),
-                Err(error) if error.may_pass() => pace.wait(error).await?,
+            let result: Result<LeaseStatus, _> =
+                send(&self.server, path, message.clone(), deadline).await;
+            match result {
+                Ok(response) => return Ok(hold(response.state)),
+                Err(error) if error.is_temporary() => backoff.wait(error).await?,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Says that the job has arrived, before it is begun: the server gives it to another when it does not hear so in time.
-    async fn confirm(&self, job: &Job, within: Duration) -> Result<Hold, WorkError> {
-        let said = message(&self.beat(job))?;
-        let confirmed = self.insist(seam::HEARTBEAT, said, within, Pace::lasting(within));
-        Ok(confirmed.await?)
+    /// Confirms that a job has arrived, before it is started. Without confirmation in time the
+    /// server gives the job to another agent.
+    async fn confirm(&self, job: &Job, deadline: Duration) -> Result<Hold, WorkError> {
+        let message = encode(&self.heartbeat_message(job))?;
+        let backoff = Backoff::new(deadline);
+        Ok(self
+            .send_reliably(seam::HEARTBEAT, message, deadline, backoff)
+            .await?)
     }
 
-    fn beat(&self, job: &Job) -> Heartbeat {
+    fn heartbeat_message(&self, job: &Job) -> Heartbeat {
         Heartbeat {
             attempt: attempt(job),
             agent: self.agent.clone(),
         }
     }
 
-    async fn give_back(&self, job: &Job, why: ReturnReason) -> Result<Hold, WorkError> {
-        let said = Return {
+    async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<Hold, WorkError> {
+        let message = encode(&Return {
             attempt: attempt(job),
-            reason: why,
-        };
-        let said = message(&said)?;
-        let pace = Pace::lasting(INSIST_FOR);
-        let given = self.insist(seam::RETURN, said, ANSWERED_WITHIN, pace);
-        Ok(given.await?)
+            reason,
+        })?;
+        let backoff = Backoff::new(MAX_RETRY_TIME);
+        Ok(self
+            .send_reliably(seam::RETURN, message, RESPONSE_DEADLINE, backoff)
+            .await?)
     }
 
-    /// All of it in one request, and from where it broke off in the next.
+    /// Uploads evidence in one request. If that is interrupted, the next request continues at the
+    /// offset that the server reports.
     async fn upload(
         &self,
         job: &Job,
         kind: Evidence,
         bytes: Bytes,
-        pace: &mut Pace,
+        backoff: &mut Backoff,
     ) -> Result<Hold, RemoteError> {
         let path = format!(
             "{}/{}/{}/{}",
@@ -122,24 +126,24 @@ impl RemoteWork {
             kind.as_str()
         );
         let sha256 = hex(&Sha256::digest(&bytes));
-        let mut sent = Some(0);
-        let mut corrupt = 0;
+        let mut next_offset = Some(0);
+        let mut corrupt_uploads = 0;
         loop {
-            let answer = match sent.take() {
+            let result = match next_offset.take() {
                 Some(offset) => self.send_from(&path, &sha256, &bytes, offset).await,
-                None => self.received(&path).await,
+                None => self.upload_status(&path).await,
             };
-            match answer {
-                Ok(answer) if answer.lease == seam::LeaseState::Lost => return Ok(Hold::Lost),
-                Ok(answer) if answer.complete => return Ok(Hold::Held),
-                Ok(answer) => sent = Some(answer.received),
-                // Somebody else's bytes, or a connection of ours that is not dead yet.
-                Err(error) if error.has_status(409) => pace.wait(error).await?,
-                Err(error) if error.has_status(422) && corrupt < CORRUPT_AT_MOST => {
-                    corrupt += 1;
-                    sent = Some(0);
+            match result {
+                Ok(status) if status.lease == seam::LeaseState::Lost => return Ok(Hold::Lost),
+                Ok(status) if status.complete => return Ok(Hold::Held),
+                Ok(status) => next_offset = Some(status.received),
+                // Another upload is active, possibly on an own connection that is not closed yet.
+                Err(error) if error.has_status(409) => backoff.wait(error).await?,
+                Err(error) if error.has_status(422) && corrupt_uploads < MAX_CORRUPT_UPLOADS => {
+                    corrupt_uploads += 1;
+                    next_offset = Some(0);
                 }
-                Err(error) if error.may_pass() => pace.wait(error).await?,
+                Err(error) if error.is_temporary() => backoff.wait(error).await?,
                 Err(error) => return Err(error),
             }
         }
@@ -158,71 +162,76 @@ impl RemoteWork {
             "{path}?offset={offset}&bytes={}&sha256={sha256}",
             bytes.len()
         );
-        let load = Load {
-            kind: "application/octet-stream",
+        let body = RequestBody {
+            content_type: "application/octet-stream",
             bytes: rest,
         };
-        let answer = self
+        let response = self
             .server
-            .ask(Method::PUT, &path, Some(load), UPLOADED_WITHIN);
-        read(answer.await?)
+            .send(Method::PUT, &path, Some(body), UPLOAD_DEADLINE)
+            .await?;
+        decode(response)
     }
 
-    async fn received(&self, path: &str) -> Result<UploadStatus, RemoteError> {
-        let answer = self.server.ask(Method::GET, path, None, ANSWERED_WITHIN);
-        read(answer.await?)
+    async fn upload_status(&self, path: &str) -> Result<UploadStatus, RemoteError> {
+        let response = self
+            .server
+            .send(Method::GET, path, None, RESPONSE_DEADLINE)
+            .await?;
+        decode(response)
     }
 }
 
 #[async_trait]
 impl Work for RemoteWork {
-    async fn next(&self, slot: u32, at_most: Duration) -> Result<Next, WorkError> {
-        let asked = LeaseRequest {
+    async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError> {
+        let request = LeaseRequest {
             agent: self.agent.clone(),
             slot,
-            wait_ms: at_most.as_millis().try_into().unwrap_or(u64::MAX),
+            wait_ms: max_wait.as_millis().try_into().unwrap_or(u64::MAX),
             leaving: false,
             confirms: true,
         };
-        let within = at_most + ANSWERED_WITHIN;
-        let answer: LeaseResponse = post(&self.server, seam::LEASE, &asked, within).await?;
-        let Some(offer) = answer.job else {
-            return Ok(match answer.drain {
-                true => Next::Leave,
-                false => Next::Nothing,
+        let deadline = max_wait + RESPONSE_DEADLINE;
+        let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
+        let Some(offer) = response.job else {
+            return Ok(if response.drain {
+                NextJob::Drain
+            } else {
+                NextJob::None
             });
         };
-        let confirm_within = offer.confirm_within_ms.map(Duration::from_millis);
+        let confirm_deadline = offer.confirm_within_ms.map(Duration::from_millis);
         let job = job(offer);
-        if let Some(within) = confirm_within
-            && self.confirm(&job, within).await? == Hold::Lost
+        if let Some(deadline) = confirm_deadline
+            && self.confirm(&job, deadline).await? == Hold::Lost
         {
-            return Ok(Next::Nothing);
+            return Ok(NextJob::None);
         }
-        Ok(Next::Job(job))
+        Ok(NextJob::Job(job))
     }
 
-    async fn leave(&self, slot: u32) -> Result<(), WorkError> {
-        let asked = LeaseRequest {
+    async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
+        let request = LeaseRequest {
             agent: self.agent.clone(),
             slot,
             wait_ms: 0,
             leaving: true,
             confirms: false,
         };
-        let _: LeaseResponse = post(&self.server, seam::LEASE, &asked, ANSWERED_WITHIN).await?;
+        let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())
     }
 
-    /// Once: the next comes soon enough.
+    /// Sends one heartbeat without retries, because the next one follows soon.
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
-        let within = job.heartbeat_every;
-        let said = self.beat(job);
-        let answer: LeaseStatus = post(&self.server, seam::HEARTBEAT, &said, within).await?;
-        Ok(hold(answer.state))
+        let message = self.heartbeat_message(job);
+        let deadline = job.heartbeat_every;
+        let response: LeaseStatus = post(&self.server, seam::HEARTBEAT, &message, deadline).await?;
+        Ok(hold(response.state))
     }
 
-    fn reached(&self, job: &Job, step: Step<'_>) {
+    fn report_progress(&self, job: &Job, step: Step<'_>) {
         let (phase, arrived_at) = match step {
             Step::Entered(phase) => (phase, None),
             Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
@@ -233,53 +242,54 @@ impl Work for RemoteWork {
             arrived_at,
         };
         if self.phases.try_send(progress).is_err() {
-            tracing::debug!(audit = %job.tracking_id, "a phase was not told");
+            tracing::debug!(audit = %job.tracking_id, "phase dropped: the queue is full");
         }
     }
 
-    async fn finish(&self, job: &Job, audited: Audited) -> Result<Hold, WorkError> {
-        let mut pace = Pace::lasting(EVIDENCE_FOR);
+    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
+        let mut backoff = Backoff::new(MAX_EVIDENCE_TIME);
         for (kind, bytes) in [
-            (Evidence::Bundle, audited.bundle),
-            (Evidence::ReportMedia, audited.media),
+            (Evidence::Bundle, output.bundle),
+            (Evidence::ReportMedia, output.media),
         ] {
             let Some(bytes) = bytes else { continue };
-            match self.upload(job, kind, bytes.into(), &mut pace).await {
+            match self.upload(job, kind, bytes.into(), &mut backoff).await {
                 Ok(Hold::Held) => {}
                 Ok(Hold::Lost) => return Ok(Hold::Lost),
-                Err(refused @ RemoteError::Refused(_)) => return Err(refused.into()),
-                // Too large, no room, or nowhere to put it: that costs the evidence, not the audit.
+                Err(refusal @ RemoteError::Refused(_)) => return Err(refusal.into()),
+                // It is too large, or there is no space or no storage: the report is delivered
+                // without the evidence.
                 Err(error) => {
-                    tracing::error!(audit = %job.tracking_id, %error, "evidence is not kept");
+                    tracing::error!(audit = %job.tracking_id, %error, "failed to upload evidence");
                 }
             }
         }
-        let said = Finish {
+        let message = encode(&Finish {
             attempt: attempt(job),
-            report: &audited.report,
-        };
-        let said = message(&said)?;
-        let pace = Pace::lasting(INSIST_FOR);
-        let finished = self.insist(seam::FINISH, said, UPLOADED_WITHIN, pace);
-        Ok(finished.await?)
+            report: &output.report,
+        })?;
+        let backoff = Backoff::new(MAX_RETRY_TIME);
+        Ok(self
+            .send_reliably(seam::FINISH, message, UPLOAD_DEADLINE, backoff)
+            .await?)
     }
 
-    async fn fault(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.give_back(job, ReturnReason::Fault).await
+    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.return_job(job, ReturnReason::Fault).await
     }
 
-    async fn drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.give_back(job, ReturnReason::Drained).await
+    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
+        self.return_job(job, ReturnReason::Drained).await
     }
 }
 
-/// One after the other, each once: the next one is news, the last one is not.
-async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<ProgressUpdate>) {
-    while let Some(progress) = reached.recv().await {
-        let told: Result<LeaseStatus, _> =
-            post(&server, seam::PROGRESS, &progress, ANSWERED_WITHIN).await;
-        if let Err(error) = told {
-            tracing::debug!(%error, "a phase was not told");
+/// Sends phases in order, each once: a phase that failed to be sent is soon followed by the next.
+async fn send_phases(server: Arc<Server>, mut queue: mpsc::Receiver<ProgressUpdate>) {
+    while let Some(progress) = queue.recv().await {
+        let result: Result<LeaseStatus, _> =
+            post(&server, seam::PROGRESS, &progress, RESPONSE_DEADLINE).await;
+        if let Err(error) = result {
+            tracing::debug!(%error, "failed to send a phase");
         }
     }
 }
@@ -287,31 +297,32 @@ async fn tell_phases(server: Arc<Server>, mut reached: mpsc::Receiver<ProgressUp
 async fn post<T: DeserializeOwned>(
     server: &Server,
     path: &str,
-    said: &impl Serialize,
-    within: Duration,
+    message: &impl Serialize,
+    deadline: Duration,
 ) -> Result<T, RemoteError> {
-    let said = message(said)?;
-    say(server, path, said, within).await
+    send(server, path, encode(message)?, deadline).await
 }
 
-async fn say<T: DeserializeOwned>(
+async fn send<T: DeserializeOwned>(
     server: &Server,
     path: &str,
-    said: Bytes,
-    within: Duration,
+    message: Bytes,
+    deadline: Duration,
 ) -> Result<T, RemoteError> {
-    let load = Load {
-        kind: "application/json",
-        bytes: said,
+    let body = RequestBody {
+        content_type: "application/json",
+        bytes: message,
     };
-    let answer = server.ask(Method::POST, path, Some(load), within).await?;
-    read(answer)
+    let response = server
+        .send(Method::POST, path, Some(body), deadline)
+        .await?;
+    decode(response)
 }
 
-fn message(said: &impl Serialize) -> Result<Bytes, RemoteError> {
-    let text = serde_json::to_vec(said);
+fn encode(message: &impl Serialize) -> Result<Bytes, RemoteError> {
+    let text = serde_json::to_vec(message);
     text.map(Bytes::from)
-        .map_err(|error| RemoteError::Address(format!("cannot be said: {error}")))
+        .map_err(|error| RemoteError::Address(format!("failed to encode a message: {error}")))
 }
 
 #[derive(Deserialize)]
@@ -324,33 +335,37 @@ struct Failure {
     message: String,
 }
 
-fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, RemoteError> {
-    let told = serde_json::from_slice(&answer.body);
-    let message = told.map_or_else(|_| "no reason".to_owned(), |said: Failure| said.message);
-    match answer.protocol {
+fn decode<T: DeserializeOwned>(response: ServerResponse) -> Result<T, RemoteError> {
+    let failure = serde_json::from_slice(&response.body);
+    let message = failure.map_or_else(
+        |_| "no reason given".to_owned(),
+        |failure: Failure| failure.message,
+    );
+    match response.protocol {
         Some(version) if version != PROTOCOL.to_string() => {
             return Err(RemoteError::Refused(format!(
-                "it speaks agent protocol {version}, this program {PROTOCOL}"
+                "it uses agent protocol {version}, this program uses {PROTOCOL}"
             )));
         }
-        // Whoever answers for a server that is away, a proxy say, speaks none.
-        None if answer.status < 400 => {
-            return Err(RemoteError::Unanswered(
-                "whoever answers speaks no agent protocol".to_owned(),
+        // A response without the header comes from something else, for instance from a proxy while
+        // the server is unavailable.
+        None if response.status < 400 => {
+            return Err(RemoteError::NoResponse(
+                "the response is not from a Plumbline server".to_owned(),
             ));
         }
         _ => {}
     }
-    match answer.status {
-        200 => serde_json::from_slice::<Success<T>>(&answer.body)
-            .map(|answer| answer.data)
-            .map_err(|error| RemoteError::Unanswered(error.to_string())),
+    match response.status {
+        200 => serde_json::from_slice::<Success<T>>(&response.body)
+            .map(|success| success.data)
+            .map_err(|error| RemoteError::NoResponse(error.to_string())),
         401 => Err(RemoteError::Refused(
             "its token is unknown or revoked".to_owned(),
         )),
-        // What the token is not for: that does not change.
+        // The token does not allow what the agent announces, which is permanent.
         403 => Err(RemoteError::Refused(message)),
-        status => Err(RemoteError::Answered { status, message }),
+        status => Err(RemoteError::Status { status, message }),
     }
 }
 

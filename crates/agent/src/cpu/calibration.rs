@@ -1,66 +1,69 @@
-//! What was measured of a host, and the rate that follows from it. Pure.
+//! The calibration of a host, and the throttling rate computed from it. Performs no IO.
 
 use plumbline_browser::{CorePace, Throttle};
 use serde::{Deserialize, Serialize};
 
-/// What was measured of a host and its browser.
+/// The measured speed of a host with its browser.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Calibration {
-    /// The browser that was measured, as the protocol names it.
+    /// The product name of the browser, as the DevTools protocol reports it.
     pub browser: String,
-    /// The processor, as the host names it.
+    /// The name of the processor.
     pub processor: String,
-    /// The pacer's work is as fast as the compiler made it.
+    /// Whether it was measured by an optimized build, in which the pacer's work is faster.
     pub optimized: bool,
-    /// The host's nominal speed, unthrottled: what was read when it was calibrated.
+    /// The nominal speed of the host: its unthrottled speed when it was calibrated.
     pub host_index: f64,
-    /// What the pacer's work took meanwhile.
+    /// The time that the pacer's work took at the nominal speed.
     pub nominal: CorePace,
-    pub way: Way,
-    /// What each rate does, in rising order of both.
-    pub steps: Vec<Step>,
+    #[serde(rename = "way")]
+    pub method: ThrottleMethod,
+    /// The measured effects of rates; both rate and slowdown increase.
+    #[serde(rename = "steps")]
+    pub points: Vec<RatePoint>,
 }
 
-/// Who slows the page down.
+/// The method by which a page is slowed down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// A thread of ours on the page's core, which follows the core's speed.
+pub enum ThrottleMethod {
+    /// A pacer thread on the page's core, which adapts to the speed of the core.
     Paced,
-    /// Chromium itself, where the kernel does not tell what threads do or lets us outrank none.
+    /// Chromium's own throttling, where the kernel does not expose the state of threads or does not
+    /// allow a higher priority.
     ByChromium,
 }
 
-/// At this throttling rate the host is so many times slower.
+/// The measured slowdown of the host at a throttling rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RatePoint {
     pub rate: f64,
     pub slowdown: f64,
 }
 
 /// The throttling of one visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct ThrottleChoice {
     pub throttle: Throttle,
     pub rate: f64,
-    /// The speed that the rate should bring.
-    pub reached_index: f64,
-    /// The device is faster than the host: nothing can be done, and the report says so.
+    /// The speed of the host with the rate applied.
+    pub expected_index: f64,
+    /// Whether the device is faster than the host. The report states it.
     pub limited_by_host: bool,
 }
 
-/// A host this much slower than the device is still called as fast: readings scatter by more.
-const AS_FAST: f64 = 0.95;
+/// Fraction of the device's speed from which the host counts as fast enough: readings vary by more.
+const FAST_ENOUGH: f64 = 0.95;
 
 impl Calibration {
-    /// The rate that brings this host to a device's speed.
-    pub fn choose(&self, device_index: Option<u32>) -> Choice {
+    /// Returns the throttling that makes this host as fast as a device.
+    pub fn choose(&self, device_index: Option<u32>) -> ThrottleChoice {
         let host_index = self.host_index;
-        let unthrottled = |limited_by_host| Choice {
+        let unthrottled = |limited_by_host| ThrottleChoice {
             throttle: self.throttle(1.0),
             rate: 1.0,
-            reached_index: host_index,
+            expected_index: host_index,
             limited_by_host,
         };
         let Some(target) = device_index.map(f64::from) else {
@@ -68,95 +71,100 @@ impl Calibration {
         };
         let slowdown = host_index / target;
         if slowdown <= 1.0 {
-            return unthrottled(slowdown < AS_FAST);
+            return unthrottled(slowdown < FAST_ENOUGH);
         }
         let rate = self.rate_for(slowdown);
-        Choice {
+        ThrottleChoice {
             throttle: self.throttle(rate),
             rate,
-            reached_index: target,
+            expected_index: target,
             limited_by_host: false,
         }
     }
 
     pub(super) fn throttle(&self, rate: f64) -> Throttle {
-        self.way.throttle(rate, self.nominal)
+        self.method.throttle(rate, self.nominal)
     }
 
-    /// Read off between the steps around it; beyond the last, as the last one goes on.
+    /// Interpolates between the measured points; beyond the last one its proportion is used.
     fn rate_for(&self, slowdown: f64) -> f64 {
-        let origin = Step {
+        let origin = RatePoint {
             rate: 1.0,
             slowdown: 1.0,
         };
-        let after = self.steps.partition_point(|step| step.slowdown < slowdown);
-        let before = after.checked_sub(1).map_or(origin, |i| self.steps[i]);
-        match self.steps.get(after) {
+        let next = self
+            .points
+            .partition_point(|point| point.slowdown < slowdown);
+        let previous = next.checked_sub(1).map_or(origin, |i| self.points[i]);
+        match self.points.get(next) {
             Some(next) => {
-                let part = (slowdown - before.slowdown) / (next.slowdown - before.slowdown);
-                before.rate + part * (next.rate - before.rate)
+                let fraction = (slowdown - previous.slowdown) / (next.slowdown - previous.slowdown);
+                previous.rate + fraction * (next.rate - previous.rate)
             }
-            None => slowdown * before.rate / before.slowdown,
+            None => slowdown * previous.rate / previous.slowdown,
         }
     }
 }
 
-impl Way {
+impl ThrottleMethod {
     pub(super) fn throttle(self, rate: f64, nominal: CorePace) -> Throttle {
         match self {
             Self::Paced => Throttle::Paced { rate, nominal },
-            // Not slowed down by us, but watched all the same.
+            // The page is not slowed down, but the pacer still measures the core.
             Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal },
             Self::ByChromium => Throttle::ByChromium { rate },
         }
     }
 }
 
-/// A search for the rate that makes the host `wanted` times slower: asks for one rate after the
-/// other and is told what each did. What a rate does grows with it.
+/// A search for the rate that makes the host `target` times slower. It proposes one rate after the
+/// other and is given the measured slowdown of each. The slowdown must increase with the rate.
 pub(super) struct Bisection {
-    wanted: f64,
+    target: f64,
     low: f64,
     high: f64,
-    best: Option<Step>,
+    best: Option<RatePoint>,
 }
 
 impl Bisection {
-    pub(super) fn towards(wanted: f64) -> Self {
+    pub(super) fn new(target: f64) -> Self {
         Self {
-            wanted,
+            target,
             low: 1.0,
-            high: wanted * 2.0,
+            high: target * 2.0,
             best: None,
         }
     }
 
-    /// The rate to try next. The first is the slowdown itself: throttling is nearly linear.
+    /// Returns the rate to try next. The first is the slowdown itself: throttling is nearly linear.
     pub(super) fn next_rate(&self) -> f64 {
         match self.best {
-            None => self.wanted,
+            None => self.target,
             Some(_) => f64::midpoint(self.low, self.high),
         }
     }
 
-    pub(super) fn saw(&mut self, step: Step) {
-        if step.slowdown < self.wanted {
-            self.low = step.rate;
+    pub(super) fn record(&mut self, point: RatePoint) {
+        if point.slowdown < self.target {
+            self.low = point.rate;
         } else {
-            self.high = step.rate;
+            self.high = point.rate;
         }
-        if self.best.is_none_or(|best| self.off(step) < self.off(best)) {
-            self.best = Some(step);
+        if self
+            .best
+            .is_none_or(|best| self.error(point) < self.error(best))
+        {
+            self.best = Some(point);
         }
     }
 
-    /// The nearest so far, and by which part it is off.
-    pub(super) fn best(&self) -> Option<(Step, f64)> {
-        self.best.map(|best| (best, self.off(best)))
+    /// Returns the point nearest to the target so far, and its relative error.
+    pub(super) fn best(&self) -> Option<(RatePoint, f64)> {
+        self.best.map(|best| (best, self.error(best)))
     }
 
-    fn off(&self, step: Step) -> f64 {
-        (step.slowdown / self.wanted - 1.0).abs()
+    fn error(&self, point: RatePoint) -> f64 {
+        (point.slowdown / self.target - 1.0).abs()
     }
 }
 
@@ -176,17 +184,17 @@ mod tests {
             optimized: true,
             host_index: 1800.0,
             nominal: NOMINAL,
-            way: Way::Paced,
-            steps: vec![
-                Step {
+            method: ThrottleMethod::Paced,
+            points: vec![
+                RatePoint {
                     rate: 2.0,
                     slowdown: 1.8,
                 },
-                Step {
+                RatePoint {
                     rate: 4.0,
                     slowdown: 3.6,
                 },
-                Step {
+                RatePoint {
                     rate: 8.0,
                     slowdown: 8.0,
                 },
@@ -195,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_device_gets_the_rate_that_was_measured_to_bring_its_speed() {
+    fn a_slower_device_gets_the_rate_that_was_measured_for_its_speed() {
         let choice = calibration().choose(Some(500));
-        assert_eq!((choice.rate, choice.reached_index), (4.0, 500.0));
+        assert_eq!((choice.rate, choice.expected_index), (4.0, 500.0));
         assert!((calibration().choose(Some(667)).rate - 3.0).abs() < 0.01);
     }
 
@@ -211,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn chromium_slows_down_where_the_pacer_cannot() {
+    fn chromium_throttles_where_pacing_does_not_work() {
         let calibration = Calibration {
-            way: Way::ByChromium,
+            method: ThrottleMethod::ByChromium,
             ..calibration()
         };
         let choice = calibration.choose(Some(500));
@@ -233,22 +241,22 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_last_step_its_proportion_goes_on() {
+    fn beyond_the_last_point_its_proportion_is_used() {
         assert_eq!(calibration().choose(Some(180)).rate, 10.0);
     }
 
     #[test]
-    fn bisection_finds_the_rate_of_a_bent_response() {
-        let mut search = Bisection::towards(4.0);
+    fn bisection_finds_the_rate_of_a_nonlinear_response() {
+        let mut search = Bisection::new(4.0);
         for _ in 0..10 {
             let rate = search.next_rate();
-            search.saw(Step {
+            search.record(RatePoint {
                 rate,
                 slowdown: rate.powf(0.9),
             });
         }
-        let (step, off) = search.best().unwrap();
-        assert!(off < 0.01, "{step:?}");
-        assert!((step.rate - 4.67).abs() < 0.05, "{step:?}");
+        let (point, error) = search.best().unwrap();
+        assert!(error < 0.01, "{point:?}");
+        assert!((point.rate - 4.67).abs() < 0.05, "{point:?}");
     }
 }

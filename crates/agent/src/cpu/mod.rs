@@ -1,9 +1,9 @@
-//! How fast this host is, and how much it must be slowed down to be as fast as a device.
+//! Measures the speed of this host, and the throttling that makes it as fast as a device.
 //!
 //! Speeds are on Lighthouse's BenchmarkIndex scale. A host is calibrated once, together with its
-//! browser: its nominal speed, and, by bisection, what each throttling rate makes of that. Hosts
-//! drift; the pacer of a visit follows that while the page is loading (see `plumbline_browser`), so a
-//! device keeps its rate.
+//! browser: its nominal speed and, by bisection, the slowdown of each throttling rate. The speed of
+//! a host drifts; the pacer of a visit compensates for that while the page is loading (see
+//! `plumbline_browser`), so a device keeps its rate.
 
 mod calibration;
 
@@ -14,100 +14,110 @@ use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Read
 use tokio::sync::Mutex;
 
 use calibration::Bisection;
-pub use calibration::{Calibration, Choice, Step, Way};
+pub use calibration::{Calibration, RatePoint, ThrottleChoice, ThrottleMethod};
 
-/// Slowdowns that are measured; those between are read off.
+/// Slowdowns that are measured; those between them are interpolated.
 const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
-/// Readings of a quiet host scatter by a few percent: closer than this means nothing.
+/// Relative error at which the bisection ends. Readings of an idle host vary by a few percent, so a
+/// smaller difference means nothing.
 const TOLERANCE: f64 = 0.03;
-const TRIES: u32 = 5;
-/// A pacer does what its rate says, by construction. Short readings scatter by more than it is off, so
-/// only one that disagrees by more than this is believed.
-const PACER_DOUBTED: f64 = 0.2;
-/// Of a second each: the host's neighbours change from one to the next.
+/// Maximum number of rates that the bisection tries.
+const MAX_TRIES: u32 = 5;
+/// Relative difference up to which a reading is taken as noise. A pacer achieves its rate by
+/// construction, and short readings vary by more than its error.
+const MAX_PACER_NOISE: f64 = 0.2;
+/// Number of readings of the host, of a second each: the load of its neighbours changes between
+/// them.
 const READINGS_OF_HOST: usize = 5;
-/// And of a rate, of an eighth of a second each: one in six was off by more than a fifth.
+/// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
+/// fifth.
 const READINGS_OF_RATE: usize = 3;
-/// A pacer that cannot slow the host down to half of what it should is none.
-const PACED_AT_LEAST: f64 = 0.5;
+/// Fraction of the requested slowdown below which pacing counts as not working.
+const MIN_PACER_EFFECT: f64 = 0.5;
 
-/// Measures this host.
+/// Calibrates this host and remembers the result.
 pub struct Cpu {
     launcher: Launcher,
-    /// Where a calibration is kept from one start to the next.
-    kept_at: Option<PathBuf>,
+    /// The file that keeps a calibration between starts.
+    cache_file: Option<PathBuf>,
     calibration: Mutex<Option<Calibration>>,
 }
 
-/// What `doctor` shows of one device.
+/// The throttling of one device, with a measurement of its effect.
 #[derive(Debug, Clone, Copy)]
-pub struct DeviceRate {
-    pub choice: Choice,
-    /// The speed that was read with the rate applied; none where the host is not slowed down.
-    pub read_index: Option<f64>,
+pub struct DeviceThrottle {
+    pub choice: ThrottleChoice,
+    /// The speed measured with the rate applied; `None` where the host is not throttled.
+    pub measured_index: Option<f64>,
 }
 
 impl Cpu {
-    pub fn new(launcher: Launcher, kept_at: Option<PathBuf>) -> Self {
+    pub fn new(launcher: Launcher, cache_file: Option<PathBuf>) -> Self {
         Self {
             launcher,
-            kept_at,
+            cache_file,
             calibration: Mutex::default(),
         }
     }
 
-    /// What is known of this host; measured first where nothing is.
+    /// Returns the calibration of this host, which is measured if there is none yet.
     pub async fn calibration(&self) -> Result<Calibration, BrowserError> {
-        let mut known = self.calibration.lock().await;
-        if let Some(known) = &*known {
-            return Ok(known.clone());
+        let mut cached = self.calibration.lock().await;
+        if let Some(calibration) = &*cached {
+            return Ok(calibration.clone());
         }
-        let calibration = match self.kept().await? {
-            Some(kept) => kept,
+        let calibration = match self.read_cache_file().await? {
+            Some(calibration) => calibration,
             None => self.measure().await?,
         };
-        Ok(known.insert(calibration).clone())
+        Ok(cached.insert(calibration).clone())
     }
 
-    /// Measures anew, keeps it, and gives it back.
+    /// Calibrates this host again and replaces the earlier result.
     pub async fn calibrate(&self) -> Result<Calibration, BrowserError> {
-        let mut known = self.calibration.lock().await;
-        Ok(known.insert(self.measure().await?).clone())
+        let mut cached = self.calibration.lock().await;
+        Ok(cached.insert(self.measure().await?).clone())
     }
 
-    /// Reads what each device's rate brings, in order.
-    pub async fn try_devices(
+    /// Measures the effect of each device's rate, in the given order.
+    pub async fn measure_devices(
         &self,
         device_indices: &[Option<u32>],
-    ) -> Result<Vec<DeviceRate>, BrowserError> {
+    ) -> Result<Vec<DeviceThrottle>, BrowserError> {
         let calibration = self.calibration().await?;
         let gauge = Gauge::open(&self.launcher).await?;
-        let mut tried = Vec::new();
+        let mut devices = Vec::new();
         for device_index in device_indices {
             let choice = calibration.choose(*device_index);
-            let read_index = match choice.rate > 1.0 {
-                true => Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index),
-                false => None,
+            let measured_index = if choice.rate > 1.0 {
+                Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
+            } else {
+                None
             };
-            tried.push(DeviceRate { choice, read_index });
+            devices.push(DeviceThrottle {
+                choice,
+                measured_index,
+            });
         }
         gauge.close().await;
-        Ok(tried)
+        Ok(devices)
     }
 
-    /// What an earlier start measured, if it was this host, this browser and a build like this.
-    async fn kept(&self) -> Result<Option<Calibration>, BrowserError> {
-        let kept: Option<Calibration> = self
-            .kept_at
+    /// Returns the calibration of an earlier start, if host, browser and kind of build are the same.
+    async fn read_cache_file(&self) -> Result<Option<Calibration>, BrowserError> {
+        let calibration: Option<Calibration> = self
+            .cache_file
             .as_ref()
             .and_then(|path| fs::read(path).ok())
             .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let Some(kept) = kept else { return Ok(None) };
+        let Some(calibration) = calibration else {
+            return Ok(None);
+        };
         let browser = self.launcher.version().await?.product;
-        let fits = kept.browser == browser
-            && kept.processor == processor()
-            && kept.optimized == is_optimized();
-        Ok(fits.then_some(kept))
+        let is_current = calibration.browser == browser
+            && calibration.processor == processor()
+            && calibration.optimized == is_optimized();
+        Ok(is_current.then_some(calibration))
     }
 
     async fn measure(&self) -> Result<Calibration, BrowserError> {
@@ -127,27 +137,28 @@ impl Cpu {
             optimized: is_optimized(),
             host_index,
             nominal,
-            way: Way::Paced,
-            steps: Vec::new(),
+            method: ThrottleMethod::Paced,
+            points: Vec::new(),
         };
         let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
-        if paced.slowdown < SLOWDOWNS[0] * PACED_AT_LEAST || nominal.turn_ns <= 0.0 {
-            tracing::warn!("this host lets no page be paced: Chromium throttles");
-            calibration.way = Way::ByChromium;
+        if paced.slowdown < SLOWDOWNS[0] * MIN_PACER_EFFECT || nominal.turn_ns <= 0.0 {
+            tracing::warn!("pacing does not work on this host: using Chromium's own throttling");
+            calibration.method = ThrottleMethod::ByChromium;
         }
-        for wanted in SLOWDOWNS {
-            let step = self.search(&gauge, &calibration, wanted).await?;
-            // A step that a busy host put out of order would bend every rate around it.
-            let steps = &mut calibration.steps;
-            if steps
+        for slowdown in SLOWDOWNS {
+            let point = self.search(&gauge, &calibration, slowdown).await?;
+            // A point that is out of order, because the host was busy, would distort the rates
+            // around it.
+            let points = &mut calibration.points;
+            if points
                 .last()
-                .is_none_or(|last| last.rate < step.rate && last.slowdown < step.slowdown)
+                .is_none_or(|last| last.rate < point.rate && last.slowdown < point.slowdown)
             {
-                steps.push(step);
+                points.push(point);
             }
         }
         gauge.close().await;
-        self.keep(&calibration);
+        self.write_cache_file(&calibration);
         Ok(calibration)
     }
 
@@ -155,48 +166,52 @@ impl Cpu {
         &self,
         gauge: &Gauge,
         calibration: &Calibration,
-        wanted: f64,
-    ) -> Result<Step, BrowserError> {
-        let mut search = Bisection::towards(wanted);
-        for _ in 0..TRIES {
+        target: f64,
+    ) -> Result<RatePoint, BrowserError> {
+        let mut search = Bisection::new(target);
+        for _ in 0..MAX_TRIES {
             let rate = search.next_rate();
             let throttle = calibration.throttle(rate);
             let mut slowdowns = Vec::with_capacity(READINGS_OF_RATE);
             for _ in 0..READINGS_OF_RATE {
                 let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
-                let full = match calibration.way {
-                    Way::Paced => calibration.host_index,
-                    // Side by side, so that a host that drifts drifts in both.
-                    Way::ByChromium => gauge.read(Throttle::NONE, Benchmark::Quick).await?.index,
+                let full = match calibration.method {
+                    ThrottleMethod::Paced => calibration.host_index,
+                    // Measured right after it, so that drift of the host affects both.
+                    ThrottleMethod::ByChromium => {
+                        gauge.read(Throttle::NONE, Benchmark::Quick).await?.index
+                    }
                 };
                 slowdowns.push(full / slowed);
             }
             let mut slowdown = median(slowdowns.into_iter());
-            if calibration.way == Way::Paced && (slowdown / rate - 1.0).abs() <= PACER_DOUBTED {
+            if calibration.method == ThrottleMethod::Paced
+                && (slowdown / rate - 1.0).abs() <= MAX_PACER_NOISE
+            {
                 slowdown = rate;
             }
-            search.saw(Step { rate, slowdown });
-            if search.best().is_some_and(|(_, off)| off <= TOLERANCE) {
+            search.record(RatePoint { rate, slowdown });
+            if search.best().is_some_and(|(_, error)| error <= TOLERANCE) {
                 break;
             }
         }
-        // Nothing was tried only if TRIES were 0; the rate itself is then the best guess.
-        let guess = Step {
-            rate: wanted,
-            slowdown: wanted,
+        // Nothing was tried only if MAX_TRIES were 0; the rate itself is then the best guess.
+        let guess = RatePoint {
+            rate: target,
+            slowdown: target,
         };
-        Ok(search.best().map_or(guess, |(step, _)| step))
+        Ok(search.best().map_or(guess, |(point, _)| point))
     }
 
-    fn keep(&self, calibration: &Calibration) {
-        let Some(path) = &self.kept_at else { return };
-        let kept = path
+    fn write_cache_file(&self, calibration: &Calibration) {
+        let Some(path) = &self.cache_file else { return };
+        let result = path
             .parent()
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| Ok(serde_json::to_vec_pretty(calibration)?))
             .and_then(|text| fs::write(path, text));
-        if let Err(error) = kept {
-            tracing::warn!(%error, path = %path.display(), "the calibration could not be kept");
+        if let Err(error) = result {
+            tracing::warn!(%error, path = %path.display(), "failed to write the calibration");
         }
     }
 }
@@ -207,16 +222,16 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// The processor's name, as Linux gives it.
+/// The name of the processor according to Linux.
 fn processor() -> String {
-    let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    about
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    cpuinfo
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// What the pacer's work takes differs between builds.
+/// Whether this is an optimized build. The pacer's work takes another time in other builds.
 fn is_optimized() -> bool {
     !cfg!(debug_assertions)
 }

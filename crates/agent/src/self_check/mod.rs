@@ -1,9 +1,9 @@
-//! Checks that a page reaches nothing but what the guard allows, before any audit is made.
+//! Checks before the first audit that a page can connect only to what the guard allows.
 //!
-//! A built-in page is visited as audits visit pages, and tries HTTP, WebSockets, WebRTC and
-//! WebTransport to addresses of this machine that the guard forbids. Sockets of ours listen there:
-//! if anything arrives, or Chromium offers an address for UDP, browsers on this machine are not
-//! isolated.
+//! The built-in page is visited in the same way as audited pages. It tries HTTP, WebSockets, WebRTC
+//! and WebTransport to addresses of this machine that the guard forbids, where this process
+//! listens. If anything arrives, or Chromium offers an address for UDP, browsers on this machine
+//! are not isolated.
 
 mod probes;
 mod site;
@@ -25,9 +25,9 @@ const DEADLINE: Duration = Duration::from_secs(45);
 /// The reason why no audit may be made on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfCheckError {
-    #[error("pages get around the guard on this machine: {}", .0.join("; "))]
+    #[error("pages can bypass the guard on this machine: {}", .0.join("; "))]
     Leak(Vec<String>),
-    #[error("the self-check of network isolation could not be carried out: {0}")]
+    #[error("the self-check of network isolation failed to run: {0}")]
     NotCarriedOut(String),
 }
 
@@ -40,7 +40,8 @@ impl SelfCheckError {
 /// Visits the built-in page with a browser of this launcher.
 pub async fn self_check(launcher: &Launcher, catalog: &Catalog) -> Result<(), SelfCheckError> {
     let device = catalog.devices().first();
-    let device = device.ok_or_else(|| SelfCheckError::not_carried_out("there is no device"))?;
+    let device =
+        device.ok_or_else(|| SelfCheckError::not_carried_out("no device in the catalog"))?;
     timeout(DEADLINE, check(launcher, device.clone()))
         .await
         .unwrap_or_else(|_| {
@@ -73,10 +74,9 @@ async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError
         .launch()
         .await
         .map_err(SelfCheckError::not_carried_out)?;
-    let visited = visit(browser, &plan, &|_| {});
     let report = tokio::select! {
         report = site.report() => report,
-        visited = visited => Err(match visited {
+        visit = visit(browser, &plan, &|_| {}) => Err(match visit {
             Ok(_) => "the page did not report".to_owned(),
             Err(error) => error.to_string(),
         }),

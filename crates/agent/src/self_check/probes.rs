@@ -1,4 +1,4 @@
-//! Sockets that nothing may arrive at.
+//! Listening sockets that a page must not be able to reach.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -34,7 +34,7 @@ impl Probes {
         Ok(())
     }
 
-    /// The addresses as the page reads them.
+    /// Returns the addresses as JSON for the page.
     pub(super) fn as_json(&self) -> String {
         let texts = |addresses: Vec<SocketAddr>| {
             let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
@@ -45,8 +45,8 @@ impl Probes {
         serde_json::json!({"tcp": texts(tcp.collect()), "udp": texts(udp.collect())}).to_string()
     }
 
-    /// Describes each socket that something arrived at. What was sent on this machine before this
-    /// call is in the sockets' queues by now.
+    /// Describes each socket that received something. Everything sent on this machine before this
+    /// call is already in the sockets' queues.
     pub(super) fn arrivals(&self) -> Vec<String> {
         let connections = self
             .tcp
@@ -64,8 +64,8 @@ impl Probes {
     }
 }
 
-/// The addresses that this machine would send from to the internet. Connecting a UDP socket sends
-/// nothing; the destinations are those reserved for documentation.
+/// Returns the source addresses of this machine for the internet. Connecting a UDP socket sends
+/// nothing; the destinations are reserved for documentation.
 fn outward_addresses() -> Vec<IpAddr> {
     let destinations: [(IpAddr, IpAddr); 2] = [
         (

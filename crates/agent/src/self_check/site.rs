@@ -1,4 +1,4 @@
-//! The server of the built-in page, and of nothing else.
+//! An HTTP server for the built-in page only.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,22 +10,23 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// A request of the page is some hundred bytes long.
+/// Maximum size of a request head. A request of the page has a few hundred bytes.
 const HEAD_BYTES: usize = 16 << 10;
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What the page found out.
+/// The result that the page reports.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageReport {
+    /// The number of ICE candidates that Chromium offered.
     pub candidates: u32,
-    /// Why WebRTC could not be tried; empty if it was.
+    /// The reason why WebRTC could not be tried; empty if it was.
     pub error: String,
 }
 
 pub(super) struct Site {
     address: SocketAddr,
     reports: mpsc::Receiver<PageReport>,
-    serving: JoinHandle<()>,
+    server: JoinHandle<()>,
 }
 
 impl Site {
@@ -33,13 +34,13 @@ impl Site {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let (sender, reports) = mpsc::channel(1);
-        let serving = tokio::spawn(async move {
+        let server = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (page, sender) = (page.clone(), sender.clone());
                 connections.spawn(async move {
-                    let answered = timeout(HEAD_DEADLINE, answer(stream, &page)).await;
-                    if let Ok(Ok(Some(report))) = answered {
+                    let result = timeout(HEAD_DEADLINE, respond(stream, &page)).await;
+                    if let Ok(Ok(Some(report))) = result {
                         let _ = sender.try_send(report);
                     }
                 });
@@ -48,7 +49,7 @@ impl Site {
         Ok(Self {
             address,
             reports,
-            serving,
+            server,
         })
     }
 
@@ -59,17 +60,17 @@ impl Site {
     /// Waits for the page's report.
     pub(super) async fn report(mut self) -> Result<PageReport, String> {
         let report = self.reports.recv().await;
-        report.ok_or_else(|| "the page's server ended".to_owned())
+        report.ok_or_else(|| "the server of the page stopped".to_owned())
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.server.abort();
     }
 }
 
-async fn answer(mut stream: TcpStream, page: &str) -> io::Result<Option<PageReport>> {
+async fn respond(mut stream: TcpStream, page: &str) -> io::Result<Option<PageReport>> {
     let mut head = Vec::new();
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
         if head.len() > HEAD_BYTES || stream.read_buf(&mut head).await? == 0 {
@@ -84,12 +85,12 @@ async fn answer(mut stream: TcpStream, page: &str) -> io::Result<Option<PageRepo
         _ if report.is_some() => ("200 OK", ""),
         _ => ("404 Not Found", ""),
     };
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(answer.as_bytes()).await?;
+    stream.write_all(response.as_bytes()).await?;
     Ok(report)
 }
 
@@ -105,7 +106,7 @@ fn read_report(query: &str) -> PageReport {
         },
         None => PageReport {
             candidates: 0,
-            error: format!("the page's report was not understood: {query}"),
+            error: format!("the page sent an invalid report: {query}"),
         },
     }
 }
@@ -115,10 +116,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_that_is_not_understood_is_an_error() {
-        let good = read_report("candidates=3&error=");
-        assert_eq!(good.candidates, 3);
-        assert_eq!(good.error, "");
+    fn an_invalid_report_is_an_error() {
+        let valid = read_report("candidates=3&error=");
+        assert_eq!(valid.candidates, 3);
+        assert_eq!(valid.error, "");
         assert_eq!(read_report("candidates=0&error=x%20y").error, "x%20y");
         assert!(!read_report("candidates=many").error.is_empty());
     }

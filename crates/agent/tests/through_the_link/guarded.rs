@@ -1,4 +1,4 @@
-//! A page is a stranger's program in our network: what it may not reach, it does not reach.
+//! A page is a program of a stranger in our network: it cannot reach what the guard forbids.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,15 +8,15 @@ use plumbline_browser::VisitError;
 use plumbline_link::{ConnectionOutcome, Resolution, Resolver};
 
 use crate::rig::{open_link, open_link_with, visit_through};
-use crate::site::{Answer, Site};
+use crate::site::{Response, Site};
 
-/// The secret server of the host; anything that arrives there is a breach.
+/// A server that pages must not reach; any request to it is a breach.
 async fn secret() -> Site {
-    Site::serve([("/", Answer::html("secret"))]).await
+    Site::serve([("/", Response::html("secret"))]).await
 }
 
 #[tokio::test]
-async fn no_address_of_this_machine_is_visited_in_any_spelling() {
+async fn no_address_of_this_machine_is_visited_in_any_notation() {
     let secret = secret().await;
     let port = secret.address.port();
     let link = open_link(&[]).await;
@@ -42,11 +42,11 @@ async fn no_address_of_this_machine_is_visited_in_any_spelling() {
         let visited = visit_through(&link, &url).await;
         assert!(matches!(visited, Err(VisitError::Page(_))), "{url}");
     }
-    assert_eq!(secret.asked(), Vec::<String>::new());
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_page_that_was_let_in_reaches_no_further() {
+async fn an_allowed_page_cannot_reach_forbidden_addresses() {
     let secret = secret().await;
     let (port, metadata) = (secret.address.port(), "http://169.254.169.254/latest/");
     let page = format!(
@@ -65,11 +65,11 @@ async fn a_page_that_was_let_in_reaches_no_further() {
           open('http://127.0.0.1:{port}/window');
         </script>"#
     );
-    let host = Site::serve([("/", Answer::html(page))]).await;
+    let host = Site::serve([("/", Response::html(page))]).await;
     let link = open_link(&[&host.address.to_string()]).await;
     let bundle = visit_through(&link, &host.url("/")).await.unwrap();
-    assert_eq!(secret.asked(), Vec::<String>::new());
-    assert!(host.asked().contains(&"/".to_owned()));
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
+    assert!(host.requested_paths().contains(&"/".to_owned()));
     let records = link.records();
     let refused = |host: &str| {
         records
@@ -81,18 +81,18 @@ async fn a_page_that_was_let_in_reaches_no_further() {
     let log = String::from_utf8(bundle.log).unwrap();
     assert!(
         log.contains("Network.loadingFailed"),
-        "a refused request is a failed one"
+        "a refused request must be logged as failed"
     );
 }
 
 #[tokio::test]
-async fn a_chain_of_redirects_ends_where_the_guard_stands() {
+async fn a_chain_of_redirects_ends_at_a_forbidden_address() {
     let secret = secret().await;
     let inside = secret.url("/");
     let host = Site::serve_with(|address| {
         [
-            ("/", Answer::redirect(&format!("http://{address}/second"))),
-            ("/second", Answer::redirect(&inside)),
+            ("/", Response::redirect(&format!("http://{address}/second"))),
+            ("/second", Response::redirect(&inside)),
         ]
         .into()
     })
@@ -100,7 +100,7 @@ async fn a_chain_of_redirects_ends_where_the_guard_stands() {
     let link = open_link(&[&host.address.to_string()]).await;
     let visited = visit_through(&link, &host.url("/")).await;
     assert!(matches!(visited, Err(VisitError::Page(_))));
-    assert_eq!(secret.asked(), Vec::<String>::new());
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
     let last = link.records().pop().unwrap();
     assert!(
         matches!(last.outcome, ConnectionOutcome::Blocked(_)),
@@ -108,7 +108,7 @@ async fn a_chain_of_redirects_ends_where_the_guard_stands() {
     );
 }
 
-/// The first answer is an address that may be visited, every later one is ours.
+/// Resolves a name first to an address that may be visited, and later to our own.
 struct Rebinding(AtomicUsize);
 
 impl Resolver for Rebinding {
@@ -124,7 +124,7 @@ impl Resolver for Rebinding {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_is_not_followed() {
+async fn dns_rebinding_does_not_reach_a_forbidden_address() {
     let secret = secret().await;
     let link = open_link_with(&["127.0.0.7"], Rebinding(AtomicUsize::new(0))).await;
     let url = format!("http://rebinding.example:{}/", secret.address.port());
@@ -132,17 +132,17 @@ async fn a_name_that_changes_its_mind_is_not_followed() {
         let visited = visit_through(&link, &url).await;
         assert!(matches!(visited, Err(VisitError::Page(_))));
     }
-    assert_eq!(secret.asked(), Vec::<String>::new());
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
 }
 
-/// Knows one internal name, and no other.
+/// Resolves one internal name and no other.
 struct Internal;
 
 impl Resolver for Internal {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolution<'a> {
-        let known = host == "known.example";
+        let is_known = host == "known.example";
         Box::pin(async move {
-            if known {
+            if is_known {
                 Ok(vec![IpAddr::from([127, 0, 0, 1])])
             } else {
                 Err(io::Error::other("no such host"))
@@ -152,51 +152,54 @@ impl Resolver for Internal {
 }
 
 #[tokio::test]
-async fn a_page_cannot_tell_a_refused_name_from_one_that_does_not_exist() {
+async fn a_page_cannot_distinguish_a_refused_name_from_an_unknown_one() {
     let secret = secret().await;
     let port = secret.address.port();
     let page = format!(
         r#"<!doctype html><title>Curious</title><h1>Hello</h1><script>
-          const told = async host => {{
+          const result = async host => {{
             const url = `http://${{host}}:{port}/`, began = performance.now();
             const error = await fetch(url, {{mode: 'no-cors'}}).then(() => 'arrived', String);
-            const soon = performance.now() - began < 100;
-            return [host, error.replaceAll(host, 'HOST'), soon].join(' ');
+            const isQuick = performance.now() - began < 100;
+            return [host, error.replaceAll(host, 'HOST'), isQuick].join(' ');
           }};
-          const all = hosts => Promise.all(hosts.map(told));
+          const all = hosts => Promise.all(hosts.map(result));
           all(['known.example', 'unknown.example']).then(async first => {{
             const second = await all(['known.example', 'unknown.example']);
-            fetch('/told?' + encodeURIComponent([...first, ...second].join('\n')));
+            fetch('/results?' + encodeURIComponent([...first, ...second].join('\n')));
           }});
         </script>"#
     );
-    let host = Site::serve([("/", Answer::html(page))]).await;
+    let host = Site::serve([("/", Response::html(page))]).await;
     let link = open_link_with(&[&host.address.to_string()], Internal).await;
     let bundle = visit_through(&link, &host.url("/")).await.unwrap();
-    assert_eq!(secret.asked(), Vec::<String>::new());
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
 
-    // What scripts see: the same error, at no time that tells.
-    let asked = host.asked();
-    let told = asked.iter().find_map(|path| path.strip_prefix("/told?"));
-    let told = told.expect("the page tells what it saw");
+    // Scripts see the same error, and no difference in time.
+    let paths = host.requested_paths();
+    let results = paths.iter().find_map(|path| path.strip_prefix("/results?"));
+    let results = results.expect("the page reports its results");
     let error = "TypeError%3A%20Failed%20to%20fetch%20false";
     let lines = ["known", "unknown", "known", "unknown"];
     let expected = lines.map(|name| format!("{name}.example%20{error}"));
-    assert_eq!(told, expected.join("%0A"));
+    assert_eq!(results, expected.join("%0A"));
 
-    // What the report is made from: both failed twice, with the same error.
+    // The protocol log, from which the report is made: both failed twice, with the same error.
     let log = String::from_utf8(bundle.log).unwrap();
     let member = |line: &str, name: &str| {
         let rest = line.split_once(&format!("\"{name}\":\""))?.1;
         rest.split('"').next().map(str::to_owned)
     };
     let failures = |host: &str| -> Vec<String> {
-        let asked = |line: &&str| line.contains(&format!("\"url\":\"http://{host}"));
-        let asked = log.lines().filter(asked);
-        let ids: Vec<_> = asked.filter_map(|line| member(line, "requestId")).collect();
-        let is_its = |line: &&str| member(line, "requestId").is_some_and(|id| ids.contains(&id));
-        let failed = log.lines().filter(is_its);
-        failed
+        let names_host = |line: &&str| line.contains(&format!("\"url\":\"http://{host}"));
+        let requests = log.lines().filter(names_host);
+        let ids: Vec<_> = requests
+            .filter_map(|line| member(line, "requestId"))
+            .collect();
+        let is_of_host =
+            |line: &&str| member(line, "requestId").is_some_and(|id| ids.contains(&id));
+        let events = log.lines().filter(is_of_host);
+        events
             .filter_map(|line| member(line, "errorText"))
             .collect()
     };
@@ -206,7 +209,7 @@ async fn a_page_cannot_tell_a_refused_name_from_one_that_does_not_exist() {
     );
     assert_eq!(failures("known.example"), failures("unknown.example"));
 
-    // What the operator sees.
+    // The operator sees the difference.
     let outcome_for = |host: &str| {
         let mut records = link.records().into_iter().rev();
         let record = records.find(|record| record.host == host && record.port == port);

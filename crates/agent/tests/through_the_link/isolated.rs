@@ -1,4 +1,4 @@
-//! The network of a browser, by its namespace and by its flags.
+//! Network isolation of a browser, by its namespace and by its flags.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,9 +9,9 @@ use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
 use plumbline_catalog::{BUILT_IN, Catalog};
 
 use crate::rig::{open_link, visit_through};
-use crate::site::{Answer, Site};
+use crate::site::{Response, Site};
 
-/// A Chromium that ignores the flags which keep UDP in.
+/// A Chromium that ignores the flags that disable UDP.
 struct WithoutFlags {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -48,47 +48,47 @@ async fn check(chromium: Option<PathBuf>, network_namespace: bool) -> Result<(),
 }
 
 #[tokio::test]
-async fn nothing_leaves_a_browser_with_a_namespace() {
+async fn a_browser_with_a_namespace_is_isolated() {
     check(None, true).await.unwrap();
 }
 
 #[tokio::test]
-async fn nothing_leaves_a_browser_with_a_namespace_that_ignores_its_flags() {
+async fn a_browser_with_a_namespace_is_isolated_without_its_flags() {
     let chromium = WithoutFlags::new();
     check(Some(chromium.path.clone()), true).await.unwrap();
 }
 
 #[tokio::test]
-async fn nothing_leaves_a_browser_that_has_only_its_flags() {
+async fn a_browser_with_its_flags_is_isolated_without_a_namespace() {
     check(None, false).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_self_check_sees_what_leaves_a_browser_with_neither() {
+async fn the_self_check_detects_a_browser_with_neither() {
     let chromium = WithoutFlags::new();
     let error = check(Some(chromium.path.clone()), false).await.unwrap_err();
     let SelfCheckError::Leak(leaks) = error else {
         panic!("{error}");
     };
-    let of_udp = |leak: &String| leak.starts_with("a UDP datagram arrived at 127.0.0.1:");
-    assert!(leaks.iter().any(of_udp), "{leaks:?}");
+    let is_udp = |leak: &String| leak.starts_with("a UDP datagram arrived at 127.0.0.1:");
+    assert!(leaks.iter().any(is_udp), "{leaks:?}");
 }
 
 #[tokio::test]
 async fn a_page_in_a_namespace_is_online() {
     let page = "<!doctype html><h1>Hello</h1><script>
-        const tell = (where, state) => fetch(`/${where}-${state}`);
-        tell('page', navigator.onLine);
-        tell('type', navigator.connection?.effectiveType);
+        const report = (name, state) => fetch(`/${name}-${state}`);
+        report('page', navigator.onLine);
+        report('type', navigator.connection?.effectiveType);
         const worker = new Worker(URL.createObjectURL(new Blob(['postMessage(navigator.onLine)'])));
-        worker.onmessage = event => { tell('worker', event.data); worker.terminate(); };
-        addEventListener('message', event => tell('frame', event.data));
-        setTimeout(() => tell('later', navigator.onLine), 400);
+        worker.onmessage = event => { report('worker', event.data); worker.terminate(); };
+        addEventListener('message', event => report('frame', event.data));
+        setTimeout(() => report('later', navigator.onLine), 400);
     </script><iframe srcdoc='<script>parent.postMessage(navigator.onLine)</script>'></iframe>";
-    let site = Site::serve([("/", Answer::html(page))]).await;
+    let site = Site::serve([("/", Response::html(page))]).await;
     let link = open_link(&["127.0.0.0/8"]).await;
     visit_through(&link, &site.url("/")).await.unwrap();
-    let asked = site.asked();
+    let paths = site.requested_paths();
     for path in [
         "/page-true",
         "/worker-true",
@@ -96,6 +96,6 @@ async fn a_page_in_a_namespace_is_online() {
         "/later-true",
         "/type-4g",
     ] {
-        assert!(asked.iter().any(|asked| asked == path), "{path}: {asked:?}");
+        assert!(paths.iter().any(|p| p == path), "{path}: {paths:?}");
     }
 }

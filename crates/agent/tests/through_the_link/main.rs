@@ -1,8 +1,8 @@
-//! Real visits through a real link: that everything goes through it, and nothing past the guard.
+//! Real visits through a real link: all traffic uses it, and none passes the guard unchecked.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod besides;
-mod everything;
+mod after_measuring;
+mod all_traffic;
 mod guarded;
 mod isolated;
 mod rig;

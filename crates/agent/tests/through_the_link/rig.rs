@@ -1,4 +1,4 @@
-//! One visit through one link, with names that lead where a test wants them to.
+//! Visits through a link whose resolver a test chooses.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,17 +10,17 @@ use plumbline_bundle::Bundle;
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Resolution, Resolver};
 
-/// Every name has these addresses.
-pub struct Everywhere(pub Vec<IpAddr>);
+/// A resolver that returns the same addresses for every name.
+pub struct FixedResolver(pub Vec<IpAddr>);
 
-impl Resolver for Everywhere {
+impl Resolver for FixedResolver {
     fn resolve<'a>(&'a self, _host: &'a str) -> Resolution<'a> {
         Box::pin(async { Ok::<_, io::Error>(self.0.clone()) })
     }
 }
 
 pub async fn open_link(allow: &[&str]) -> Link {
-    open_link_with(allow, Everywhere(vec![IpAddr::from([127, 0, 0, 1])])).await
+    open_link_with(allow, FixedResolver(vec![IpAddr::from([127, 0, 0, 1])])).await
 }
 
 pub async fn open_link_with(allow: &[&str], resolver: impl Resolver) -> Link {

@@ -1,4 +1,5 @@
-//! A loopback site: fixed answers by path, WebSockets greeted and closed, requests remembered.
+//! A loopback web server with fixed responses by path, which refuses WebSockets and records
+//! requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,23 +10,23 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub struct Site {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// What is answered to a path: status line with extra headers, and body.
-pub struct Answer {
+/// The response for a path: status line with extra headers, and body.
+pub struct Response {
     head: String,
     body: String,
 }
 
-impl Answer {
+impl Response {
     pub fn html(body: impl Into<String>) -> Self {
-        Self::of("text/html; charset=utf-8", body)
+        Self::new("text/html; charset=utf-8", body)
     }
 
-    pub fn of(kind: &str, body: impl Into<String>) -> Self {
+    pub fn new(content_type: &str, body: impl Into<String>) -> Self {
         Self {
-            head: format!("200 OK\r\nContent-Type: {kind}"),
+            head: format!("200 OK\r\nContent-Type: {content_type}"),
             body: body.into(),
         }
     }
@@ -39,41 +40,41 @@ impl Answer {
 }
 
 impl Site {
-    pub async fn serve(answers: impl IntoIterator<Item = (&'static str, Answer)>) -> Self {
-        Self::serve_with(|_| answers.into_iter().collect()).await
+    pub async fn serve(responses: impl IntoIterator<Item = (&'static str, Response)>) -> Self {
+        Self::serve_with(|_| responses.into_iter().collect()).await
     }
 
-    /// For answers that name the site's own address.
+    /// Serves responses that contain the site's own address.
     pub async fn serve_with(
-        answers: impl FnOnce(SocketAddr) -> HashMap<&'static str, Answer>,
+        responses: impl FnOnce(SocketAddr) -> HashMap<&'static str, Response>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let answers = Arc::new(answers(address));
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let log = Arc::clone(&asked);
+        let responses = Arc::new(responses(address));
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answers, log) = (Arc::clone(&answers), Arc::clone(&log));
-                tokio::spawn(async move { converse(stream, &answers, &log).await });
+                let (responses, log) = (Arc::clone(&responses), Arc::clone(&log));
+                tokio::spawn(async move { handle(stream, &responses, &log).await });
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Paths that were asked for; a connection that asks for nothing leaves an empty one.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    /// Returns the paths of all requests in order.
+    pub fn requested_paths(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-async fn converse(
+async fn handle(
     stream: TcpStream,
-    answers: &HashMap<&'static str, Answer>,
+    responses: &HashMap<&'static str, Response>,
     log: &Mutex<Vec<String>>,
 ) -> Option<()> {
     let mut stream = BufReader::new(stream);
@@ -93,9 +94,9 @@ async fn converse(
         }
         let path = request.split(' ').nth(1)?.to_owned();
         log.lock().unwrap().push(path.clone());
-        let text = match answers.get(path.as_str()) {
+        let text = match responses.get(path.as_str()) {
             _ if upgrade => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n".to_owned(),
-            Some(Answer { head, body }) => format!(
+            Some(Response { head, body }) => format!(
                 "HTTP/1.1 {head}\r\nContent-Length: {}\r\nAccess-Control-Allow-Origin: *\r\n\r\n{body}",
                 body.len()
             ),

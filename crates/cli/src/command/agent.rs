@@ -69,8 +69,8 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         catalog: Arc::new(targets.catalog),
         guard,
         cpu,
-        stands_at: targets.stands_at,
-        most_visits: most_visits(args.visits)?,
+        agent_location: targets.stands_at,
+        max_visits: most_visits(args.visits)?,
     };
     let settings = AgentSettings {
         slots,

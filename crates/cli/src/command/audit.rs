@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{Audited, Auditor, Cpu, Order, Step};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, Step};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
@@ -59,8 +59,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         browsers: Pool::start(launcher, 0),
         catalog,
         guard,
-        stands_at,
-        most_visits: plumbline_agent::MOST_VISITS,
+        agent_location: stands_at,
+        max_visits: plumbline_agent::MAX_VISITS,
     };
     let mut runs = Vec::new();
     for turn in 1..=args.runs {
@@ -71,7 +71,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         };
         let audited = match args.runs {
             1 => auditor.audit(&order, &observe).await,
-            _ => auditor.audit_once(&order, &observe).await,
+            _ => auditor.audit_run(&order, &observe).await,
         };
         let audited = audited.map_err(Exit::failed)?;
         progress.end();
@@ -135,7 +135,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(audited: Audited) -> Self {
+    fn new(audited: AuditOutput) -> Self {
         Self {
             report: audited.report,
             packed: audited.bundle,

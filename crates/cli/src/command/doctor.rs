@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plumbline_agent::{Cpu, Way, self_check};
+use plumbline_agent::{Cpu, ThrottleMethod, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
 use plumbline_catalog::Catalog;
 use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
@@ -55,12 +55,12 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     out::line(format_args!("host index  {:.0}", calibration.host_index))?;
     out::line(format_args!(
         "slowed down {}",
-        match calibration.way {
-            Way::Paced => "by pacing the page on its core",
-            Way::ByChromium => "by Chromium: this host lets no page be paced",
+        match calibration.method {
+            ThrottleMethod::Paced => "by pacing the page on its core",
+            ThrottleMethod::ByChromium => "by Chromium: this host lets no page be paced",
         }
     ))?;
-    for step in &calibration.steps {
+    for step in &calibration.points {
         out::line(format_args!(
             "rate {:>5.2}  {:>5.2} times slower",
             step.rate, step.slowdown
@@ -75,13 +75,13 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
         .iter()
         .map(|device| device.cpu_index)
         .collect();
-    let tried = cpu.try_devices(&indices).await.map_err(Exit::failed)?;
+    let tried = cpu.measure_devices(&indices).await.map_err(Exit::failed)?;
     for (device, tried) in catalog.devices().iter().zip(tried) {
         let index = device
             .cpu_index
             .map_or("–".to_owned(), |index| index.to_string());
         let reached = tried
-            .read_index
+            .measured_index
             .map_or("–".to_owned(), |index| format!("{index:.0}"));
         let limited = match tried.choice.limited_by_host {
             true => "  limited by the host",

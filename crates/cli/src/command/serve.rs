@@ -126,8 +126,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
-                stands_at,
-                most_visits: settings.visits,
+                agent_location: stands_at,
+                max_visits: settings.visits,
             };
             let agent = AgentSettings {
                 slots,

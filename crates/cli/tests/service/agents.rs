@@ -234,7 +234,7 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
     let url = format!("http://{}/rich", pages::serve());
     let started = client.start(&url);
     let tracking_id = started.json["trackingId"].as_str().unwrap();
-    let said = first.says("audit begins");
+    let said = first.says("audit started");
     assert!(said.contains("http://127.0.0.1"), "{said}");
     assert!(!said.contains("/rich"), "{said}");
     first.signal(Signal::STOP);
@@ -247,7 +247,7 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
     assert_eq!(second.exit_code(), Some(0));
 
     first.signal(Signal::CONT);
-    first.says("audit was taken from us");
+    first.says("audit lease was lost");
     let after = client.get(&format!("/v1/audit/report/{audit_id}")).json;
     assert_eq!(after, report);
     assert_eq!(credits(data.path(), &key), 4);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_agent::Audited;
+use plumbline_agent::AuditOutput;
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
@@ -109,7 +109,7 @@ impl Rig {
         self.store.submit(Submission::single(audit)).await.unwrap();
     }
 
-    /// Gives what runs to another.
+    /// Lets another agent take over a running audit.
     pub async fn take_over(&self, name: &str) {
         let running = self.store.running(None).await.unwrap();
         let held = running.iter().find(|lease| lease.tracking_id == name);
@@ -125,7 +125,7 @@ impl Rig {
         status.unwrap().state == AuditState::Completed
     }
 
-    /// No byte of this upload can be written.
+    /// Makes every write to the file of this upload fail, as on a full disk.
     pub fn fill_disk(&self, upload: &str) {
         let file = self.uploads().join(upload).with_extension("part");
         std::os::unix::fs::symlink("/dev/full", file).unwrap();
@@ -135,7 +135,7 @@ impl Rig {
         self.dir.path().join("uploads")
     }
 
-    /// What the first attempt left.
+    /// Returns the bundle of the first attempt.
     pub async fn bundle(&self, audit_id: &str) -> Option<Vec<u8>> {
         let blobs = FileBlobs::open(&self.dir.path().join("bundles")).unwrap();
         let first = AttemptBlob {
@@ -146,7 +146,7 @@ impl Rig {
     }
 }
 
-pub fn audited(bundle: Option<Vec<u8>>) -> Audited {
+pub fn output(bundle: Option<Vec<u8>>) -> AuditOutput {
     let report = serde_json::json!({
         "format": 1,
         "requestedUrl": "https://example.com/",
@@ -160,7 +160,7 @@ pub fn audited(bundle: Option<Vec<u8>>) -> Audited {
         "scores": { "performance": 97 },
         "metrics": null, "error": null, "document": null, "browser": null,
     });
-    Audited {
+    AuditOutput {
         report: serde_json::from_value(report).unwrap(),
         bundle,
         media: None,

@@ -1,17 +1,18 @@
-//! Why a visit failed. The browser reports every failure behind a proxy alike; the link knows.
+//! Finds out why a visit failed. Behind a proxy the browser reports every failed connection alike;
+//! the link knows the reason.
 
 use plumbline_browser::VisitError;
 use plumbline_bundle::{Bundle, Failure, FailureCode};
 use plumbline_link::{ConnectionOutcome, ConnectionRecord, Link};
 use tokio::time::error::Elapsed;
 
-/// What the visit came to, with the link's knowledge of it.
+/// Returns the result of a visit, with the link's reason where a connection failed.
 pub(crate) fn explain(
-    visited: Result<Result<Bundle, VisitError>, Elapsed>,
+    result: Result<Result<Bundle, VisitError>, Elapsed>,
     link: &Link,
     page_over_limit: bool,
 ) -> Result<Bundle, VisitError> {
-    let visited = visited.unwrap_or_else(|_| {
+    let result = result.unwrap_or_else(|_| {
         Err(VisitError::Fault(
             "the visit did not end in time".to_owned(),
         ))
@@ -22,16 +23,16 @@ pub(crate) fn explain(
             "The page loads more than a visit may transfer.",
         )));
     }
-    match visited {
+    match result {
         Err(VisitError::Page(failure)) if failure.code == FailureCode::ConnectionFailed => {
-            let better = last_failure(&link.records());
-            Err(VisitError::Page(better.unwrap_or(failure)))
+            let link_failure = last_failure(&link.records());
+            Err(VisitError::Page(link_failure.unwrap_or(failure)))
         }
         other => other,
     }
 }
 
-/// The document did not arrive, so what failed last is what kept it.
+/// Returns the last failed connection. The document did not arrive, so this is the reason.
 fn last_failure(records: &[ConnectionRecord]) -> Option<Failure> {
     records.iter().rev().find_map(failure_of)
 }
@@ -51,7 +52,7 @@ fn failure_of(record: &ConnectionRecord) -> Option<Failure> {
             let message = format!("This address may not be visited{detail}.");
             (FailureCode::BlockedTarget, message)
         }
-        // One answer for both: which names our network knows is not for clients to find out.
+        // The same message for both: clients must not find out which names our network knows.
         ConnectionOutcome::Blocked(_) | ConnectionOutcome::NameNotFound => (
             FailureCode::DnsFailure,
             format!("The name {host} was not found, or has no address that may be visited."),
@@ -70,7 +71,7 @@ fn failure_of(record: &ConnectionRecord) -> Option<Failure> {
         ),
         ConnectionOutcome::Unreachable => (
             FailureCode::ConnectionFailed,
-            format!("No route leads to {host}."),
+            format!("There is no route to {host}."),
         ),
         ConnectionOutcome::Failed(_) => (
             FailureCode::ConnectionFailed,
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_name_and_an_unknown_one_are_told_alike() {
+    fn a_refused_name_and_an_unknown_one_give_the_same_message() {
         for address in ["10.0.0.1:80", "127.0.0.1:80", "[fd00::1]:80"] {
             let address = address.parse().unwrap();
             let refusal = Guard::public_only().check_address("wiki.corp.example", address);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_service_is_configured_is_not_told() {
+    fn the_message_does_not_reveal_the_service_configuration() {
         let denied = vec!["93.184.215.0/24".parse().unwrap()];
         let guard = Guard::public_only().denying(denied);
         let refusal = guard.check_host("93.184.215.14", 80).unwrap_err();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_browsers_own_calls_explain_nothing() {
+    fn connections_to_browser_services_are_not_the_reason() {
         let records = [
             record("nowhere.example", ConnectionOutcome::NameNotFound),
             record("update.example", ConnectionOutcome::BrowserService),

@@ -1,4 +1,4 @@
-//! All of Chromium goes through the link, and nothing of it anywhere else.
+//! All of Chromium's traffic goes through the link.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use plumbline_browser::visit;
 
 use crate::rig::{launcher, open_link, plan, visit_through};
-use crate::site::{Answer, Site};
+use crate::site::{Response, Site};
 
-/// A page that talks in every way a page can.
-const TALKATIVE: &str = r#"<!doctype html><title>Talkative</title><link rel=icon href=/icon.png>
+/// A page that uses every kind of connection that a page can open.
+const ALL_KINDS: &str = r#"<!doctype html><title>All kinds</title><link rel=icon href=/icon.png>
     <link rel=preconnect href="http://preconnected.example:PORT"><link rel=dns-prefetch href="//prefetched.example">
     <link rel=stylesheet href=/style.css><h1>Hello</h1><img src=/picture.png><iframe src="http://framed.example:PORT/frame"></iframe>
     <script src=/script.js></script>
@@ -24,24 +24,27 @@ const TALKATIVE: &str = r#"<!doctype html><title>Talkative</title><link rel=icon
     </script>"#;
 
 #[tokio::test]
-async fn whatever_a_page_does_the_browser_talks_to_the_link_alone() {
+async fn the_browser_connects_to_the_link_only() {
     let site = Site::serve_with(|address| {
-        let page = TALKATIVE.replace("PORT", &address.port().to_string());
+        let page = ALL_KINDS.replace("PORT", &address.port().to_string());
         [
-            ("/", Answer::html(page)),
-            ("/frame", Answer::html("<p>framed")),
-            ("/style.css", Answer::of("text/css", "h1 { color: teal }")),
+            ("/", Response::html(page)),
+            ("/frame", Response::html("<p>framed")),
+            (
+                "/style.css",
+                Response::new("text/css", "h1 { color: teal }"),
+            ),
             (
                 "/script.js",
-                Answer::of("text/javascript", "fetch('/by-script')"),
+                Response::new("text/javascript", "fetch('/by-script')"),
             ),
             (
                 "/worker.js",
-                Answer::of("text/javascript", "fetch('/by-worker')"),
+                Response::new("text/javascript", "fetch('/by-worker')"),
             ),
             (
                 "/service-worker.js",
-                Answer::of("text/javascript", "fetch('/by-service-worker')"),
+                Response::new("text/javascript", "fetch('/by-service-worker')"),
             ),
         ]
         .into()
@@ -49,13 +52,13 @@ async fn whatever_a_page_does_the_browser_talks_to_the_link_alone() {
     .await;
     let link = open_link(&["127.0.0.0/8"]).await;
     let browser = launcher().launch().await.unwrap();
-    let watch = Watch::start(browser.process_id());
+    let monitor = SocketMonitor::start(browser.process_id());
     visit(browser, &plan(&site.url("/"), &link), &|_| {})
         .await
         .unwrap();
-    let peers = watch.stop();
+    let peers = monitor.stop();
 
-    let asked: BTreeSet<String> = site.asked().into_iter().collect();
+    let requested: BTreeSet<String> = site.requested_paths().into_iter().collect();
     for path in [
         "/style.css",
         "/script.js",
@@ -68,13 +71,16 @@ async fn whatever_a_page_does_the_browser_talks_to_the_link_alone() {
         "/by-worker",
         "/by-service-worker",
     ] {
-        assert!(asked.contains(path), "{path} is not among {asked:?}");
+        assert!(
+            requested.contains(path),
+            "{path} is not among {requested:?}"
+        );
     }
     let hosts: BTreeSet<String> = link.records().into_iter().map(|r| r.host).collect();
     assert!(hosts.contains("framed.example"), "{hosts:?}");
     assert!(hosts.contains("preconnected.example"), "{hosts:?}");
-    assert!(!peers.is_empty(), "the watch saw nothing");
-    // To loopback only, and not to the site itself: what is left is the way to the link.
+    assert!(!peers.is_empty(), "the monitor saw no socket");
+    // All peers are on loopback and none is the site itself, so they are the link.
     for peer in &peers {
         assert!(peer.starts_with("tcp 127.0.0.1:"), "{peers:?}");
         assert_ne!(*peer, format!("tcp {}", site.address), "{peers:?}");
@@ -82,22 +88,22 @@ async fn whatever_a_page_does_the_browser_talks_to_the_link_alone() {
 }
 
 #[tokio::test]
-async fn a_page_with_sixty_hosts_waits_for_none_of_them_in_turn() {
+async fn connections_to_sixty_hosts_are_opened_at_the_same_time() {
     let site = Site::serve_with(|address| {
         let port = address.port();
         let images: String = (0..60)
             .map(|n| format!("<img src=http://h{n}.example:{port}/n{n}.png>"))
             .collect();
         let page = format!("<!doctype html><title>Sixty</title><h1>Hello</h1>{images}");
-        [("/", Answer::html(page))].into()
+        [("/", Response::html(page))].into()
     })
     .await;
     let link = open_link(&["127.0.0.0/8"]).await;
     visit_through(&link, &site.url("/")).await.unwrap();
-    let asked: BTreeSet<String> = site.asked().into_iter().collect();
+    let requested: BTreeSet<String> = site.requested_paths().into_iter().collect();
     assert_eq!(
         (0..60)
-            .filter(|n| asked.contains(&format!("/n{n}.png")))
+            .filter(|n| requested.contains(&format!("/n{n}.png")))
             .count(),
         60
     );
@@ -116,47 +122,51 @@ async fn a_page_with_sixty_hosts_waits_for_none_of_them_in_turn() {
     assert!(most_at_once > Some(50), "{most_at_once:?}");
 }
 
-/// Looks at every socket of a browser's processes until it is stopped.
-struct Watch {
-    over: Arc<AtomicBool>,
-    seen: Arc<Mutex<BTreeSet<String>>>,
+/// Records the peers of all sockets of a browser's processes until it is stopped.
+struct SocketMonitor {
+    stop: Arc<AtomicBool>,
+    peers: Arc<Mutex<BTreeSet<String>>>,
     thread: std::thread::JoinHandle<()>,
 }
 
-impl Watch {
+impl SocketMonitor {
     fn start(group: u32) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
-        let (is_over, found) = (Arc::clone(&over), Arc::clone(&seen));
+        let stop = Arc::new(AtomicBool::new(false));
+        let peers: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let (is_stopped, all_peers) = (Arc::clone(&stop), Arc::clone(&peers));
         let thread = std::thread::spawn(move || {
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_stopped.load(Ordering::Relaxed) {
                 let peers = peers_of(group);
-                found.lock().unwrap().extend(peers);
+                all_peers.lock().unwrap().extend(peers);
             }
         });
-        Self { over, seen, thread }
+        Self {
+            stop,
+            peers,
+            thread,
+        }
     }
 
     fn stop(self) -> BTreeSet<String> {
-        self.over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
-        self.seen.lock().unwrap().clone()
+        self.peers.lock().unwrap().clone()
     }
 }
 
-/// Remote ends of a process group's internet sockets, UDP and both versions of IP included.
+/// Returns the peers of a process group's internet sockets, TCP and UDP, IPv4 and IPv6.
 fn peers_of(group: u32) -> BTreeSet<String> {
     let inodes = sockets_of(group);
     let mut peers = BTreeSet::new();
     for table in ["tcp", "tcp6", "udp", "udp6"] {
-        // The browser has a network of its own.
+        // The browser has its own network namespace.
         let text = fs::read_to_string(format!("/proc/{group}/net/{table}")).unwrap_or_default();
         for line in text.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (Some(remote), Some(inode)) = (fields.get(2), fields.get(9)) else {
                 continue;
             };
-            // A socket that is bound or listens has no other end.
+            // A socket that is only bound, or listens, has no peer.
             if inodes.contains(*inode) && !remote.ends_with(":0000") {
                 peers.insert(format!("{table} {}", readable(remote)));
             }
@@ -165,7 +175,8 @@ fn peers_of(group: u32) -> BTreeSet<String> {
     peers
 }
 
-/// `0100007F:1F90` is 127.0.0.1:8080; IPv6 stays as it is, none is expected.
+/// Converts an address of `/proc/net`: `0100007F:1F90` is 127.0.0.1:8080. IPv6 is left in
+/// hexadecimal, because none is expected.
 fn readable(hex: &str) -> String {
     let (address, port) = hex.split_once(':').unwrap();
     let port = u16::from_str_radix(port, 16).unwrap();
@@ -184,7 +195,7 @@ fn sockets_of(group: u32) -> BTreeSet<String> {
         if !in_group {
             continue;
         }
-        // A process may end while it is looked at.
+        // A process may end while its files are read.
         for fd in fs::read_dir(entry.path().join("fd"))
             .into_iter()
             .flatten()

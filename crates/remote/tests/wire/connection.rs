@@ -1,4 +1,4 @@
-//! Lines between agent and server, some of them bad.
+//! Proxies between agent and server that break or damage connections, add TLS, or respond instead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What befalls a connection, counted in bytes that the agent sends.
+/// A fault of a connection, at a number of bytes that the agent has sent.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Fault {
     Refused,
@@ -23,7 +23,7 @@ pub enum Fault {
     DamageAt(u64),
 }
 
-pub struct Line {
+pub struct FaultyProxy {
     pub address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -32,27 +32,26 @@ pub struct Line {
 struct Shared {
     faults: Mutex<VecDeque<Fault>>,
     breaks: Notify,
-    carried: AtomicU64,
+    bytes_sent: AtomicU64,
 }
 
-impl Line {
+impl FaultyProxy {
     pub async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
-        let of_line = Arc::clone(&shared);
+        let of_proxy = Arc::clone(&shared);
         tokio::spawn(async move {
             while let Ok((agent, _)) = listener.accept().await {
-                let shared = Arc::clone(&of_line);
+                let shared = Arc::clone(&of_proxy);
                 let fault = shared.faults.lock().unwrap().pop_front();
                 tokio::spawn(async move {
                     if fault == Some(Fault::Refused) {
                         return;
                     }
-                    let broken = shared.breaks.notified();
                     tokio::select! {
-                        _ = carry(agent, server, fault, &shared) => {}
-                        () = broken => {}
+                        _ = forward(agent, server, fault, &shared) => {}
+                        () = shared.breaks.notified() => {}
                     }
                 });
             }
@@ -60,8 +59,8 @@ impl Line {
         Self { address, shared }
     }
 
-    /// What befalls the next connections, one each; those after them are good.
-    pub fn next(&self, faults: impl IntoIterator<Item = Fault>) {
+    /// Sets the faults of the next connections, one each; later ones have none.
+    pub fn add_faults(&self, faults: impl IntoIterator<Item = Fault>) {
         self.shared.faults.lock().unwrap().extend(faults);
     }
 
@@ -69,12 +68,13 @@ impl Line {
         self.shared.breaks.notify_waiters();
     }
 
-    pub fn carried(&self) -> u64 {
-        self.shared.carried.load(Ordering::SeqCst)
+    /// The number of bytes that the agent has sent to the server.
+    pub fn bytes_sent(&self) -> u64 {
+        self.shared.bytes_sent.load(Ordering::SeqCst)
     }
 }
 
-async fn carry(
+async fn forward(
     agent: TcpStream,
     server: SocketAddr,
     fault: Option<Fault>,
@@ -99,7 +99,7 @@ async fn carry(
                 _ => {}
             }
             sent = end;
-            shared.carried.fetch_add(read as u64, Ordering::SeqCst);
+            shared.bytes_sent.fetch_add(read as u64, Ordering::SeqCst);
             to_server.write_all(&bytes[..read]).await?;
         }
     };
@@ -110,8 +110,8 @@ async fn carry(
     }
 }
 
-/// A line with TLS at its agent's end.
-pub async fn secured(server: SocketAddr) -> SocketAddr {
+/// Starts a proxy that terminates TLS.
+pub async fn tls_proxy(server: SocketAddr) -> SocketAddr {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let chain = CertificateDer::pem_file_iter(data.join("server.pem")).unwrap();
     let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
@@ -138,22 +138,22 @@ pub async fn secured(server: SocketAddr) -> SocketAddr {
 
 async fn join(mut agent: impl AsyncRead + AsyncWrite + Unpin, server: SocketAddr) {
     let mut server = TcpStream::connect(server).await.unwrap();
-    // However it ends.
+    // Errors when the connection ends do not matter.
     let _ = copy_bidirectional(&mut agent, &mut server).await;
 }
 
-/// Answers everybody the same.
-pub async fn answering(status: &'static str, body: &'static str) -> SocketAddr {
+/// Starts a server that sends the same response to every request.
+pub async fn fixed_response(status: &'static str, body: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut agent, _)) = listener.accept().await {
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
                 body.len()
             );
             let _ = agent.read(&mut [0; 4096]).await;
-            let _ = agent.write_all(answer.as_bytes()).await;
+            let _ = agent.write_all(response.as_bytes()).await;
         }
     });
     address

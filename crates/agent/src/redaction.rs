@@ -1,30 +1,30 @@
-//! What of an address may be logged: scheme and host. Paths and queries may carry names and secrets,
-//! and logs go to more readers than reports do.
+//! Reduces URLs to scheme and host before they are logged. Paths and queries may contain names and
+//! secrets, and more people read logs than reports.
 
 use std::fmt;
 
-/// Displays the scheme and host of a URL, and nothing else of it.
+/// Displays only the scheme and the host of a URL.
 pub(crate) struct Site<'u>(pub(crate) &'u str);
 
 impl fmt::Display for Site<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.split_once("://") {
             Some((scheme, rest)) => write!(f, "{scheme}://{}", host(rest)),
-            None => f.write_str("an address without a host"),
+            None => f.write_str("URL without host"),
         }
     }
 }
 
-/// The host at the beginning of what follows `://`, without user info and port.
+/// Returns the host from the part of a URL after `://`, without user info and port.
 fn host(rest: &str) -> &str {
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let authority = &rest[..end];
-    let place = authority
+    let host_and_port = authority
         .rsplit_once('@')
-        .map_or(authority, |(_, place)| place);
-    match place.find(']') {
-        Some(end) => &place[..=end],
-        None => place.split(':').next().unwrap_or_default(),
+        .map_or(authority, |(_, host_and_port)| host_and_port);
+    match host_and_port.find(']') {
+        Some(end) => &host_and_port[..=end],
+        None => host_and_port.split(':').next().unwrap_or_default(),
     }
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct Redacted<T>(pub(crate) T);
 impl<T: fmt::Display> fmt::Display for Redacted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
-        for part in text.split_inclusive(is_between) {
-            let word = part.trim_end_matches(is_between);
+        for part in text.split_inclusive(is_delimiter) {
+            let word = part.trim_end_matches(is_delimiter);
             let end = &part[word.len()..];
             if word.contains("://") {
                 write!(f, "{}{end}", Site(word))?;
@@ -49,8 +49,8 @@ impl<T: fmt::Display> fmt::Display for Redacted<T> {
     }
 }
 
-/// What separates a URL from the text around it.
-fn is_between(c: char) -> bool {
+/// Whether a character separates a URL from the text around it.
+fn is_delimiter(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')')
 }
 
@@ -59,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_address_scheme_and_host_are_shown() {
-        for (url, shown) in [
+    fn only_scheme_and_host_of_a_url_are_shown() {
+        for (url, expected) in [
             ("https://example.com/a/b?token=1#x", "https://example.com"),
             ("http://example.com:8080/a", "http://example.com"),
             ("https://example.com?secret", "https://example.com"),
@@ -68,19 +68,19 @@ mod tests {
             ("https://user:pass@example.com/", "https://example.com"),
             ("http://[2001:db8::1]:8080/a", "http://[2001:db8::1]"),
             ("https://example.com", "https://example.com"),
-            ("data:text/html,secret", "an address without a host"),
+            ("data:text/html,secret", "URL without host"),
         ] {
-            assert_eq!(Site(url).to_string(), shown);
+            assert_eq!(Site(url).to_string(), expected);
         }
     }
 
     #[test]
-    fn every_address_in_a_text_is_reduced() {
+    fn every_url_in_a_text_is_reduced() {
         let text = "Chromium failed: invalid type: string \"https://a.example/secret?x=1\", \
                     at (http://b.example:1/path) and data:text/html,secret; see above";
-        let shown = "Chromium failed: invalid type: string \"https://a.example\", \
-                     at (http://b.example) and data:… see above";
-        assert_eq!(Redacted(text).to_string(), shown);
-        assert_eq!(Redacted("nothing of that").to_string(), "nothing of that");
+        let expected = "Chromium failed: invalid type: string \"https://a.example\", \
+                        at (http://b.example) and data:… see above";
+        assert_eq!(Redacted(text).to_string(), expected);
+        assert_eq!(Redacted("no URL in it").to_string(), "no URL in it");
     }
 }

@@ -1,8 +1,8 @@
-//! What is fetched besides the page, when measuring is over.
+//! Requests that are made after the page was measured.
 
 use std::sync::Arc;
 
-use plumbline_agent::{Audited, Auditor, Cpu, Order};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
@@ -10,11 +10,11 @@ use plumbline_link::Guard;
 use serde_json::Value;
 
 use crate::rig::launcher;
-use crate::site::{Answer, Site};
+use crate::site::{Response, Site};
 
 #[tokio::test]
 async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
-    // Ten seconds on 2G at its full rate; two are given to it.
+    // Takes ten seconds on 2G at its full rate; its deadline is two.
     let robots = format!(
         "User-agent: *\nDisallow:\n{}",
         "# a comment\n".repeat(30_000)
@@ -22,20 +22,20 @@ async fn a_large_robots_txt_is_read_whole_also_on_a_slow_network() {
     let site = Site::serve([
         (
             "/",
-            Answer::html("<!doctype html><html lang=en><title>Small</title><h1>Hello"),
+            Response::html("<!doctype html><html lang=en><title>Small</title><h1>Hello"),
         ),
-        ("/robots.txt", Answer::of("text/plain", robots)),
+        ("/robots.txt", Response::new("text/plain", robots)),
     ])
     .await;
-    let audited = audit(&site, "normal2g").await;
-    assert_eq!(audited.report.conditions.cpu.visits, 1);
-    let bundle = Bundle::unpack(&audited.bundle.unwrap()).unwrap();
+    let output = audit(&site, "normal2g").await;
+    assert_eq!(output.report.conditions.cpu.visits, 1);
+    let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
     let Artifact::Gathered(raw) = &bundle.artifacts["robots-txt"] else {
         panic!("{:?}", bundle.artifacts["robots-txt"]);
     };
-    let read: Value = serde_json::from_str(raw.get()).unwrap();
-    assert_eq!(read["status"], 200, "{}", read["error"]);
-    assert!(read["content"].as_str().unwrap().len() > 300_000);
+    let robots: Value = serde_json::from_str(raw.get()).unwrap();
+    assert_eq!(robots["status"], 200, "{}", robots["error"]);
+    assert!(robots["content"].as_str().unwrap().len() > 300_000);
 }
 
 #[tokio::test]
@@ -47,21 +47,21 @@ async fn a_source_map_beyond_what_a_visit_may_transfer_does_not_make_the_page_to
     let site = Site::serve([
         (
             "/",
-            Answer::html(
+            Response::html(
                 "<!doctype html><html lang=en><title>Small</title><h1>Hello</h1><script src=/script>\
                  </script>",
             ),
         ),
-        ("/script", Answer::of("text/javascript", script)),
-        ("/map", Answer::of("application/json", " ".repeat(110_000_000))),
+        ("/script", Response::new("text/javascript", script)),
+        ("/map", Response::new("application/json", " ".repeat(110_000_000))),
     ])
     .await;
-    let audited = audit(&site, "wifiFast").await;
-    assert!(site.asked().contains(&"/map".to_owned()));
-    assert!(audited.report.error.is_none(), "{:?}", audited.report.error);
+    let output = audit(&site, "wifiFast").await;
+    assert!(site.requested_paths().contains(&"/map".to_owned()));
+    assert!(output.report.error.is_none(), "{:?}", output.report.error);
 }
 
-async fn audit(site: &Site, network: &str) -> Audited {
+async fn audit(site: &Site, network: &str) -> AuditOutput {
     let catalog = Catalog::load(BUILT_IN).unwrap();
     let order = Order {
         url: site.url("/"),
@@ -71,8 +71,8 @@ async fn audit(site: &Site, network: &str) -> Audited {
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
-        stands_at: order.location.clone(),
-        most_visits: 1,
+        agent_location: order.location.clone(),
+        max_visits: 1,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
         cpu: Cpu::new(launcher(), None),
@@ -81,9 +81,9 @@ async fn audit(site: &Site, network: &str) -> Audited {
 }
 
 #[tokio::test]
-async fn a_trace_flood_is_too_large_at_once_and_no_fault_of_ours() {
+async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
     let page = include_str!("../../../../fixtures/hostile/trace-marks.html");
-    let site = Site::serve([("/", Answer::html(page))]).await;
+    let site = Site::serve([("/", Response::html(page))]).await;
     let catalog = Catalog::load(BUILT_IN).unwrap();
     let order = Order {
         url: site.url("/"),
@@ -93,14 +93,14 @@ async fn a_trace_flood_is_too_large_at_once_and_no_fault_of_ours() {
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
-        stands_at: order.location.clone(),
-        most_visits: 3,
+        agent_location: order.location.clone(),
+        max_visits: 3,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
         cpu: Cpu::new(launcher(), None),
     };
-    let audited = auditor.audit(&order, &|_| {}).await.unwrap();
-    let failure = audited.report.error.unwrap();
+    let output = auditor.audit(&order, &|_| {}).await.unwrap();
+    let failure = output.report.error.unwrap();
     assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
-    assert_eq!(audited.report.conditions.cpu.visits, 1);
+    assert_eq!(output.report.conditions.cpu.visits, 1);
 }

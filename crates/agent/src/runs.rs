@@ -1,0 +1,51 @@
+//! An audit of several runs.
+
+use plumbline_browser::Step;
+use plumbline_engine::runs::{representative, spread};
+
+use crate::{AuditFault, AuditOutput, Auditor, Order};
+
+/// The number of failed runs at the start after which no further run is tried.
+const MAX_FAILURES_AT_START: usize = 2;
+
+impl Auditor {
+    /// Audits `runs` times. The report is that of the representative run, with the spread of all
+    /// runs.
+    pub async fn audit_runs(
+        &self,
+        order: &Order,
+        runs: u32,
+        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+    ) -> Result<AuditOutput, AuditFault> {
+        if runs <= 1 {
+            return self.audit(order, progress).await;
+        }
+        let mut outputs = Vec::new();
+        for _ in 0..runs {
+            outputs.push(self.audit_run(order, progress).await?);
+            let all_failed = outputs.iter().all(|run| run.report.error.is_some());
+            if outputs.len() >= MAX_FAILURES_AT_START && all_failed {
+                break;
+            }
+        }
+        choose_run(outputs, runs).ok_or_else(|| AuditFault("the page was not visited".to_owned()))
+    }
+}
+
+fn choose_run(mut outputs: Vec<AuditOutput>, requested: u32) -> Option<AuditOutput> {
+    let reports: Vec<_> = outputs.iter().map(|run| run.report.clone()).collect();
+    let Some(index) = representative(&reports) else {
+        // No run was measured: the reason of the last one is as good as any.
+        return outputs.pop();
+    };
+    let mut chosen = outputs.swap_remove(index);
+    chosen.report.runs = Some(spread(&reports, requested, index));
+    let failed = reports.iter().filter(|run| run.error.is_some()).count();
+    if failed > 0 {
+        chosen.report.warnings.push(format!(
+            "{failed} of {} runs could not be measured.",
+            reports.len()
+        ));
+    }
+    Some(chosen)
+}
