@@ -13,7 +13,9 @@ use crate::metrics::processor::Processor;
 use crate::metrics::uncertainty::score_uncertainty;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
-use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
+use crate::report::{
+    Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores, TracedMetrics,
+};
 use crate::scoring::{self, Metric as Curve};
 
 /// The artifact with the conditions of the visit.
@@ -160,7 +162,7 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
 /// The metrics corrected for CPU contention, and the figures about it.
 struct MeasuredVisit {
     measured: Measured,
-    as_traced: AsTraced,
+    as_traced: TracedMetrics,
     contention: Option<Contention>,
     /// The core's speed during the load and after it, 1 being nominal.
     speed: Option<[f64; 2]>,
@@ -219,7 +221,7 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<MeasuredVisit, F
             share,
             until_ms,
         }),
-        as_traced: AsTraced {
+        as_traced: TracedMetrics {
             tbt_ms: traced.tbt.ok(),
             tti_ms: traced.tti.ok(),
         },

@@ -64,7 +64,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use plumbline_catalog::FormFactor;
-    use plumbline_engine::field::{FieldReason, RecordOf};
+    use plumbline_engine::field::{FieldReason, RecordScope};
     use proptest::prelude::*;
 
     use super::*;
@@ -77,7 +77,7 @@ mod tests {
     fn query(number: usize) -> Query {
         Query {
             kind: QueryKind::Current,
-            record: RecordOf::Url,
+            record: RecordScope::Url,
             subject: format!("https://example.com/{number}"),
             form_factor: FormFactor::Phone,
         }
@@ -106,7 +106,7 @@ mod tests {
                 ..query(1)
             },
             Query {
-                record: RecordOf::Origin,
+                record: RecordScope::Origin,
                 ..query(1)
             },
             Query {

@@ -15,7 +15,7 @@ const MIN_TOTAL_US: f64 = 30_000.0;
 
 /// A position in a script, with zero-based line and column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CodePlace {
+pub struct CodeLocation {
     pub script_id: String,
     pub url: String,
     pub function: String,
@@ -35,9 +35,9 @@ pub struct ForcedReflow {
     pub task: usize,
     pub frame: Option<String>,
     /// Position in the script that forced the reflow; `None` if no script is named.
-    pub place: Option<CodePlace>,
+    pub place: Option<CodeLocation>,
     /// The function that the browser had called, directly around the reflow.
-    pub called: Option<CodePlace>,
+    pub called: Option<CodeLocation>,
 }
 
 /// Events of forced reflows, tracked per thread. DevTools tracks all threads at once and considers
@@ -190,8 +190,8 @@ impl Call<'_> {
         self.line_number == -1 && self.column_number == -1 && self.url.is_empty()
     }
 
-    fn place(self, counted_from: i64) -> CodePlace {
-        CodePlace {
+    fn place(self, counted_from: i64) -> CodeLocation {
+        CodeLocation {
             script_id: self.script_id.text(),
             url: self.url.into_owned(),
             function: self.function_name.into_owned(),
@@ -229,7 +229,7 @@ impl From<Reflow<'_>> for ForcedReflow {
 
 /// Returns the function that a `FunctionCall` event names. Its lines and columns are zero-based, as
 /// DevTools reads them.
-pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodePlace> {
+pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodeLocation> {
     #[derive(Deserialize)]
     struct CallArgs<'a> {
         #[serde(borrow)]

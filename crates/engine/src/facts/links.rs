@@ -51,7 +51,7 @@ impl Links {
 }
 
 impl Fact for Links {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut links = facts.get::<Gathered>()?.0.clone();
         for link in &mut links {
             link.rel.make_ascii_lowercase();

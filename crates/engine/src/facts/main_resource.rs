@@ -19,7 +19,7 @@ impl MainResource {
 }
 
 impl Fact for MainResource {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let requests = facts.get::<Requests>()?;
         let documents = || {
             let is_document =

@@ -32,7 +32,7 @@ impl Attribution<'_> {
 pub struct ScriptUrls(HashSet<String>);
 
 impl Fact for ScriptUrls {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let requests = facts.get::<Requests>()?;
         let scripts = requests
             .all
@@ -63,7 +63,7 @@ impl ScriptUrls {
 /// The metrics, from which checks estimate savings. `evaluate` inserts them when it has measured
 /// them already.
 impl Fact for Measured {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let log = facts.get::<plumbline_trace::ProtocolLog>()?;
         Ok(metrics::measure(&trace, Some(&log)))

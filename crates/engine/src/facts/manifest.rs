@@ -64,7 +64,7 @@ impl ManifestState {
 }
 
 impl Fact for ManifestState {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let artifact = facts.get::<ManifestArtifact>()?;
         Ok(match &artifact.0 {
             Some(text) if !text.data.is_empty() => parse(&text.data, &text.url),

@@ -31,7 +31,7 @@ mod scripts;
 mod shift_clusters;
 mod style_sheets;
 mod trace_elements;
-mod web_address;
+mod urls;
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -75,7 +75,7 @@ pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, Sourc
 pub use shift_clusters::{Culprit, Shift, ShiftCluster, ShiftClusters, impact_by_node};
 pub use style_sheets::{StyleSheet, StyleSheets};
 pub use trace_elements::{TraceElement, TraceElements};
-pub use web_address::{equal_without_fragment, guess_image_type, is_localhost, shorten_data_url};
+pub use urls::{equal_without_fragment, guess_image_type, is_localhost, shorten_data_url};
 
 /// The reason why a fact is not available, as a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct Missing(pub String);
 
 /// A fact about a visit, computed at most once.
 pub trait Fact: Sized + 'static {
-    fn find(facts: &Facts) -> Result<Self, Missing>;
+    fn compute(facts: &Facts) -> Result<Self, Missing>;
 }
 
 /// A fact that is a gathered artifact.
@@ -94,7 +94,7 @@ pub trait Artifact: DeserializeOwned + 'static {
 }
 
 impl<T: Artifact> Fact for T {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         facts.read(T::NAME)
     }
 }
@@ -139,7 +139,7 @@ impl<'a> Facts<'a> {
         if self.is_stopped() {
             return Err(Missing("the evaluation was stopped".to_owned()));
         }
-        let fact: Cached<T> = T::find(self).map(Rc::new);
+        let fact: Cached<T> = T::compute(self).map(Rc::new);
         let entry: Rc<dyn Any> = Rc::new(fact.clone());
         self.cache.borrow_mut().insert(TypeId::of::<T>(), entry);
         fact

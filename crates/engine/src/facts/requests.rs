@@ -197,7 +197,7 @@ impl Request {
 }
 
 impl Fact for Requests {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut requests = facts.get::<ProtocolLog>().map(|log| Self::of(&log))?;
         if let Ok(trace) = facts.get::<Trace>() {
             let repeats = trace.resources.repeats.iter();
@@ -222,7 +222,7 @@ mod tests {
     fn requests(log: &str) -> Requests {
         let mut bundle = Visit::new().bundle();
         bundle.log = log.as_bytes().to_vec();
-        Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap()
+        Requests::compute(&Facts::new(&bundle, Mode::Mobile)).unwrap()
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
         }
         let mut bundle = Visit::new().trace(&Value::Array(events)).bundle();
         bundle.log = serde_json::to_vec(&log).unwrap();
-        let requests = Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap();
+        let requests = Requests::compute(&Facts::new(&bundle, Mode::Mobile)).unwrap();
         assert_eq!(requests.all.len(), 4, "all of them are listed");
         let of_load: Vec<&str> = requests
             .of_load()

@@ -225,7 +225,7 @@ fn connections(requests: &[(&Request, f64)], network: &Network, origin: &str) ->
             is_warm: false,
             is_tls: request.is_tls,
             is_h2: request.is_h2,
-            rtt_ms: network.rtt_ms + network.more_rtt_ms(origin),
+            rtt_ms: network.rtt_ms + network.extra_rtt_ms(origin),
             bits_per_ms: network.bits_per_ms,
             response_ms: network.response_ms(origin),
             window_segments: FIRST_WINDOW_SEGMENTS,

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use plumbline_engine::field::RecordOf;
+use plumbline_engine::field::RecordScope;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -161,7 +161,7 @@ async fn the_page_is_queried_first_and_with_the_key() {
     let data = rig.query("https://example.com/a?b#c").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
-        (RecordOf::Url, "https://example.com/a")
+        (RecordScope::Url, "https://example.com/a")
     );
     assert_eq!(data.metrics.lcp.unwrap().p75, 2100.0);
     let requests = rig.transport.requests.lock().unwrap();
@@ -180,10 +180,10 @@ async fn an_unknown_page_has_its_origins_record_and_the_record_says_so() {
     let data = rig.query("https://example.com/a").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
-        (RecordOf::Origin, "https://example.com")
+        (RecordScope::Origin, "https://example.com")
     );
     let again = rig.query("https://example.com/b").await.unwrap();
-    assert_eq!(again.record, RecordOf::Origin);
+    assert_eq!(again.record, RecordScope::Origin);
     assert_eq!(rig.bodies().len(), 3, "the origin was queried only once");
 }
 
@@ -422,7 +422,7 @@ async fn a_history_is_queried_in_the_same_way() {
     let history = result.unwrap();
     assert_eq!(
         (history.record, history.form_factor),
-        (RecordOf::Origin, FormFactor::Desktop)
+        (RecordScope::Origin, FormFactor::Desktop)
     );
     let requests = rig.transport.requests.lock().unwrap();
     assert!(requests[0].0.contains("/v1/records:queryHistoryRecord?"));

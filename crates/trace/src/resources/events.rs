@@ -25,7 +25,7 @@ struct RequestId {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Painted {
+struct ImagePaintArgs {
     #[serde(default)]
     url: String,
     #[serde(default)]
@@ -116,7 +116,7 @@ impl ResourceEvents {
     }
 
     fn record_image(&mut self, event: &Event) {
-        let Some(WithData { data }) = event.args::<WithData<Painted>>() else {
+        let Some(WithData { data }) = event.args::<WithData<ImagePaintArgs>>() else {
             return;
         };
         self.image_paints.push(ImagePaint {

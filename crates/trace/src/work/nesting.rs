@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BackgroundWork, WorkEvent, WorkKind};
-use crate::reflows::{CodePlace, ForcedReflow, function_called};
+use crate::reflows::{CodeLocation, ForcedReflow, function_called};
 
 /// Tolerance for contradicting timestamps of a span and one nested in it.
 const SLACK_US: f64 = 1000.0;
@@ -34,7 +34,7 @@ pub(super) struct NestedSpans<'s> {
 
 impl NestedSpans<'_> {
     /// Returns the function whose call is directly around a reflow.
-    pub(super) fn caller_of(&self, reflow: &ForcedReflow) -> Option<CodePlace> {
+    pub(super) fn caller_of(&self, reflow: &ForcedReflow) -> Option<CodeLocation> {
         let from = self
             .spans
             .partition_point(|span| span.start_us < reflow.start_us);

@@ -42,7 +42,7 @@ const PASSES: f64 = 0.9;
 const LISTED_FROM_MS: f64 = 50.0;
 
 #[derive(Default, Clone, Copy)]
-struct Spent {
+struct ScriptTime {
     total_ms: f64,
     running_ms: f64,
     parsing_ms: f64,
@@ -52,7 +52,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
     let work = facts.get::<DeviceWork>()?;
-    let mut listed = spent(&work.0, &scripts);
+    let mut listed = script_times(&work.0, &scripts);
     listed.retain(|(_, spent)| spent.total_ms >= LISTED_FROM_MS);
     if listed.is_empty() {
         return Ok(Outcome::not_applicable());
@@ -96,13 +96,13 @@ fn is_script(work: &Work) -> bool {
     )
 }
 
-fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Attribution<'w>, Spent)> {
-    let mut order: Vec<(Attribution, Spent)> = Vec::new();
+fn script_times<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Attribution<'w>, ScriptTime)> {
+    let mut order: Vec<(Attribution, ScriptTime)> = Vec::new();
     let mut index_by_attribution: HashMap<Attribution, usize> = HashMap::new();
     for work in all {
         let attribution = scripts.attribution(work);
         let at = *index_by_attribution.entry(attribution).or_insert_with(|| {
-            order.push((attribution, Spent::default()));
+            order.push((attribution, ScriptTime::default()));
             order.len() - 1
         });
         let spent = &mut order[at].1;

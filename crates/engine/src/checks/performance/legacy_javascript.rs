@@ -1,6 +1,6 @@
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, SourcePlace, Unit, check, count};
+use crate::checks::{Cell, Findings, Outcome, Row, SourceLocation, Unit, check, count};
 use crate::facts::{
     Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
 };
@@ -83,11 +83,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
     let parts = legacy.signals.iter().map(|signal| {
-        let place = SourcePlace {
+        let place = SourceLocation {
             url: script.url.clone(),
             line: signal.line,
             column: signal.column,
-            ..SourcePlace::default()
+            ..SourceLocation::default()
         };
         Row::new([Cell::Source(place), Cell::text(&signal.name), Cell::Nothing])
     });

@@ -1,5 +1,5 @@
 use super::unused_css_rules::name;
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
@@ -41,14 +41,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ))
 }
 
-fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
+fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {
     let mut all = requests.all.iter();
     let request = all.find(|request| request.url.as_str() == sheet.url);
     let total_bytes = TextKind::StyleSheet.transfer_bytes(request, sheet.length);
     let share = 1.0 - sheet.token_length / sheet.length;
     let wasted_bytes = (total_bytes * share).round();
     let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
-    is_worth_it.then(|| Wasting {
+    is_worth_it.then(|| WastefulFile {
         name: name(sheet),
         total_bytes,
         wasted_bytes,

@@ -1,4 +1,4 @@
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
@@ -39,14 +39,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ))
 }
 
-fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
+fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {
     let mut of_url = requests.all.iter().rev();
     let request =
         of_url.find(|request| request.resource_bytes > 0.0 && request.url.as_str() == sheet.url);
     let total_bytes = TextKind::StyleSheet.body_bytes(request, sheet.length);
     let share = (sheet.length - sheet.used_length) / sheet.length;
     let wasted_bytes = (share * total_bytes).round();
-    (wasted_bytes > MIN_WASTED_BYTES).then(|| Wasting {
+    (wasted_bytes > MIN_WASTED_BYTES).then(|| WastefulFile {
         name: name(sheet),
         total_bytes,
         wasted_bytes,
