@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{Asker, Desk};
@@ -46,10 +46,12 @@ impl Work for StoreWork {
         }
     }
 
-    fn report_progress(&self, job: &Job, step: Step<'_>) {
-        match step {
-            Step::Entered(phase) => self.desk.reached(&job.tracking_id, phase),
-            Step::Arrived(url) => self.desk.arrived(&job.tracking_id, &job.order.device, url),
+    fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
+        match event {
+            VisitEvent::PhaseStarted(phase) => self.desk.reached(&job.tracking_id, phase),
+            VisitEvent::DocumentLoaded(url) => {
+                self.desk.arrived(&job.tracking_id, &job.order.device, url)
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::visit::Caller;
+use crate::page::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 

@@ -7,7 +7,7 @@ use plumbline_vendored::axe::AXE_SOURCE;
 use serde_json::value::RawValue;
 
 use super::{Gathered, error_text};
-use crate::visit::Caller;
+use crate::page::Caller;
 
 /// Functions that all scripts use to find and describe elements.
 pub(super) const NODES: &str = include_str!("nodes.js");

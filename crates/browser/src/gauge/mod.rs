@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::pacer::{CorePace, Pacer};
+use crate::page::{EvaluateResponse, open_target};
 use crate::protocol::SessionId;
-use crate::visit::{Evaluated, open_target};
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
 
 const SCRIPT: &str = include_str!("benchmark.js");
@@ -101,7 +101,7 @@ impl Gauge {
         let script = format!("benchmark({part_ms}, {rounds})");
         let params = json!({"expression": script, "returnByValue": true});
         let index = client
-            .call_within::<Evaluated<f64>>(DEADLINE, Some(&self.session), method, params)
+            .call_within::<EvaluateResponse<f64>>(DEADLINE, Some(&self.session), method, params)
             .await?
             .value(method)?;
         let pacing = pacer.finish();

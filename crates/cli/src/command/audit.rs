@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, Step};
+use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
@@ -65,9 +65,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let mut runs = Vec::new();
     for turn in 1..=args.runs {
         let progress = Progress::start(turn, args.runs);
-        let observe = |step: Step<'_>| match step {
-            Step::Entered(phase) => progress.show(phase),
-            Step::Arrived(url) => field.arrived(ONLY, &order.device, url),
+        let observe = |event: VisitEvent<'_>| match event {
+            VisitEvent::PhaseStarted(phase) => progress.show(phase),
+            VisitEvent::DocumentLoaded(url) => field.arrived(ONLY, &order.device, url),
         };
         let audited = match args.runs {
             1 => auditor.audit(&order, &observe).await,

@@ -1,4 +1,4 @@
-//! Console messages, exceptions and warnings while the page loaded.
+//! Records console messages, exceptions and issues while the page loads.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,21 +6,21 @@ use serde_json::value::RawValue;
 
 use crate::protocol::Event;
 
-const MAX_LINES: usize = 5_000;
+const MAX_ENTRIES: usize = 5_000;
 const MAX_CHARS: usize = 10_240;
 const MAX_ISSUES: usize = 2_000;
 
-/// Records until stopped, so that messages caused by our own scripts are excluded.
+/// A recorder of console entries and issues. It is stopped before our own scripts run.
 #[derive(Default)]
 pub(crate) struct Console {
-    lines: Vec<Line>,
+    entries: Vec<ConsoleEntry>,
     issues: Vec<Box<RawValue>>,
-    stopped: bool,
+    is_stopped: bool,
 }
 
 /// A console entry with zero-based line and column.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ConsoleEntry {
     source: String,
     level: String,
     text: String,
@@ -30,35 +30,35 @@ pub(crate) struct Line {
 }
 
 impl Console {
-    /// Returns how many bytes of it are kept.
-    pub(crate) fn take(&mut self, event: &Event) -> usize {
-        if self.stopped {
+    /// Records an event and returns how many bytes of it are kept.
+    pub(super) fn record(&mut self, event: &Event) -> usize {
+        if self.is_stopped {
             return 0;
         }
-        let line = match event.method.as_str() {
-            "Log.entryAdded" => event.read().map(|Added { entry }| entry.into()),
-            "Runtime.consoleAPICalled" => event.read().and_then(Called::into_line),
-            "Runtime.exceptionThrown" => event.read().and_then(Thrown::into_line),
-            "Audits.issueAdded" => return self.take_issue(event),
+        let entry = match event.method.as_str() {
+            "Log.entryAdded" => event.read().map(|EntryAdded { entry }| entry.into()),
+            "Runtime.consoleAPICalled" => event.read().and_then(ApiCalled::into_entry),
+            "Runtime.exceptionThrown" => event.read().and_then(ExceptionThrown::into_entry),
+            "Audits.issueAdded" => return self.record_issue(event),
             _ => None,
         };
-        match line {
-            Some(mut line) if self.lines.len() < MAX_LINES => {
-                if let Some((end, _)) = line.text.char_indices().nth(MAX_CHARS) {
-                    line.text.truncate(end);
-                    line.text.shrink_to_fit();
+        match entry {
+            Some(mut entry) if self.entries.len() < MAX_ENTRIES => {
+                if let Some((end, _)) = entry.text.char_indices().nth(MAX_CHARS) {
+                    entry.text.truncate(end);
+                    entry.text.shrink_to_fit();
                 }
-                let bytes = line.text.len() + line.url.as_ref().map_or(0, String::len);
-                self.lines.push(line);
-                bytes + size_of::<Line>()
+                let bytes = entry.text.len() + entry.url.as_ref().map_or(0, String::len);
+                self.entries.push(entry);
+                bytes + size_of::<ConsoleEntry>()
             }
             _ => 0,
         }
     }
 
-    fn take_issue(&mut self, event: &Event) -> usize {
+    fn record_issue(&mut self, event: &Event) -> usize {
         match event.read() {
-            Some(Issue { issue }) if self.issues.len() < MAX_ISSUES => {
+            Some(IssueAdded { issue }) if self.issues.len() < MAX_ISSUES => {
                 let bytes = issue.get().len();
                 self.issues.push(issue);
                 bytes
@@ -67,28 +67,29 @@ impl Console {
         }
     }
 
-    pub(crate) fn stop(&mut self) -> (Vec<Line>, Vec<Box<RawValue>>) {
-        self.stopped = true;
+    /// Stops recording and returns the recorded entries and issues.
+    pub(super) fn stop(&mut self) -> (Vec<ConsoleEntry>, Vec<Box<RawValue>>) {
+        self.is_stopped = true;
         (
-            std::mem::take(&mut self.lines),
+            std::mem::take(&mut self.entries),
             std::mem::take(&mut self.issues),
         )
     }
 }
 
 #[derive(Deserialize)]
-struct Issue {
+struct IssueAdded {
     issue: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Added {
-    entry: Entry,
+struct EntryAdded {
+    entry: LogEntry,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct LogEntry {
     source: String,
     level: String,
     #[serde(default)]
@@ -98,19 +99,19 @@ struct Entry {
     #[serde(default)]
     line_number: Option<i64>,
     #[serde(default)]
-    stack_trace: Option<Stack>,
+    stack_trace: Option<StackTrace>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stack {
+struct StackTrace {
     #[serde(default)]
-    call_frames: Vec<Call>,
+    call_frames: Vec<CallFrame>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call {
+struct CallFrame {
     #[serde(default)]
     url: String,
     #[serde(default)]
@@ -119,32 +120,32 @@ struct Call {
     column_number: Option<i64>,
 }
 
-fn top(stack: Option<Stack>) -> Option<Call> {
+fn top_frame(stack: Option<StackTrace>) -> Option<CallFrame> {
     stack?.call_frames.into_iter().next()
 }
 
-impl From<Entry> for Line {
-    fn from(entry: Entry) -> Self {
+impl From<LogEntry> for ConsoleEntry {
+    fn from(entry: LogEntry) -> Self {
         Self {
             source: entry.source,
             level: entry.level,
             text: entry.text,
             url: entry.url,
             line: entry.line_number,
-            column: top(entry.stack_trace).and_then(|call| call.column_number),
+            column: top_frame(entry.stack_trace).and_then(|frame| frame.column_number),
         }
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Called {
+struct ApiCalled {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
     args: Vec<Argument>,
     #[serde(default)]
-    stack_trace: Option<Stack>,
+    stack_trace: Option<StackTrace>,
 }
 
 #[derive(Deserialize)]
@@ -176,39 +177,39 @@ impl Argument {
     }
 }
 
-impl Called {
-    fn into_line(self) -> Option<Line> {
+impl ApiCalled {
+    fn into_entry(self) -> Option<ConsoleEntry> {
         let source = match self.kind.as_str() {
             "warning" => "console.warn",
             "error" => "console.error",
             _ => return None,
         };
         let words: Vec<String> = self.args.into_iter().map(Argument::text).collect();
-        let (text, call) = (words.join(" "), top(self.stack_trace));
-        if text.is_empty() && call.is_none() {
+        let (text, frame) = (words.join(" "), top_frame(self.stack_trace));
+        if text.is_empty() && frame.is_none() {
             return None;
         }
-        let call = call.as_ref();
-        Some(Line {
+        let frame = frame.as_ref();
+        Some(ConsoleEntry {
             source: source.to_owned(),
             level: self.kind,
             text,
-            url: call.map(|call| call.url.clone()),
-            line: call.and_then(|call| call.line_number),
-            column: call.and_then(|call| call.column_number),
+            url: frame.map(|frame| frame.url.clone()),
+            line: frame.and_then(|frame| frame.line_number),
+            column: frame.and_then(|frame| frame.column_number),
         })
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Thrown {
-    exception_details: Exception,
+struct ExceptionThrown {
+    exception_details: ExceptionDetails,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Exception {
+struct ExceptionDetails {
     #[serde(default)]
     text: String,
     #[serde(default)]
@@ -221,12 +222,14 @@ struct Exception {
     exception: Option<Argument>,
 }
 
-impl Thrown {
-    fn into_line(self) -> Option<Line> {
+impl ExceptionThrown {
+    fn into_entry(self) -> Option<ConsoleEntry> {
         let details = self.exception_details;
-        let described = details.exception.and_then(|thrown| thrown.description);
-        let text = described.unwrap_or(details.text);
-        (!text.is_empty()).then(|| Line {
+        let description = details
+            .exception
+            .and_then(|exception| exception.description);
+        let text = description.unwrap_or(details.text);
+        (!text.is_empty()).then(|| ConsoleEntry {
             source: "exception".to_owned(),
             level: "error".to_owned(),
             text,
@@ -243,21 +246,21 @@ mod tests {
 
     use super::*;
 
-    fn lines(events: &[(&str, Value)]) -> Vec<Line> {
+    fn record(events: &[(&str, Value)]) -> Vec<ConsoleEntry> {
         let mut console = Console::default();
         for (method, params) in events {
-            console.take(&Event::made(method, params));
+            console.record(&Event::for_test(method, params));
         }
         console.stop().0
     }
 
     #[test]
-    fn warnings_and_errors_are_kept_with_their_place_and_other_calls_are_not() {
+    fn only_warnings_and_errors_are_recorded_with_their_position() {
         let call = |kind: &str| {
             json!({"type": kind, "args": [{"type": "string", "value": "a"}, {"type": "number", "value": 1}],
                 "stackTrace": {"callFrames": [{"url": "u", "lineNumber": 3, "columnNumber": 7}]}})
         };
-        let entries = lines(&[
+        let entries = record(&[
             ("Runtime.consoleAPICalled", call("log")),
             ("Runtime.consoleAPICalled", call("error")),
         ]);
@@ -270,33 +273,33 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_is_told_by_its_description() {
+    fn an_exception_has_the_text_of_its_description() {
         let thrown = json!({"exceptionDetails": {"text": "Uncaught", "url": "u", "lineNumber": 0,
             "exception": {"type": "object", "description": "Error: no"}}});
         assert_eq!(
-            lines(&[("Runtime.exceptionThrown", thrown)])[0].text,
+            record(&[("Runtime.exceptionThrown", thrown)])[0].text,
             "Error: no"
         );
     }
 
     #[test]
-    fn what_comes_after_the_stop_is_not_the_pages() {
+    fn events_after_the_stop_are_not_recorded() {
         let mut console = Console::default();
         console.stop();
         let params = json!({"entry": {"source": "network", "level": "error", "text": "x"}});
-        let kept = console.take(&Event::made("Log.entryAdded", &params));
-        assert_eq!(kept, 0);
+        let bytes = console.record(&Event::for_test("Log.entryAdded", &params));
+        assert_eq!(bytes, 0);
         assert!(console.stop().0.is_empty());
     }
 
     #[test]
-    fn what_is_kept_of_a_line_is_bounded_and_counted() {
+    fn the_text_of_an_entry_is_limited_and_counted() {
         let mut console = Console::default();
         let text = "x".repeat(10 * MAX_CHARS);
         let params = json!({"entry": {"source": "network", "level": "error", "text": text,
             "url": "data:,".to_owned() + &text}});
-        let kept = console.take(&Event::made("Log.entryAdded", &params));
-        assert!(kept >= 11 * MAX_CHARS, "{kept}");
+        let bytes = console.record(&Event::for_test("Log.entryAdded", &params));
+        assert!(bytes >= 11 * MAX_CHARS, "{bytes}");
         assert_eq!(console.stop().0[0].text.len(), MAX_CHARS);
     }
 }

@@ -1,4 +1,4 @@
-//! Asking the page for things, several at a time.
+//! Calls of the page's session, several of which can be pending at a time.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::protocol::{CALL_DEADLINE, CallError, Client, Excess, Held, SessionId};
+use crate::protocol::{CALL_DEADLINE, CallError, Client, LimitExceeded, Reservation, SessionId};
 
-/// Where our own scripts run, out of the page's reach.
-const WORLD: &str = "plumbline";
+/// Name of the isolated world in which our own scripts run, inaccessible to the page.
+const WORLD_NAME: &str = "plumbline";
 
-/// Speaks to the page's own session. Whoever waits for an answer must let events be taken
-/// meanwhile: see [`super::Page::during`].
+/// Calls methods of the page's session. While a response is awaited, events must be handled: see
+/// [`super::Page::drive`].
 #[derive(Clone)]
 pub(crate) struct Caller {
     client: Client,
@@ -30,14 +30,14 @@ impl Caller {
         }
     }
 
-    /// For counting what is kept of the answers.
-    pub(crate) fn held(&self) -> Held {
-        self.client.held()
+    /// Returns an empty reservation, to count what is kept of responses.
+    pub(crate) fn reservation(&self) -> Reservation {
+        self.client.reservation()
     }
 
-    /// Ends the visit because the page made something too large.
-    pub(crate) fn give_up(&self, excess: Excess) {
-        self.client.give_up(excess);
+    /// Ends the visit because the page exceeded a size limit.
+    pub(crate) fn abort(&self, limit: LimitExceeded) {
+        self.client.abort(limit);
     }
 
     pub(crate) fn main_frame(&self) -> &str {
@@ -52,7 +52,7 @@ impl Caller {
         self.call_within(CALL_DEADLINE, method, params)
     }
 
-    /// The call is on its way at once, also if the answer is waited for later.
+    /// Calls a method. The call is sent immediately, even if its response is awaited later.
     pub(crate) fn call_within<T: DeserializeOwned>(
         &self,
         deadline: Duration,
@@ -63,21 +63,22 @@ impl Caller {
             .call_within(deadline, Some(&self.session), method, params)
     }
 
-    /// Calls a method whose answer does not matter.
+    /// Calls a method without waiting for its response.
     pub(crate) fn send(&self, method: &'static str, params: Value) {
         self.client.send(Some(&self.session), method, params);
     }
 
-    /// The context of our own world in the present document, asked for at once.
-    pub(crate) fn world(
+    /// Creates an isolated world in the current document and returns its execution context. The call
+    /// is sent immediately.
+    pub(crate) fn create_world(
         &self,
         deadline: Duration,
     ) -> impl Future<Output = Result<i64, CallError>> + Send + use<> {
-        self.world_in(&self.main_frame, deadline)
+        self.create_world_in(&self.main_frame, deadline)
     }
 
-    /// The same in a frame of the page's process.
-    pub(crate) fn world_in(
+    /// Creates an isolated world in a frame of the page's process.
+    pub(crate) fn create_world_in(
         &self,
         frame: &str,
         deadline: Duration,
@@ -87,53 +88,53 @@ impl Caller {
         struct World {
             execution_context_id: i64,
         }
-        let params = json!({"frameId": frame, "worldName": WORLD});
+        let params = json!({"frameId": frame, "worldName": WORLD_NAME});
         let world = self.call_within::<World>(deadline, "Page.createIsolatedWorld", params);
         async move { Ok(world.await?.execution_context_id) }
     }
 
-    /// Runs a script in a world of ours, or in the page's own, where what it gives may be the page's invention. It is on
-    /// its way at once.
+    /// Evaluates a script in an isolated world, or in the page's own world, where the page can
+    /// manipulate its result. The call is sent immediately.
     pub(crate) fn evaluate<T: DeserializeOwned>(
         &self,
-        ours: Option<i64>,
+        isolated_context: Option<i64>,
         deadline: Duration,
         script: &str,
     ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
         let mut params = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
-        if let Some(context) = ours {
+        if let Some(context) = isolated_context {
             params["contextId"] = json!(context);
         }
         let method = "Runtime.evaluate";
-        let answer = self.call_within::<Evaluated<T>>(deadline, method, params);
-        async move { answer.await?.value(method) }
+        let call = self.call_within::<EvaluateResponse<T>>(deadline, method, params);
+        async move { call.await?.value(method) }
     }
 
-    /// Runs a script of ours in the present document, beside the page's own.
-    pub(crate) async fn evaluate_beside<T: DeserializeOwned>(
+    /// Evaluates a script in an isolated world of the current document.
+    pub(crate) async fn evaluate_isolated<T: DeserializeOwned>(
         &self,
         deadline: Duration,
         script: &str,
     ) -> Result<T, CallError> {
-        let given_up = Instant::now() + deadline;
-        let context = self.world(deadline).await?;
-        let left = given_up.saturating_duration_since(Instant::now());
-        self.evaluate(Some(context), left, script).await
+        let end = Instant::now() + deadline;
+        let context = self.create_world(deadline).await?;
+        let remaining = end.saturating_duration_since(Instant::now());
+        self.evaluate(Some(context), remaining, script).await
     }
 }
 
-/// What a script gave, or why it gave nothing.
+/// The response to the evaluation of a script: its value or an exception.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Evaluated<T> {
-    result: Evaluation<T>,
+pub(crate) struct EvaluateResponse<T> {
+    result: RemoteObject<T>,
     #[serde(default)]
     exception_details: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Evaluation<T> {
-    // Not required: a script that throws gives none.
+struct RemoteObject<T> {
+    // A script that throws has no value.
     #[serde(default = "none")]
     value: Option<T>,
 }
@@ -142,14 +143,14 @@ fn none<T>() -> Option<T> {
     None
 }
 
-impl<T> Evaluated<T> {
+impl<T> EvaluateResponse<T> {
     pub(crate) fn value(self, method: &'static str) -> Result<T, CallError> {
         let reason = self.exception_details.map_or_else(
-            || "the script gave nothing".to_owned(),
+            || "the script returned nothing".to_owned(),
             |details| format!("the script failed: {details}"),
         );
         self.result
             .value
-            .ok_or(CallError::Misunderstood { method, reason })
+            .ok_or(CallError::InvalidResponse { method, reason })
     }
 }

@@ -1,23 +1,25 @@
-//! The elements that a trace names by number. They can be looked up only while the page is there.
+//! The elements that a trace refers to by id. They can be described only while the page exists.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a page can make us look up; checks list far fewer.
+/// Maximum number of elements per list, which limits the work that a page can cause; checks list far
+/// fewer.
 const MAX_NODES: usize = 500;
 
-/// Numbers by how much depends on them; no two alike.
+/// Distinct ids of elements in two lists, by importance.
 #[derive(Default)]
-pub(super) struct NamedNodes {
-    /// Of the largest paint, of shifts, of the viewport, of the document's size, of animations and interactions.
-    telling: Vec<i64>,
+pub(super) struct TracedNodes {
+    /// Elements of the largest paint, of layout shifts, of the viewport, of the document's size, of
+    /// animations and of interactions.
+    important: Vec<i64>,
     images: Vec<i64>,
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct TraceEvent<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
@@ -29,39 +31,39 @@ struct Args {
     data: Data,
 }
 
-/// Every place where the events below name a node.
+/// The fields in which the events below refer to a node.
 #[derive(Deserialize)]
 struct Data {
     #[serde(alias = "node_id", rename = "nodeId")]
     node: Option<i64>,
     #[serde(default)]
-    impacted_nodes: Vec<OfNode>,
+    impacted_nodes: Vec<NodeReference>,
     #[serde(rename = "maxChildren")]
-    widest: Option<OfNode>,
+    widest: Option<NodeReference>,
     #[serde(rename = "maxDepth")]
-    deepest: Option<OfNode>,
+    deepest: Option<NodeReference>,
 }
 
 #[derive(Deserialize)]
-struct OfNode {
+struct NodeReference {
     #[serde(alias = "node_id", rename = "nodeId")]
     node: Option<i64>,
 }
 
-impl NamedNodes {
-    pub(super) fn see(&mut self, event: &str) {
-        // Few events name a node, and looking is cheaper than reading.
+impl TracedNodes {
+    pub(super) fn add_event(&mut self, event: &str) {
+        // Few events refer to a node, and searching is cheaper than parsing.
         if !event.contains(r#"odeId":"#) && !event.contains(r#"node_id":"#) {
             return;
         }
-        let Ok(Named {
+        let Ok(TraceEvent {
             name,
             args: Some(args),
         }) = serde_json::from_str(event)
         else {
             return;
         };
-        let is_telling = match name.as_ref() {
+        let is_important = match name.as_ref() {
             "largestContentfulPaint::Candidate"
             | "LayoutShift"
             | "DOMStats"
@@ -74,13 +76,17 @@ impl NamedNodes {
         let Ok(Args { data }) = serde_json::from_str(args.get()) else {
             return;
         };
-        let list = match is_telling {
-            true => &mut self.telling,
-            false => &mut self.images,
+        let list = if is_important {
+            &mut self.important
+        } else {
+            &mut self.images
         };
         let others = data.impacted_nodes.into_iter();
         let others = others.chain(data.widest).chain(data.deepest);
-        let nodes = data.node.into_iter().chain(others.filter_map(|of| of.node));
+        let nodes = data
+            .node
+            .into_iter()
+            .chain(others.filter_map(|reference| reference.node));
         for node in nodes {
             if node != 0 && list.len() < MAX_NODES && !list.contains(&node) {
                 list.push(node);
@@ -92,8 +98,8 @@ impl NamedNodes {
         let images = self
             .images
             .iter()
-            .filter(|node| !self.telling.contains(node));
-        let all = self.telling.iter().chain(images).copied();
+            .filter(|node| !self.important.contains(node));
+        let all = self.important.iter().chain(images).copied();
         all.take(MAX_NODES).collect()
     }
 }
@@ -103,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_found_wherever_events_name_them() {
-        let mut nodes = NamedNodes::default();
+    fn nodes_are_found_in_all_fields_of_events() {
+        let mut nodes = TracedNodes::default();
         for event in [
             r#"{"args":{"data":{"nodeId":9}},"name":"PaintImage"}"#,
             r#"{"args":{"data":{"nodeId":1}},"name":"largestContentfulPaint::Candidate"}"#,
@@ -115,16 +121,16 @@ mod tests {
             r#"{"args":{"data":{"nodeId":"?"}},"name":"Animation"}"#,
             r#"{"args":{"data":{"nodeId":2}},"name":"LayoutImageUnsized"}"#,
         ] {
-            nodes.see(event);
+            nodes.add_event(event);
         }
         assert_eq!(nodes.all(), [1, 2, 3, 4, 5, 9]);
     }
 
     #[test]
-    fn a_page_cannot_make_us_look_up_more_than_the_limit() {
-        let mut nodes = NamedNodes::default();
+    fn the_number_of_nodes_is_limited() {
+        let mut nodes = TracedNodes::default();
         for node in 1..2000 {
-            nodes.see(&format!(
+            nodes.add_event(&format!(
                 r#"{{"args":{{"data":{{"nodeId":{node}}}}},"name":"Animation"}}"#
             ));
         }

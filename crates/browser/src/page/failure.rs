@@ -1,16 +1,17 @@
-//! What went wrong with a page, in our closed list of reasons.
+//! Reasons for failed visits, with the codes of the API.
 
 use plumbline_bundle::{Failure, FailureCode};
 
-use crate::protocol::{CallError, Excess, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
+use super::TRACE_DEADLINE;
+use crate::protocol::{CallError, LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
 
-/// Why there is no bundle.
+/// An error of a visit.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
-    /// A result about the page.
+    /// The page cannot be measured, which is a result of the audit.
     #[error(transparent)]
     Page(#[from] Failure),
-    /// A fault of ours or of the browser; another try may go well.
+    /// A fault of Plumbline or of the browser; another attempt may succeed.
     #[error("{0}")]
     Fault(String),
 }
@@ -19,7 +20,7 @@ impl From<CallError> for VisitError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Crashed => Self::Page(crashed()),
-            CallError::TooLarge(excess) => Self::Page(too_large(excess)),
+            CallError::TooLarge(limit) => Self::Page(too_large(limit)),
             other => Self::Fault(other.to_string()),
         }
     }
@@ -28,11 +29,11 @@ impl From<CallError> for VisitError {
 pub(super) fn crashed() -> Failure {
     Failure::new(
         FailureCode::PageCrashed,
-        "The page made the browser's process crash.",
+        "The page crashed its process in the browser.",
     )
 }
 
-pub(super) fn too_much_memory(limit_bytes: u64) -> Failure {
+pub(crate) fn too_much_memory(limit_bytes: u64) -> Failure {
     Failure::new(
         FailureCode::TooLarge,
         format!(
@@ -42,45 +43,46 @@ pub(super) fn too_much_memory(limit_bytes: u64) -> Failure {
     )
 }
 
-pub(super) fn too_large(excess: Excess) -> Failure {
+fn too_large(limit: LimitExceeded) -> Failure {
     let in_mb = |bytes: usize| bytes / 1_000_000;
-    let message = match excess {
-        Excess::Message => format!(
-            "The page is too large to be measured: a single console message, address, script or document of it \
-             is larger than {} MB.",
+    let message = match limit {
+        LimitExceeded::Message => format!(
+            "The page is too large to be measured: one of its console messages, URLs, scripts or \
+             documents is larger than {} MB.",
             in_mb(MAX_MESSAGE_BYTES)
         ),
-        Excess::Held => format!(
-            "The page is too large to be measured: what the browser reports of it (requests, console messages, \
-             elements, a recording of what it does) is more than {} MB.",
+        LimitExceeded::Held => format!(
+            "The page is too large to be measured: the browser reports more than {} MB about it \
+             (requests, console messages, elements, trace).",
             in_mb(MAX_HELD_BYTES)
         ),
-        Excess::Trace { limit_mb } => format!(
-            "The page does too much while it loads to be measured: the recording of it is larger than {limit_mb} MB."
+        LimitExceeded::Trace { limit_mb } => format!(
+            "The page does too much while it loads to be measured: its trace is larger than \
+             {limit_mb} MB."
         ),
-        Excess::LostTrace => {
-            "The page does too much while it loads to be measured: the browser could not \
-                              record all of it."
-                .to_owned()
-        }
-        Excess::SlowTrace => format!(
-            "The page does too much while it loads to be measured: the recording of it did not arrive within {} s.",
-            super::TRACE_DEADLINE.as_secs()
+        LimitExceeded::LostTrace => "The page does too much while it loads to be measured: the \
+             browser could not record its whole trace."
+            .to_owned(),
+        LimitExceeded::SlowTrace => format!(
+            "The page does too much while it loads to be measured: its trace did not arrive within \
+             {} s.",
+            TRACE_DEADLINE.as_secs()
         ),
     };
     Failure::new(FailureCode::TooLarge, message)
 }
 
-/// From Chromium's `net::ERR_…`, as its list of network errors (`net/base/net_error_list.h`) has them.
-pub(super) fn from_net_error(error_text: &str, status: Option<u16>) -> Failure {
+/// Returns the failure for one of Chromium's network errors `net::ERR_…`, which are listed in
+/// `net/base/net_error_list.h`.
+pub(crate) fn from_net_error(error_text: &str, status: Option<u16>) -> Failure {
     let name = error_text.strip_prefix("net::").unwrap_or(error_text);
     let is_any = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if name == "ERR_HTTP_RESPONSE_CODE_FAILURE" {
         let status = status.map_or("an error".to_owned(), |status| format!("status {status}"));
-        let message = format!("The server answered with {status} and nothing to show.");
+        let message = format!("The server responded with {status} and an empty page.");
         return Failure::new(FailureCode::NoPaint, message);
     }
-    let (code, what) = if is_any(&["ERR_NAME_", "ERR_DNS_", "ERR_ICANN_NAME_COLLISION"]) {
+    let (code, description) = if is_any(&["ERR_NAME_", "ERR_DNS_", "ERR_ICANN_NAME_COLLISION"]) {
         (
             FailureCode::DnsFailure,
             "The host name could not be resolved",
@@ -88,12 +90,12 @@ pub(super) fn from_net_error(error_text: &str, status: Option<u16>) -> Failure {
     } else if is_any(&["ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL_", "ERR_ECH_"]) {
         (
             FailureCode::TlsFailure,
-            "No secure connection could be made",
+            "A secure connection could not be established",
         )
     } else if is_any(&["ERR_TOO_MANY_REDIRECTS"]) {
         (
             FailureCode::TooManyRedirects,
-            "The page redirects without end",
+            "The page has too many redirects",
         )
     } else if is_any(&[
         "ERR_BLOCKED_BY_",
@@ -104,31 +106,31 @@ pub(super) fn from_net_error(error_text: &str, status: Option<u16>) -> Failure {
         "ERR_UNKNOWN_URL_SCHEME",
         "ERR_INVALID_URL",
     ]) {
-        (FailureCode::BlockedTarget, "The address may not be visited")
+        (FailureCode::BlockedTarget, "The URL may not be visited")
     } else if is_any(&["ERR_TIMED_OUT"]) {
-        (FailureCode::Timeout, "The server did not answer in time")
+        (FailureCode::Timeout, "The server did not respond in time")
     } else {
         (
             FailureCode::ConnectionFailed,
-            "The server could not be reached or broke off",
+            "The connection to the server failed",
         )
     };
-    Failure::new(code, format!("{what} ({name})."))
+    Failure::new(code, format!("{description} ({name})."))
 }
 
 pub(super) fn is_html(mime_type: &str) -> bool {
     matches!(mime_type, "text/html" | "application/xhtml+xml")
 }
 
-pub(super) fn not_html(mime_type: &str) -> Failure {
-    let what = if mime_type.is_empty() {
+pub(crate) fn not_html(mime_type: &str) -> Failure {
+    let content = if mime_type.is_empty() {
         "no document"
     } else {
         mime_type
     };
     Failure::new(
         FailureCode::NotHtml,
-        format!("The address leads to {what}, not to an HTML page."),
+        format!("The URL returns {content}, not an HTML page."),
     )
 }
 
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_errors_have_the_codes_that_the_api_promises() {
+    fn network_errors_have_the_documented_codes() {
         let cases = [
             ("net::ERR_NAME_NOT_RESOLVED", FailureCode::DnsFailure),
             ("net::ERR_CONNECTION_REFUSED", FailureCode::ConnectionFailed),
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_answer_without_a_body_names_its_status() {
+    fn an_error_response_without_a_body_has_its_status_in_the_message() {
         let failure = from_net_error("net::ERR_HTTP_RESPONSE_CODE_FAILURE", Some(503));
         assert_eq!(failure.code, FailureCode::NoPaint);
         assert!(failure.message.contains("503"));

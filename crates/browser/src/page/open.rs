@@ -1,4 +1,4 @@
-//! From an unused browser to an empty page under the conditions of a plan.
+//! Opens an empty page in an unused browser, under the conditions of a plan.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -6,16 +6,18 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::console::Console;
+use super::failure::VisitError;
+use super::loading::Loading;
+use super::log::Log;
+use super::scripts::Scripts;
+use super::style_sheets::StyleSheets;
+use super::trace::Trace;
 use super::{Page, auto_attach};
 use crate::emulate::{Call, Conditions, ONLINE};
-use crate::gather::{Console, Scripts, StyleSheets};
 use crate::launch::Browser;
+use crate::plan::{NetworkPath, VisitPlan};
 use crate::protocol::{CallError, Client, SessionId};
-use crate::visit::failure::VisitError;
-use crate::visit::loading::Loading;
-use crate::visit::log::Log;
-use crate::visit::plan::{NetworkPath, VisitPlan};
-use crate::visit::trace::Trace;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,19 +38,18 @@ struct Session {
 }
 
 impl<'b> Page<'b> {
-    /// An empty page under the conditions of the plan, with everything recorded from here on.
-    pub(in crate::visit) async fn open(
+    /// Opens an empty page under the conditions of the plan and starts recording.
+    pub(crate) async fn open(
         browser: &'b mut Browser,
         plan: &VisitPlan,
     ) -> Result<Page<'b>, VisitError> {
         let version = browser.version().clone();
-        let network = way_out(browser, &plan.network)?;
+        let network = connect_proxy(browser, &plan.network)?;
         let client = &browser.client;
         let (target, session) = open_target(client, &network).await?;
         let conditions = Conditions {
             device: &plan.device,
             version: &version,
-            network: &plan.network,
             cpu_rate: plan.throttle.rate_by_chromium(),
         };
         let mut page = Page {
@@ -60,26 +61,27 @@ impl<'b> Page<'b> {
             main_frame: target.clone(),
             loading: Loading::new(target.clone(), plan.max_bytes, Instant::now()),
             target,
-            for_frames: conditions.for_frame(),
-            for_workers: conditions.for_worker(),
-            log: Log::new(client.held()),
-            trace: Trace::new(client.held()),
-            kept: client.held(),
+            frame_conditions: conditions.for_frame(),
+            worker_conditions: conditions.for_worker(),
+            log: Log::new(client.reservation()),
+            trace: Trace::new(client.reservation()),
+            reservation: client.reservation(),
             warnings: Vec::new(),
             console: Console::default(),
             scripts: Scripts::default(),
             style_sheets: StyleSheets::default(),
-            listening: true,
-            departure: None,
+            is_recording: true,
+            round_trip: None,
             coarse_screen: None,
         };
-        page.fit_screen(&conditions).await;
+        page.set_screen(&conditions).await;
         page.set_up(conditions.for_page()).await?;
         Ok(page)
     }
 
-    /// An older browser knows no such thing; then only frames in other processes see the difference.
-    async fn fit_screen(&mut self, conditions: &Conditions<'_>) {
+    /// Sets the browser's screen to that of the device. Older browsers cannot do this, which only
+    /// frames in other processes can notice.
+    async fn set_screen(&mut self, conditions: &Conditions<'_>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Screens {
@@ -95,7 +97,7 @@ impl<'b> Page<'b> {
             let (method, params) = conditions.screen_of_browser(&screen.id);
             match self.call::<Value>(method, params).await {
                 Ok(_) => self.coarse_screen = conditions.coarse_screen(&screen.id),
-                Err(error) => tracing::debug!(%error, "the browser's own screen stays as it is"),
+                Err(error) => tracing::debug!(%error, "failed to set the browser's screen"),
             }
         }
     }
@@ -114,7 +116,7 @@ impl<'b> Page<'b> {
             ("Log.enable", json!({})),
             ("Log.startViolationsReport", violations()),
             ("Audits.enable", json!({})),
-            // Which functions run, as Lighthouse asks for it: whole functions, no counts.
+            // Coverage as in Lighthouse: whole functions, no counts.
             ("Profiler.enable", json!({})),
             ("Profiler.startPreciseCoverage", json!({"detailed": false})),
             ("Target.setAutoAttach", auto_attach()),
@@ -124,51 +126,51 @@ impl<'b> Page<'b> {
             ),
         ];
         calls.extend(conditions);
-        // All are on their way before the first answer is waited for.
-        let asked: Vec<_> = calls
+        // All calls are sent before the first response is awaited.
+        let pending: Vec<_> = calls
             .into_iter()
             .map(|(method, params)| {
                 let session = Some(&self.session);
-                let answer = self.client.call::<Value>(session, method, params);
-                (method, answer)
+                (method, self.client.call::<Value>(session, method, params))
             })
             .collect();
-        for (method, answer) in asked {
-            match self.during(answer).await {
-                // An older browser does not know it.
+        for (method, call) in pending {
+            match self.drive(call).await {
+                // Older browsers do not have this method.
                 Err(CallError::Refused { reason, .. }) if method == ONLINE => {
-                    tracing::debug!(reason, "pages may believe that they are offline");
+                    tracing::debug!(reason, "pages may detect that they are offline");
                 }
-                answered => _ = answered?,
+                result => _ = result?,
             }
         }
         Ok(())
     }
 }
 
-/// Leads a browser that has one way out to the proxy; to the browser it is then all there is.
-fn way_out(browser: &mut Browser, network: &NetworkPath) -> Result<NetworkPath, VisitError> {
-    let fault = |what: &dyn std::fmt::Display| VisitError::Fault(what.to_string());
-    match (browser.way_out.take(), network) {
-        (Some(way_out), NetworkPath::Proxy(proxy)) => {
-            let relay = way_out.lead_to(*proxy).map_err(|error| fault(&error))?;
-            browser.relay = Some(relay);
+/// Connects a browser that is restricted to its proxy port to the proxy of the visit, and returns
+/// the network path for its pages.
+fn connect_proxy(browser: &mut Browser, network: &NetworkPath) -> Result<NetworkPath, VisitError> {
+    let fault = |error: &dyn std::fmt::Display| VisitError::Fault(error.to_string());
+    match (browser.proxy_port.take(), network) {
+        (Some(port), NetworkPath::Proxy(proxy)) => {
+            let forwarder = port.forward_to(*proxy).map_err(|error| fault(&error))?;
+            browser.forwarder = Some(forwarder);
             Ok(NetworkPath::Direct)
         }
         (Some(_), _) => Err(fault(
-            &"a browser that was started for visits through a proxy was given none",
+            &"the browser was started for visits through a proxy, and the visit has none",
         )),
         (None, network) => Ok(network.clone()),
     }
 }
 
-/// A fresh page in a browser that nobody has used. Also what a benchmark runs in.
+/// Opens a new page in an unused browser, for a visit or a benchmark.
 pub(crate) async fn open_target(
     client: &Client,
     network: &NetworkPath,
 ) -> Result<(String, SessionId), CallError> {
     let context = match network {
-        NetworkPath::Direct | NetworkPath::Throttled { .. } => None,
+        NetworkPath::Direct => None,
         NetworkPath::Proxy(address) => {
             let params = json!({
                 "proxyServer": format!("socks5://{address}"),
@@ -201,8 +203,8 @@ pub(crate) async fn open_target(
     ))
 }
 
-/// Chromium says which APIs a page should not use only to who asks for it: that is how asking for
-/// permissions at load is seen.
+/// Returns the parameters for reports of discouraged API calls, which are off by default. They show
+/// permissions that a page requests while it loads.
 fn violations() -> Value {
     json!({"config": [{"name": "discouragedAPIUse", "threshold": -1}]})
 }

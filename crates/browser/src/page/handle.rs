@@ -1,76 +1,76 @@
-//! What is done at once about what the page and everything that belongs to it reports.
+//! Handles the events of the page, its frames and its workers.
 
 use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Page, auto_attach};
-use crate::protocol::{Event, SessionId};
-use crate::visit::events::{
+use super::events::{
     Attached, DataReceived, Detached, Dialog, FrameNavigated, Lifecycle, TargetCreated,
 };
-use crate::visit::failure::crashed;
+use super::failure::crashed;
+use super::{Page, auto_attach};
+use crate::protocol::{Event, SessionId};
 
 impl Page<'_> {
-    pub(super) fn take(&mut self, event: &Event) {
+    pub(super) fn handle_event(&mut self, event: &Event) {
         match event.method.split_once('.') {
-            Some(("Network", what)) => self.take_network(event, what),
+            Some(("Network", name)) => self.handle_network(event, name),
             Some(("Tracing", "dataCollected")) => {
-                let collected = self.trace.collect(event);
-                self.unless_too_large(collected);
+                let result = self.trace.collect(event);
+                self.check_limit(result);
             }
             Some(("Tracing", "bufferUsage")) => {
-                let filled = self.trace.filled(event);
-                self.unless_too_large(filled);
+                let result = self.trace.update_buffer_usage(event);
+                self.check_limit(result);
             }
             Some(("Tracing", "tracingComplete")) => {
-                let completed = self.trace.complete(event);
-                self.unless_too_large(completed);
+                let result = self.trace.complete(event);
+                self.check_limit(result);
             }
-            Some(("Target", what)) => self.take_target(event, what),
-            Some(("Inspector", "targetCrashed")) => self.take_crash(event),
-            Some(("Page", what)) if self.is_main(event) => self.take_page(event, what),
+            Some(("Target", name)) => self.handle_target(event, name),
+            Some(("Inspector", "targetCrashed")) => self.handle_crash(event),
+            Some(("Page", name)) if self.is_main(event) => self.handle_page(event, name),
             Some(("Log" | "Runtime" | "Audits", _)) if self.is_main(event) => {
-                let bytes = self.console.take(event);
-                self.count(bytes);
+                let bytes = self.console.record(event);
+                self.reserve(bytes);
             }
             Some(("Debugger", "scriptParsed")) if self.is_main(event) => {
-                let bytes = self.scripts.take(event);
-                self.count(bytes);
+                let bytes = self.scripts.record(event);
+                self.reserve(bytes);
             }
             Some(("CSS", "styleSheetAdded")) if self.is_main(event) => {
-                let bytes = self.style_sheets.take(event);
-                self.count(bytes);
+                let bytes = self.style_sheets.record(event);
+                self.reserve(bytes);
             }
             _ => {}
         }
     }
 
-    /// So many bytes of an event are kept.
-    fn count(&mut self, bytes: usize) {
-        let kept = self.kept.grow(bytes);
-        self.unless_too_large(kept);
+    /// Reserves memory for recorded bytes of an event.
+    fn reserve(&mut self, bytes: usize) {
+        let result = self.reservation.grow(bytes);
+        self.check_limit(result);
     }
 
     fn is_main(&self, event: &Event) -> bool {
         event.session.as_ref() == Some(&self.session)
     }
 
-    fn take_network(&mut self, event: &Event, what: &str) {
-        if self.departure.is_some() {
+    fn handle_network(&mut self, event: &Event, name: &str) {
+        if self.round_trip.is_some() {
             return;
         }
         let Some(session) = &event.session else {
             return;
         };
         let kind = self.sessions.get(session).map_or("other", String::as_str);
-        if self.listening {
-            let kept = self.log.keep(event, kind);
-            self.unless_too_large(kept);
+        if self.is_recording {
+            let result = self.log.add(event, kind);
+            self.check_limit(result);
         }
         let (loading, now) = (&mut self.loading, Instant::now());
-        match what {
+        match name {
             "requestWillBeSent" => {
                 if let Some(sent) = event.read() {
                     loading.request_sent(session.as_str(), sent, now);
@@ -95,35 +95,35 @@ impl Page<'_> {
         }
     }
 
-    fn take_page(&mut self, event: &Event, what: &str) {
+    fn handle_page(&mut self, event: &Event, name: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Within {
+        struct NavigatedWithinDocument {
             frame_id: String,
             url: String,
         }
-        if let Some(departure) = &mut self.departure {
-            departure.take(event, what);
-            if what == "javascriptDialogOpening" {
+        if let Some(round_trip) = &mut self.round_trip {
+            round_trip.record(event, name);
+            if name == "javascriptDialogOpening" {
                 let accept = json!({"accept": true});
                 self.caller().send("Page.handleJavaScriptDialog", accept);
             }
             return;
         }
-        match what {
+        match name {
             "frameNavigated" => {
                 if let Some(FrameNavigated { frame }) = event.read() {
                     self.loading.navigated(frame, Instant::now());
                 }
             }
             "navigatedWithinDocument" => {
-                if let Some(Within { frame_id, url }) = event.read() {
-                    self.loading.moved_within(&frame_id, url);
+                if let Some(NavigatedWithinDocument { frame_id, url }) = event.read() {
+                    self.loading.navigated_within_document(&frame_id, url);
                 }
             }
             "lifecycleEvent" => {
                 if let Some(lifecycle) = event.read::<Lifecycle>() {
-                    self.loading.came_to(&lifecycle, Instant::now());
+                    self.loading.lifecycle_event(&lifecycle, Instant::now());
                 }
             }
             "javascriptDialogOpening" => self.close_dialog(event),
@@ -131,7 +131,7 @@ impl Page<'_> {
         }
     }
 
-    /// Leaving a page is agreed to; everything else is answered as a visitor who looks away would.
+    /// Closes a dialog: leaving the page is accepted, everything else is dismissed.
     fn close_dialog(&mut self, event: &Event) {
         let kind = event.read::<Dialog>().map(|dialog| dialog.kind);
         let accept = kind.as_deref() == Some("beforeunload");
@@ -140,14 +140,14 @@ impl Page<'_> {
             "Page.handleJavaScriptDialog",
             json!({"accept": accept}),
         );
-        self.warn("The page opened a dialog, which was closed unanswered.");
+        self.warn("The page opened a dialog, which was dismissed.");
     }
 
-    fn take_target(&mut self, event: &Event, what: &str) {
-        match what {
+    fn handle_target(&mut self, event: &Event, name: &str) {
+        match name {
             "attachedToTarget" => {
                 if let Some(attached) = event.read() {
-                    self.attached(attached);
+                    self.attach(attached);
                 }
             }
             "detachedFromTarget" => {
@@ -170,28 +170,28 @@ impl Page<'_> {
         }
     }
 
-    /// A new frame or worker waits until it is told to go on. All at once, as a service worker hangs
-    /// when its answers are waited for.
-    fn attached(&mut self, attached: Attached) {
+    /// Sets up a new frame or worker, which is paused until then. All calls are sent without waiting
+    /// for responses, because that would make a service worker hang.
+    fn attach(&mut self, attached: Attached) {
         let session = SessionId::from(attached.session_id.as_str());
         let kind = attached.target_info.kind;
         let conditions = match kind.as_str() {
-            "iframe" | "page" => &self.for_frames,
-            _ => &self.for_workers,
+            "iframe" | "page" => &self.frame_conditions,
+            _ => &self.worker_conditions,
         };
-        let before = [
+        let enable = [
             ("Network.enable", json!({})),
             ("Target.setAutoAttach", auto_attach()),
         ];
-        let go_on = [("Runtime.runIfWaitingForDebugger", json!({}))];
-        let calls = before.iter().chain(conditions).chain(&go_on);
+        let resume = [("Runtime.runIfWaitingForDebugger", json!({}))];
+        let calls = enable.iter().chain(conditions).chain(&resume);
         for (method, params) in calls {
             self.client.send(Some(&session), method, params);
         }
         self.sessions.insert(session, kind);
     }
 
-    fn take_crash(&mut self, event: &Event) {
+    fn handle_crash(&mut self, event: &Event) {
         if self.is_main(event) {
             self.loading.fail(crashed());
         } else {

@@ -1,4 +1,5 @@
-//! The events of the protocol that a visit understands. Only what identifies a thing is required.
+//! The events of the protocol that a visit handles. Only fields that identify something are
+//! required.
 
 use serde::Deserialize;
 
@@ -49,7 +50,7 @@ pub(super) struct DataReceived {
 #[serde(rename_all = "camelCase")]
 pub(super) struct LoadingEnded {
     pub request_id: String,
-    /// Only when it failed.
+    /// The error, if the request failed.
     #[serde(default)]
     pub error_text: Option<String>,
 }
@@ -69,7 +70,7 @@ pub(super) struct Frame {
     pub url: String,
     #[serde(default)]
     pub mime_type: String,
-    /// Set when the document is Chromium's own error page.
+    /// The URL that failed, if the document is Chromium's own error page.
     #[serde(default)]
     pub unreachable_url: Option<String>,
 }
@@ -116,10 +117,10 @@ pub(super) struct Target {
     pub kind: String,
 }
 
-/// The answer to `Page.navigate`.
+/// The response to `Page.navigate`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Navigated {
+pub(crate) struct NavigateResponse {
     #[serde(default)]
     pub loader_id: Option<String>,
     #[serde(default)]
