@@ -1,10 +1,10 @@
-//! The agent inside a server: the same as elsewhere, but for the way to its desk.
+//! The agent inside a server: the same as elsewhere, but for the way to its dispatcher.
 
 use std::sync::Arc;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu, WorkError};
 use plumbline_browser::{BrowserError, Launcher};
-use plumbline_server::Desk;
+use plumbline_server::Dispatcher;
 use plumbline_store::{AgentPresence, Timestamp, random_text};
 use tokio::sync::watch;
 
@@ -12,7 +12,7 @@ use crate::store_work::StoreWork;
 
 /// Works until it is told to stop. What its name begins with is its server's alone.
 pub async fn run(
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     process_prefix: String,
     launcher: Launcher,
     auditor: Auditor,
@@ -39,7 +39,7 @@ pub async fn run(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seen_at: Timestamp(0),
     };
-    let work = StoreWork { desk, agent };
+    let work = StoreWork { dispatcher, agent };
     plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped).await
 }
 

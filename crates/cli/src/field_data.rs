@@ -14,7 +14,7 @@ use plumbline_field::{
     Quota, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
-use plumbline_server::{Beside, FieldSource};
+use plumbline_server::{AuditObserver, FieldSource};
 use plumbline_store::Lease;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -110,21 +110,21 @@ impl FieldData {
     }
 }
 
-impl Beside for FieldData {
-    fn leased(&self, lease: &Lease) {
+impl AuditObserver for FieldData {
+    fn on_lease(&self, lease: &Lease) {
         let order = &lease.order;
         self.begin(&lease.tracking_id, &order.url, &order.device);
     }
 
-    fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
+    fn on_document(&self, tracking_id: &str, device: &str, url: &str) {
         self.arrived(tracking_id, device, url);
     }
 
-    fn finishing(&self, lease: &Lease, report: &mut Report) {
+    fn before_finish(&self, lease: &Lease, report: &mut Report) {
         self.add_to(report, &lease.tracking_id);
     }
 
-    fn finished(&self, lease: &Lease) {
+    fn on_finish(&self, lease: &Lease) {
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(&lease.tracking_id);
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_engine::report::Report;
 use plumbline_seam::Evidence;
-use plumbline_server::{Asker, Desk};
+use plumbline_server::{AgentSlot, Dispatcher};
 use plumbline_store::{
     AgentPresence, AttemptState, Hold as Kept, Lease, ReleaseReason, StoreError,
 };
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
 pub struct StoreWork {
-    pub desk: Arc<Desk>,
+    pub dispatcher: Arc<Dispatcher>,
     /// This agent, under a name that no other process has.
     pub agent: AgentPresence,
 }
@@ -25,7 +25,7 @@ pub struct StoreWork {
 #[async_trait]
 impl Work for StoreWork {
     async fn next_job(&self, slot: u32, at_most: Duration) -> Result<NextJob, WorkError> {
-        let lease = self.desk.lease(&self.asker(slot), at_most).await;
+        let lease = self.dispatcher.lease(&self.agent_slot(slot), at_most).await;
         Ok(match lease.map_err(failed)? {
             Some(lease) => NextJob::Job(self.job(lease)),
             None => NextJob::None,
@@ -33,14 +33,20 @@ impl Work for StoreWork {
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
-        self.desk.leave(&self.asker(slot)).await.map_err(failed)
+        self.dispatcher
+            .release_slot(&self.agent_slot(slot))
+            .await
+            .map_err(failed)
     }
 
     async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
             Some(lease) => {
-                self.desk.see(&self.agent).await.map_err(failed)?;
-                held(self.desk.heartbeat(&lease).await)
+                self.dispatcher
+                    .record_presence(&self.agent)
+                    .await
+                    .map_err(failed)?;
+                held(self.dispatcher.heartbeat(&lease).await)
             }
             None => Ok(Hold::Lost),
         }
@@ -48,9 +54,12 @@ impl Work for StoreWork {
 
     fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
         match event {
-            VisitEvent::PhaseStarted(phase) => self.desk.reached(&job.tracking_id, phase),
+            VisitEvent::PhaseStarted(phase) => {
+                self.dispatcher.record_phase(&job.tracking_id, phase);
+            }
             VisitEvent::DocumentLoaded(url) => {
-                self.desk.arrived(&job.tracking_id, &job.order.device, url)
+                self.dispatcher
+                    .record_document(&job.tracking_id, &job.order.device, url);
             }
         }
     }
@@ -65,7 +74,7 @@ impl Work for StoreWork {
         ] {
             // A full disk, or a bucket out of reach, costs the evidence, not the audit.
             if let Some(bytes) = bytes
-                && let Err(error) = self.desk.keep(&lease, kind, bytes).await
+                && let Err(error) = self.dispatcher.store_evidence(&lease, kind, bytes).await
             {
                 tracing::error!(%error, "evidence could not be kept");
             }
@@ -83,10 +92,10 @@ impl Work for StoreWork {
 }
 
 impl StoreWork {
-    fn asker(&self, slot: u32) -> Asker {
-        Asker {
+    fn agent_slot(&self, slot: u32) -> AgentSlot {
+        AgentSlot {
             agent: self.agent.clone(),
-            slot,
+            index: slot,
             scope: None,
         }
     }
@@ -96,7 +105,7 @@ impl StoreWork {
             attempt: lease.attempt,
             exhausted: lease.is_exhausted(),
             runs: lease.runs,
-            heartbeat_every: self.desk.heartbeat_every(),
+            heartbeat_every: self.dispatcher.heartbeat_interval(),
             tracking_id: lease.tracking_id,
             order: Order {
                 url: lease.order.url,
@@ -109,7 +118,9 @@ impl StoreWork {
 
     async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
         let process = &self.agent.process;
-        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
+        let standing = self
+            .dispatcher
+            .attempt_state(process, &job.tracking_id, job.attempt);
         Ok(match standing.await.map_err(failed)? {
             AttemptState::Held(lease) => Some(lease),
             AttemptState::Finished | AttemptState::Lost => None,
@@ -120,9 +131,11 @@ impl StoreWork {
     /// have been heard of.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
-        let standing = self.desk.standing(process, &job.tracking_id, job.attempt);
+        let standing = self
+            .dispatcher
+            .attempt_state(process, &job.tracking_id, job.attempt);
         match standing.await.map_err(failed)? {
-            AttemptState::Held(lease) => held(self.desk.finish(&lease, report.clone()).await),
+            AttemptState::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
             AttemptState::Finished => Ok(Hold::Held),
             AttemptState::Lost => Ok(Hold::Lost),
         }
@@ -130,7 +143,7 @@ impl StoreWork {
 
     async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
-            Some(lease) => held(self.desk.hand_back(&lease, why).await),
+            Some(lease) => held(self.dispatcher.release(&lease, why).await),
             None => Ok(Hold::Lost),
         }
     }
@@ -168,7 +181,7 @@ fn failed(error: StoreError) -> WorkError {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_server::{DeskParts, Metrics, Phases};
+    use plumbline_server::{DispatcherParts, Metrics, Phases};
     use plumbline_store::{
         AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Submission, Timestamp,
     };
@@ -225,7 +238,7 @@ mod tests {
             .unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
         let work = StoreWork {
-            desk: Arc::new(Desk::new(DeskParts {
+            dispatcher: Arc::new(Dispatcher::new(DispatcherParts {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
@@ -236,7 +249,7 @@ mod tests {
                 lease: Duration::from_secs(30),
                 locations: vec!["eu".to_owned()],
                 simulate: true,
-                beside: Vec::new(),
+                observers: Vec::new(),
             })),
             agent: AgentPresence {
                 process: "embedded-tests".to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_link::{Guard, SystemResolver, connect_guarded};
-use plumbline_server::{Post, WEBHOOK_HEAD_TIMEOUT, WebhookRequest};
+use plumbline_server::{WEBHOOK_HEAD_TIMEOUT, WebhookRequest, WebhookTransport};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -33,7 +33,7 @@ impl WebhookClient {
 }
 
 #[async_trait]
-impl Post for WebhookClient {
+impl WebhookTransport for WebhookClient {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
         let (host, port) = place(&url)?;

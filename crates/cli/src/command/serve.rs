@@ -8,8 +8,9 @@ use plumbline_agent::{AgentSettings, Auditor, Cpu, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
-    Agents, App, BrowserCounts, CountBrowsers, Desk, DeskParts, EMBEDDED, Metrics, Pages, Patience,
-    Phases, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks, router, serve_with,
+    Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
+    Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks,
+    router, serve_with,
 };
 use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
@@ -46,7 +47,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     // Held until the process ends: whoever has it may take over what servers on this directory have
     // leased.
     let _only_server = lock(data)?;
-    let process_prefix = format!("{EMBEDDED}{}-", storage::server_id(data)?);
+    let process_prefix = format!("{EMBEDDED_PREFIX}{}-", storage::server_id(data)?);
     let Opened {
         store,
         pages: page_store,
@@ -54,7 +55,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = storage::open(&settings.place.store, settings.store_options).await?;
     // In a store that others share, only what this directory's last server held is orphaned.
     let orphans = match settings.place.is_own() {
-        true => EMBEDDED,
+        true => EMBEDDED_PREFIX,
         false => &process_prefix,
     };
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
@@ -84,7 +85,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let pages = Pages {
         store: page_store,
         media: blobs.media.clone(),
-        phases: Phases::on(&*store),
+        phases: Phases::of_store(&*store),
     };
 
     let (stop, stopped) = watch::channel(false);
@@ -98,7 +99,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
-    let desk = Arc::new(Desk::new(DeskParts {
+    let dispatcher = Arc::new(Dispatcher::new(DispatcherParts {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),
         bundles: blobs.bundles.clone(),
@@ -109,12 +110,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         lease: settings.lease,
         locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
         simulate: settings.simulate_locations,
-        beside: vec![field.clone()],
+        observers: vec![field.clone()],
     }));
     let uploads = Uploads::open(&data.join("uploads"), EVIDENCE_BYTES)
         .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))?;
-    tokio::spawn(uploads.clone().sweep_by_itself());
-    let mut browsers: Option<CountBrowsers> = None;
+    tokio::spawn(uploads.clone().sweep_periodically());
+    let mut browsers: Option<BrowserCounter> = None;
     let agent = match settings.slots {
         0 => None,
         slots => {
@@ -133,7 +134,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 slots,
                 drain_grace: settings.drain_grace,
             };
-            let (desk, stop) = (Arc::clone(&desk), Arc::clone(&stop));
+            let (dispatcher, stop) = (Arc::clone(&dispatcher), Arc::clone(&stop));
             let (catalog, mut stopped) = (Arc::clone(&catalog), stopped.clone());
             Some(tokio::spawn(async move {
                 let checked = tokio::select! {
@@ -145,9 +146,16 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                     stop.send_replace(true);
                     return Err(error);
                 }
-                embedded::run(desk, process_prefix, launcher, auditor, agent, stopped)
-                    .await
-                    .map_err(Exit::failed)
+                embedded::run(
+                    dispatcher,
+                    process_prefix,
+                    launcher,
+                    auditor,
+                    agent,
+                    stopped,
+                )
+                .await
+                .map_err(Exit::failed)
             }))
         }
     };
@@ -170,7 +178,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         bundles: Some(blobs.bundles),
         pages: Some(pages),
         agents: Some(Agents {
-            desk,
+            dispatcher,
             store: agents,
             uploads,
         }),
@@ -193,9 +201,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         let _ = stop.send(true);
     });
     let mut stop_serving = stopped.clone();
-    let patience = Patience {
+    let serve_options = ServeOptions {
         connections: settings.limits.connections,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
     let stop_serving = async move {
         let _ = stop_serving.wait_for(|stop| *stop).await;
@@ -203,12 +211,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let acceptor = match tls {
         Some(files) => {
             let acceptor = files.acceptor().map_err(Exit::failed)?;
-            tokio::spawn(files.reload_by_itself());
+            tokio::spawn(files.reload_periodically());
             Some(acceptor)
         }
         None => None,
     };
-    serve_with(listener, acceptor, router(app), patience, stop_serving)
+    serve_with(listener, acceptor, router(app), serve_options, stop_serving)
         .await
         .map_err(Exit::failed)?;
     if let Some(agent) = agent {
@@ -245,7 +253,7 @@ pub async fn check_isolation(launcher: &Launcher, catalog: &Catalog) -> Result<(
     Ok(())
 }
 
-fn counted(pool: &Pool) -> CountBrowsers {
+fn counted(pool: &Pool) -> BrowserCounter {
     let have_own_network = *pool.launcher().network_isolation() == NetworkIsolation::Namespace;
     let counter = pool.counter();
     Arc::new(move || {

@@ -1,4 +1,4 @@
-//! The bodies of starts and batches: read, parsed, and checked value by value.
+//! Reads, parses and validates the bodies of starts and batches.
 
 use std::time::Duration;
 
@@ -12,19 +12,20 @@ use plumbline_store::{AuditOptions, AuditOrder};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{App, errors::Failure, router::Shared, target};
+use crate::{app::App, errors::Failure, state::SharedState, target};
 
-pub(crate) const RUNS_AT_MOST: u32 = 9;
+/// The largest number of runs of an audit.
+pub(crate) const MAX_RUNS: u32 = 9;
 
-/// A JSON object of known members.
+/// A body that is a JSON object.
 ///
-/// Deserialising refuses what the contract calls an invalid body: a member missing, null, of another
-/// type, or given twice. Members that nobody knows are ignored.
-pub(crate) struct Object<T>(pub(crate) T);
+/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null, of
+/// another type, or given twice. Unknown members are ignored.
+pub(crate) struct JsonObject<T>(pub(crate) T);
 
-/// What a client wants audited, as it said it.
+/// The body of a start, before validation.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct AuditRequest {
     url: String,
     device: String,
     location: String,
@@ -35,9 +36,9 @@ pub(crate) struct Wish {
     webhook: Option<String>,
 }
 
-/// The same of many at once.
+/// The body of a batch, before validation.
 #[derive(Debug, Deserialize)]
-pub(crate) struct ManyWishes {
+pub(crate) struct BatchRequest {
     urls: Vec<String>,
     devices: Vec<String>,
     locations: Vec<String>,
@@ -48,8 +49,9 @@ pub(crate) struct ManyWishes {
     webhook: Option<String>,
 }
 
-impl Wish {
-    /// The values in the order in which the contract lists them (2.1): the first bad one is named.
+impl AuditRequest {
+    /// Validates the values in the order in which the contract lists them (2.1); the failure names the
+    /// first invalid one.
     pub(crate) fn into_order(self, app: &App) -> Result<(AuditOrder, AuditOptions), Failure> {
         check_url(&self.url, app)?;
         check_device(&self.device, app)?;
@@ -65,9 +67,10 @@ impl Wish {
     }
 }
 
-impl ManyWishes {
-    /// Every combination, in the order of the lists; what is named twice is audited once. No list is longer than a batch,
-    /// as the description says, whatever is named twice in it.
+impl BatchRequest {
+    /// Validates the values and returns every combination, in the order of the lists. Repeated values
+    /// count once, but as the API's description says, no list may be longer than a batch even with
+    /// repetitions.
     pub(crate) fn into_orders(
         mut self,
         app: &App,
@@ -84,7 +87,7 @@ impl ManyWishes {
             if list.len() > at_most {
                 return Err(Failure::InvalidBatch);
             }
-            without_repeats(list);
+            remove_repetitions(list);
             count = count.saturating_mul(list.len());
         }
         if count == 0 || count > at_most {
@@ -123,7 +126,7 @@ fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<Audi
         None => 1,
         Some(runs) => u32::try_from(runs)
             .ok()
-            .filter(|runs| (1..=RUNS_AT_MOST).contains(runs))
+            .filter(|runs| (1..=MAX_RUNS).contains(runs))
             .ok_or(Failure::InvalidRuns)?,
     };
     if let Some(webhook) = &webhook
@@ -135,37 +138,38 @@ fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<Audi
 }
 
 fn check_url(url: &str, app: &App) -> Result<(), Failure> {
-    match target::is_auditable(url, app.limits.url_chars, &*app.may_visit) {
-        true => Ok(()),
-        false => Err(Failure::InvalidUrl),
+    if target::is_auditable(url, app.limits.url_chars, &*app.may_visit) {
+        Ok(())
+    } else {
+        Err(Failure::InvalidUrl)
     }
 }
 
 fn check_device(id: &str, app: &App) -> Result<(), Failure> {
-    let found = app.catalog.device(id).map(|_| ());
-    found.ok_or(Failure::InvalidDevice)
+    let device = app.catalog.device(id);
+    device.map(|_| ()).ok_or(Failure::InvalidDevice)
 }
 
 fn check_location(id: &str, app: &App) -> Result<(), Failure> {
-    let found = app.catalog.location(id).map(|_| ());
-    found.ok_or(Failure::InvalidLocation)
+    let location = app.catalog.location(id);
+    location.map(|_| ()).ok_or(Failure::InvalidLocation)
 }
 
 fn check_network(id: &str, app: &App) -> Result<(), Failure> {
-    let found = app.catalog.network(id).map(|_| ());
-    found.ok_or(Failure::InvalidNetwork)
+    let network = app.catalog.network(id);
+    network.map(|_| ()).ok_or(Failure::InvalidNetwork)
 }
 
-fn without_repeats(list: &mut Vec<String>) {
+fn remove_repetitions(list: &mut Vec<String>) {
     let mut seen = std::collections::HashSet::new();
     list.retain(|item| seen.insert(item.clone()));
 }
 
-/// An optional member may be absent; if it is there it is a whole number, never null.
-fn whole_number<'de, D: Deserializer<'de>>(given: D) -> Result<Option<i64>, D::Error> {
-    let value = Value::deserialize(given)?;
+/// Deserializes an optional member, which may be absent but not null, as a whole number.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
     let whole = value.as_i64().or_else(|| {
-        // 3.0 is as whole as 3; so is a number beyond all bounds, which only has to stay outside.
+        // 3.0 is a whole number like 3. A number beyond all bounds only has to stay invalid.
         let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
         Some(number as i64)
     });
@@ -174,20 +178,21 @@ fn whole_number<'de, D: Deserializer<'de>>(given: D) -> Result<Option<i64>, D::E
         .ok_or_else(|| serde::de::Error::custom("not a whole number"))
 }
 
-fn text<'de, D: Deserializer<'de>>(given: D) -> Result<Option<String>, D::Error> {
-    String::deserialize(given).map(Some)
+/// Deserializes an optional member, which may be absent but not null, as a text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
 }
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Object<T> {
+impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, service: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
         if !is_json(request.headers()) {
             return Err(Failure::InvalidBody);
         }
         let limits = &service.app.limits;
         let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
-        // The derived reader would also take the values as an array.
+        // The derived implementation would also accept the values as an array.
         if text.trim_ascii_start().first() != Some(&b'{') {
             return Err(Failure::InvalidBody);
         }
@@ -211,21 +216,22 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
+/// Reads a body of at most `max_bytes` within `timeout`.
 pub(crate) async fn read(
     body: Body,
-    most_bytes: usize,
-    within: Duration,
+    max_bytes: usize,
+    timeout: Duration,
 ) -> Result<Vec<u8>, Failure> {
-    // A length that is announced needs no reading to be refused.
-    if body.size_hint().lower() > most_bytes as u64 {
+    // A body whose announced length is too large is refused without reading it.
+    if body.size_hint().lower() > max_bytes as u64 {
         return Err(Failure::BodyTooLarge);
     }
-    let whole = Limited::new(body, most_bytes).collect();
-    match tokio::time::timeout(within, whole).await {
+    let reading = Limited::new(body, max_bytes).collect();
+    match tokio::time::timeout(timeout, reading).await {
         Err(_) => Err(Failure::BodyTooSlow),
-        Ok(Ok(whole)) => Ok(whole.to_bytes().into()),
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
-        // The client broke off, or its chunks are malformed.
+        // The client disconnected, or its chunks are malformed.
         Ok(Err(_)) => Err(Failure::InvalidBody),
     }
 }

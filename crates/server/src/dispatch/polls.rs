@@ -1,25 +1,29 @@
-//! Which request of a slot is its newest. A slot asks for one audit at a time, so an older request that still waits here is
-//! of a line that broke or of an agent that has left, and what it were given nobody would hear of: a client that closes its
-//! end may still be reading, so a closed line does not end a request by itself.
+//! Tracks which poll of a slot is its newest.
+//!
+//! A slot requests one audit at a time. An older poll that is still waiting belongs to a broken
+//! connection or to an agent that has stopped, so an audit leased to it would be lost: a client that
+//! closes its half of a connection may still be reading, so a closed connection does not end a
+//! request by itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The newest poll of every slot.
 #[derive(Default)]
 pub(super) struct Polls(Mutex<Newest>);
 
 #[derive(Default)]
 struct Newest {
-    last: u64,
+    last_number: u64,
     by_owner: HashMap<String, u64>,
 }
 
 impl Polls {
-    /// From now on the newest of this owner.
+    /// Registers a new poll, which becomes the newest of this owner.
     pub(super) fn begin(self: &Arc<Self>, owner: String) -> Poll {
         let mut newest = self.locked();
-        newest.last += 1;
-        let number = newest.last;
+        newest.last_number += 1;
+        let number = newest.last_number;
         newest.by_owner.insert(owner.clone(), number);
         drop(newest);
         Poll {
@@ -29,14 +33,16 @@ impl Polls {
         }
     }
 
-    /// From now on no request that this process has made is its newest: it seems to be gone. If it is not, it asks again.
-    pub(super) fn give_up(&self, process: &str) {
-        let slot_of = |owner: &str| {
+    /// Invalidates all polls of a process that seems to be gone. If it is not, it polls again.
+    pub(super) fn invalidate(&self, process: &str) {
+        let is_slot_of_process = |owner: &str| {
             owner
                 .strip_prefix(process)
                 .is_some_and(|rest| rest.starts_with('/'))
         };
-        self.locked().by_owner.retain(|owner, _| !slot_of(owner));
+        self.locked()
+            .by_owner
+            .retain(|owner, _| !is_slot_of_process(owner));
     }
 
     fn locked(&self) -> MutexGuard<'_, Newest> {
@@ -44,7 +50,7 @@ impl Polls {
     }
 }
 
-/// A slot's request for work, until it is answered or given up.
+/// A slot's request for work, registered until it is dropped.
 pub(crate) struct Poll {
     polls: Arc<Polls>,
     owner: String,
@@ -52,6 +58,7 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
+    /// Whether the slot has made no later request, and its process is not believed to be gone.
     pub(crate) fn is_newest(&self) -> bool {
         self.polls.locked().by_owner.get(&self.owner) == Some(&self.number)
     }
@@ -71,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_request_of_a_slot_is_its_newest_and_none_is_kept() {
+    fn only_the_last_poll_of_a_slot_is_its_newest_and_dropped_polls_are_removed() {
         let polls = Arc::new(Polls::default());
         let (first, other) = (polls.begin("a".to_owned()), polls.begin("b".to_owned()));
         assert!(first.is_newest() && other.is_newest());
@@ -84,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_given_up_has_no_newest_request_until_it_asks_again() {
+    fn an_invalidated_process_has_no_newest_poll_until_it_polls_again() {
         let polls = Arc::new(Polls::default());
         let slots = [
             polls.begin("a/p/0".to_owned()),
             polls.begin("a/p/1".to_owned()),
         ];
         let other = polls.begin("a/p2/0".to_owned());
-        polls.give_up("a/p");
+        polls.invalidate("a/p");
         assert!(slots.iter().all(|slot| !slot.is_newest()) && other.is_newest());
         let again = polls.begin("a/p/0".to_owned());
         drop(slots);

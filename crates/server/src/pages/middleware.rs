@@ -1,4 +1,4 @@
-//! What every answer to a browser passes on its way out.
+//! Processes the responses to browsers: error pages, headers, compression.
 
 use std::{io::Write, time::Duration};
 
@@ -13,45 +13,48 @@ use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt;
 use plumbline_report::html::{self, CONTENT_SECURITY_POLICY, PageFrame, ProblemPage};
 
-use crate::{door::REQUEST_ID, router::Shared};
+use crate::{errors::Failure, middleware::REQUEST_ID, state::SharedState};
 
-/// Below this, compressing gains nothing.
-const WORTH_PACKING_BYTES: usize = 512;
+/// The smallest response that is compressed; below it, compression gains nothing.
+const MIN_COMPRESSED_BYTES: usize = 512;
 
-/// Waiting longer for a thread to compress on gains nothing.
-const PACKED_WITHIN: Duration = Duration::from_secs(2);
+/// How long to wait for a thread that compresses; waiting longer gains nothing.
+const COMPRESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Stands outside the service's own door, so that whatever it answers (also to a panic or a deadline)
-/// becomes a page where a person asked for one.
-pub(crate) async fn page_door(
-    State(service): State<Shared>,
+/// Processes a response. This runs outside the middleware of all requests, so that every failure
+/// (including a panic or a timeout) becomes a page if a browser requested one.
+pub(crate) async fn process_response(
+    State(service): State<SharedState>,
     request: Request,
     next: Next,
 ) -> Response {
     let wants_page = wants_page(&request);
-    let takes_gzip = takes_gzip(request.headers());
+    let accepts_gzip = accepts_gzip(request.headers());
     let mut response = next.run(request).await;
     if wants_page && is_failure(&response) {
         response = as_page(response);
     }
-    if is_of(&response, "text/html") {
-        dress(response.headers_mut());
+    if has_media_type(&response, "text/html") {
+        apply_page_headers(response.headers_mut());
     }
-    if takes_gzip {
-        response = packed(response, &service).await;
+    if accepts_gzip {
+        response = compressed(response, &service).await;
     }
     response
 }
 
-/// The API answers in JSON whoever asks; everything else answers a browser with pages.
+/// Returns whether failures of this request are shown as pages: everywhere but in the API, if the
+/// client accepts HTML.
 fn wants_page(request: &Request) -> bool {
     let path = request.uri().path();
     let accepts = request.headers().get(header::ACCEPT);
     let accepts = accepts.and_then(|value| value.to_str().ok());
-    path != "/v1" && !path.starts_with("/v1/") && accepts.is_some_and(|a| a.contains("text/html"))
+    path != "/v1"
+        && !path.starts_with("/v1/")
+        && accepts.is_some_and(|types| types.contains("text/html"))
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let encodings = headers.get_all(header::ACCEPT_ENCODING).iter();
     let mut encodings = encodings.filter_map(|value| value.to_str().ok());
     encodings.any(|value| {
@@ -64,24 +67,25 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 fn is_failure(response: &Response) -> bool {
     let status = response.status();
-    (status.is_client_error() || status.is_server_error()) && is_of(response, "application/json")
+    (status.is_client_error() || status.is_server_error())
+        && has_media_type(response, "application/json")
 }
 
-fn is_of(response: &Response, media_type: &str) -> bool {
-    let found = response.headers().get(header::CONTENT_TYPE);
-    found.is_some_and(|found| found.as_bytes().starts_with(media_type.as_bytes()))
+fn has_media_type(response: &Response, media_type: &str) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(media_type.as_bytes()))
 }
 
-/// The same answer with a page in it: `Allow`, `Retry-After` and the request's id stay.
+/// Replaces the body of a failure by a page; `Allow`, `Retry-After` and the request's id stay.
 fn as_page(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let id = parts.headers.get(REQUEST_ID);
-    let made = html::problem_page(&ProblemPage {
+    let page = html::problem_page(&ProblemPage {
         page_frame: PageFrame::signed_out(),
         status: parts.status.as_u16(),
         request_id: id.and_then(|id| id.to_str().ok()),
     });
-    match made {
+    match page {
         Ok(page) => {
             parts.headers.remove(header::CONTENT_LENGTH);
             parts.headers.insert(header::CONTENT_TYPE, HTML);
@@ -93,10 +97,10 @@ fn as_page(response: Response) -> Response {
 
 pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
-fn dress(headers: &mut HeaderMap) {
+fn apply_page_headers(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        // A shared link is a secret: no other site learns it. Forms of ours keep their origin.
+        // A shared link is a secret that other sites must not learn. Own forms keep their origin.
         (header::REFERRER_POLICY, "same-origin"),
         (
             HeaderName::from_static("cross-origin-opener-policy"),
@@ -108,31 +112,31 @@ fn dress(headers: &mut HeaderMap) {
     }
 }
 
-/// Text that is whole already; a stream stays as it is.
-async fn packed(response: Response, service: &Shared) -> Response {
+/// Compresses a response that is a complete text; a stream stays as it is.
+async fn compressed(response: Response, service: &SharedState) -> Response {
     let is_text = ["text/html", "text/css", "text/javascript", "image/svg+xml"]
         .iter()
-        .any(|media_type| is_of(&response, media_type));
+        .any(|media_type| has_media_type(&response, media_type));
     let Some(bytes) = response.body().size_hint().exact() else {
         return response;
     };
-    if !is_text || bytes < WORTH_PACKING_BYTES as u64 {
+    if !is_text || bytes < MIN_COMPRESSED_BYTES as u64 {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let Ok(whole) = body.collect().await else {
-        return crate::errors::Failure::internal("a page broke off").into_response();
+    let Ok(body) = body.collect().await else {
+        return Failure::internal("failed to read the body of a page").into_response();
     };
-    let whole = whole.to_bytes();
-    let plain = whole.clone();
-    let packing = service.renders.run(move || {
+    let plain = body.to_bytes();
+    let input = plain.clone();
+    let compressing = service.render_pool.run(move || {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&plain).and_then(|()| gzip.finish())
+        gzip.write_all(&input).and_then(|()| gzip.finish())
     });
-    // Where it cannot be packed in time, the plain text is as good.
-    let packed = tokio::time::timeout(PACKED_WITHIN, packing).await;
-    let Ok(Ok(Ok(packed))) = packed else {
-        return Response::from_parts(parts, Body::from(whole));
+    // If it cannot be compressed in time, it is sent as it is.
+    let result = tokio::time::timeout(COMPRESSION_TIMEOUT, compressing).await;
+    let Ok(Ok(Ok(packed))) = result else {
+        return Response::from_parts(parts, Body::from(plain));
     };
     parts.headers.remove(header::CONTENT_LENGTH);
     let gzip = HeaderValue::from_static("gzip");
@@ -147,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_taken_when_it_is_asked_for_and_not_refused() {
-        for (value, takes) in [
+    fn gzip_is_used_if_it_is_accepted_and_not_refused() {
+        for (value, expected) in [
             ("gzip", true),
             ("br, gzip;q=0.5", true),
             ("gzip;q=0", false),
@@ -157,8 +161,8 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(value));
-            assert_eq!(takes_gzip(&headers), takes, "{value}");
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
         }
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

@@ -1,4 +1,4 @@
-//! The three envelopes of the contract (interface, 2.8).
+//! The JSON envelopes of the contract (interface, 2.8): failure, started audit, and data.
 
 use axum::{
     body::Body,
@@ -22,6 +22,7 @@ struct Envelope<'a, T> {
     data: Option<T>,
 }
 
+/// Returns a failure with its message.
 pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
     json(
         status,
@@ -34,7 +35,7 @@ pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
     )
 }
 
-/// A page of a list, and where the next goes on.
+/// Returns one page of a list, and the cursor of the next page.
 pub(crate) fn page<T: Serialize>(data: T, next: Option<String>) -> Response {
     #[derive(Serialize)]
     struct Page<T> {
@@ -46,6 +47,7 @@ pub(crate) fn page<T: Serialize>(data: T, next: Option<String>) -> Response {
     json(StatusCode::OK, &Page { status, data, next })
 }
 
+/// Returns the tracking id of an audit that was accepted.
 pub(crate) fn started(tracking_id: &str) -> Response {
     json(
         StatusCode::OK,
@@ -58,6 +60,7 @@ pub(crate) fn started(tracking_id: &str) -> Response {
     )
 }
 
+/// Returns data.
 pub(crate) fn data<T: Serialize>(data: T) -> Response {
     json(
         StatusCode::OK,

@@ -1,4 +1,4 @@
-//! A response body that keeps something until it has been handed over or given up.
+//! A response body that holds a guard until it has been sent or dropped.
 
 use std::{
     pin::Pin,
@@ -8,17 +8,20 @@ use std::{
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// The same body; `kept` is dropped with it.
-pub(crate) fn holding(body: Body, kept: impl Send + Unpin + 'static) -> Body {
-    Body::new(Holding { body, _kept: kept })
+/// Returns the same body, which drops `guard` when it is dropped itself.
+pub(crate) fn with_guard(body: Body, guard: impl Send + Unpin + 'static) -> Body {
+    Body::new(GuardedBody {
+        body,
+        _guard: guard,
+    })
 }
 
-struct Holding<K> {
+struct GuardedBody<G> {
     body: Body,
-    _kept: K,
+    _guard: G,
 }
 
-impl<K: Unpin> HttpBody for Holding<K> {
+impl<G: Unpin> HttpBody for GuardedBody<G> {
     type Data = Bytes;
     type Error = axum::Error;
 
