@@ -9,7 +9,7 @@ pub(super) struct Flow {
     pub(super) receiver: Receiver,
     pub(super) sender_wakes_ns: Option<u64>,
     pub(super) receiver_wakes_ns: Option<u64>,
-    pub(super) bytes_offered: u64,
+    pub(super) bytes_written: u64,
     pub(super) bytes_delivered: u64,
     /// Position of the end of the flow, once its sender has closed.
     pub(super) end_at: Option<u64>,
@@ -25,11 +25,11 @@ impl Flow {
         let window = window_bytes(setup, direction);
         let ahead = ahead_bytes(setup, direction);
         Self {
-            sender: Sender::new(setup.algorithm, now_ns, rtt_ns, window, ahead, seed),
+            sender: Sender::new(now_ns, rtt_ns, window, ahead, seed),
             receiver: Receiver::new(window),
             sender_wakes_ns: None,
             receiver_wakes_ns: None,
-            bytes_offered: 0,
+            bytes_written: 0,
             bytes_delivered: 0,
             end_at: None,
             over: false,

@@ -21,12 +21,10 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod terms;
-mod window_usage;
 
 #[cfg(test)]
 mod tests;
 
-pub use congestion::Algorithm;
 pub(crate) use network::{HANDSHAKE_WIRE_BYTES, Network};
 pub(crate) use terms::{ConnectionId, Direction, Output, Setup};
 

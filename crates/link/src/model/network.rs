@@ -77,7 +77,7 @@ impl Network {
     pub(crate) fn advance(&mut self, now_ns: u64) {
         while let Some((at_ns, event)) = self.schedule.due(now_ns) {
             self.now_ns = self.now_ns.max(at_ns);
-            self.handle_event(event);
+            self.process(event);
         }
         self.now_ns = self.now_ns.max(now_ns);
     }
@@ -115,37 +115,37 @@ impl Network {
     }
 
     /// Returns the bytes that the flow's sender can accept now.
-    pub(crate) fn free_capacity(&self, id: ConnectionId, direction: Direction) -> u64 {
+    pub(crate) fn capacity(&self, id: ConnectionId, direction: Direction) -> u64 {
         let flow = self
             .connections
             .get(&id)
             .map(|c| &c.flows[direction as usize]);
-        flow.map_or(0, |f| if f.over { 0 } else { f.sender.free_capacity() })
+        flow.map_or(0, |f| if f.over { 0 } else { f.sender.capacity() })
     }
 
-    pub(crate) fn offer(&mut self, id: ConnectionId, direction: Direction, bytes: u64) {
+    pub(crate) fn write(&mut self, id: ConnectionId, direction: Direction, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let now_ns = self.now_ns;
         let flow = connection.flow(direction);
-        flow.bytes_offered += bytes;
-        flow.sender.offer(bytes);
+        flow.bytes_written += bytes;
+        flow.sender.write(bytes);
         connection
-            .flow(direction.back())
+            .flow(direction.opposite())
             .receiver
             .record_response(now_ns);
         self.send(id, direction);
     }
 
-    /// Closes the flow at its sender: no more data will be offered.
+    /// Closes the flow at its sender: no more data will be written.
     pub(crate) fn close(&mut self, id: ConnectionId, direction: Direction) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let flow = connection.flow(direction);
         if flow.end_at.is_none() {
-            flow.end_at = Some(flow.bytes_offered);
+            flow.end_at = Some(flow.bytes_written);
             flow.sender.close();
             self.send(id, direction);
         }
@@ -190,11 +190,11 @@ impl Network {
     }
 
     /// Removes a connection. Its packets in transit still use the line.
-    pub(crate) fn remove(&mut self, id: ConnectionId) {
+    pub(crate) fn forget(&mut self, id: ConnectionId) {
         self.connections.remove(&id);
     }
 
-    fn handle_event(&mut self, event: Event) {
+    fn process(&mut self, event: Event) {
         match event {
             Event::Message { tag } => self.outputs.push_back(Output::Message(tag)),
             Event::MessageAgain {
@@ -219,7 +219,7 @@ impl Network {
                     self.outputs.push_back(Output::Reset(id, direction));
                 }
             }
-            Packet::Ack(ack) => self.arrive_ack(id, direction.back(), &ack),
+            Packet::Ack(ack) => self.arrive_ack(id, direction.opposite(), &ack),
             Packet::Data {
                 start,
                 end,
@@ -227,7 +227,7 @@ impl Network {
                 sent_ns,
             } => {
                 if let Some(ack) = ack {
-                    self.arrive_ack(id, direction.back(), &ack);
+                    self.arrive_ack(id, direction.opposite(), &ack);
                 }
                 self.arrive_data(id, direction, start, end, sent_ns);
             }
@@ -283,16 +283,16 @@ impl Network {
         }
     }
 
-    /// Sends an acknowledgement for the flow in `direction` over the other line; returns false if it is
-    /// lost.
+    /// Sends an acknowledgement for the flow `direction` over the other line; returns false if it
+    /// is lost.
     fn acknowledge(&mut self, id: ConnectionId, direction: Direction) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else {
             return false;
         };
         let ack = connection.flow(direction).receiver.acknowledge();
-        let passed = self.lines[direction.back() as usize].pass(self.now_ns, HEADER_BYTES);
+        let passed = self.lines[direction.opposite() as usize].pass(self.now_ns, HEADER_BYTES);
         if let Some(at_ns) = passed {
-            let arrival = Event::Arrival(id, direction.back(), Packet::Ack(ack));
+            let arrival = Event::Arrival(id, direction.opposite(), Packet::Ack(ack));
             self.schedule.add(at_ns, arrival);
         }
         passed.is_some()
@@ -306,8 +306,8 @@ impl Network {
         let now_ns = self.now_ns;
         let mut leaving = Vec::new();
         while let Some(packet) = connection.flow(direction).sender.next_packet(now_ns) {
-            let back = connection.flow(direction.back());
-            let owed = back.receiver.has_pending_ack();
+            let back = connection.flow(direction.opposite());
+            let owed = back.receiver.owes_an_ack();
             let ack = owed.then(|| back.receiver.acknowledge());
             leaving.push((packet, ack));
         }
@@ -325,8 +325,8 @@ impl Network {
             }
         }
         self.arm_sender(id, direction);
-        if self.free_capacity(id, direction) > 0 {
-            self.outputs.push_back(Output::Room(id, direction));
+        if self.capacity(id, direction) > 0 {
+            self.outputs.push_back(Output::Capacity(id, direction));
         }
     }
 

@@ -110,7 +110,7 @@ impl Receiver {
         }
     }
 
-    pub(super) fn has_pending_ack(&self) -> bool {
+    pub(super) fn owes_an_ack(&self) -> bool {
         self.unacked_packets > 0
     }
 

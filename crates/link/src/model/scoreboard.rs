@@ -263,7 +263,7 @@ impl Scoreboard {
     }
 
     /// Marks all packets as lost after a timeout, and returns their number.
-    pub(super) fn mark_all_lost(&mut self) -> u64 {
+    pub(super) fn lose_all(&mut self) -> u64 {
         let mut lost_count = 0;
         for segment in &mut self.segments {
             if segment.state == State::Flying {

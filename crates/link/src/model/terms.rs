@@ -1,7 +1,6 @@
 //! Types of the model's interface.
 
-use super::congestion::Algorithm;
-
+/// The direction of a flow or a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     /// Direction from the browser to the server.
@@ -11,7 +10,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    pub(crate) fn back(self) -> Self {
+    pub(crate) fn opposite(self) -> Self {
         match self {
             Direction::Up => Direction::Down,
             Direction::Down => Direction::Up,
@@ -31,7 +30,6 @@ pub(crate) struct Setup {
     pub(crate) rtt_ns: u64,
     /// Fraction of packets lost in each direction.
     pub(crate) loss_share: f64,
-    pub(crate) algorithm: Algorithm,
     pub(crate) seed: u64,
 }
 
@@ -63,8 +61,8 @@ pub(crate) enum Output {
     Ended(ConnectionId, Direction),
     /// The other host has reset the connection; only delivered data counts.
     Reset(ConnectionId, Direction),
-    /// The flow's sender may accept more bytes, see [`super::Network::free_capacity`].
-    Room(ConnectionId, Direction),
+    /// The flow's sender may accept more bytes, see [`super::Network::capacity`].
+    Capacity(ConnectionId, Direction),
     /// The message with this tag has arrived.
     Message(u64),
 }

@@ -169,7 +169,7 @@ pub(super) struct EmulatedConnection {
 impl Drop for EmulatedConnection {
     fn drop(&mut self) {
         self.emulator.update(|state| {
-            state.net.remove(self.id);
+            state.net.forget(self.id);
             state.connections.remove(&self.id);
         });
     }
@@ -180,7 +180,7 @@ impl EmulatedConnection {
     pub(super) async fn wait_for_capacity(&self, direction: Direction) -> Option<u64> {
         poll_fn(|context| {
             self.emulator.update(|state| {
-                let capacity = state.net.free_capacity(self.id, direction);
+                let capacity = state.net.capacity(self.id, direction);
                 let Some(connection) = state.connections.get_mut(&self.id) else {
                     return Poll::Ready(None);
                 };
@@ -199,7 +199,7 @@ impl EmulatedConnection {
 
     pub(super) fn send(&self, direction: Direction, bytes: u64) {
         self.emulator
-            .update(|state| state.net.offer(self.id, direction, bytes));
+            .update(|state| state.net.write(self.id, direction, bytes));
     }
 
     pub(super) fn close(&self, direction: Direction) {
@@ -277,7 +277,7 @@ impl State {
         let (Output::Delivered(id, direction, _)
         | Output::Ended(id, direction)
         | Output::Reset(id, direction)
-        | Output::Room(id, direction)) = output
+        | Output::Capacity(id, direction)) = output
         else {
             return;
         };
@@ -294,7 +294,7 @@ impl State {
                 flow.ended = true;
                 wakers.extend(flow.receiver_waker.take());
             }
-            Output::Room(..) => wakers.extend(flow.sender_waker.take()),
+            Output::Capacity(..) => wakers.extend(flow.sender_waker.take()),
             Output::Reset(..) => {
                 connection.reset = true;
                 wakers.extend(connection.reset_waker.take());
@@ -311,7 +311,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Algorithm;
 
     #[tokio::test]
     async fn the_transit_time_of_a_packet_does_not_depend_on_when_it_is_awaited() {
@@ -320,7 +319,6 @@ mod tests {
             up_kbps: None,
             rtt_ns: 4_000_000,
             loss_share: 0.0,
-            algorithm: Algorithm::default(),
             seed: 1,
         })
         .unwrap();

@@ -113,7 +113,7 @@ async fn receive(
                 break;
             };
             if sink.write_all(&chunk).await.is_err() {
-                connection.reset(direction.back());
+                connection.reset(direction.opposite());
                 return RelayEnd::Reset;
             }
             remaining -= chunk.len() as u64;
