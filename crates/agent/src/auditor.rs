@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use plumbline_browser::{NetworkPath, Pool, Step, VisitError, VisitPlan, visit};
+use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_engine::not_measured;
@@ -80,7 +80,7 @@ impl Auditor {
     pub async fn audit(
         &self,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::UntilCertain;
         self.audit_with(policy, order, progress).await
@@ -91,7 +91,7 @@ impl Auditor {
     pub async fn audit_run(
         &self,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::IfDisturbed;
         self.audit_with(policy, order, progress).await
@@ -101,7 +101,7 @@ impl Auditor {
         &self,
         policy: RepeatPolicy,
         order: &Order,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         // The first audit of a host waits for the calibration, which is not part of the time for
@@ -145,7 +145,7 @@ impl Auditor {
         order: &Order,
         resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
@@ -170,14 +170,14 @@ impl Auditor {
         let deadline = plan.deadline + VISIT_OVERHEAD;
         // Decided when gathering begins: later requests are not those of the page.
         let page_over_limit = OnceLock::new();
-        let observe = |step: Step<'_>| {
+        let observe = |event: VisitEvent<'_>| {
             // Requests besides the page (robots.txt, source maps) are not measured, and must not be
             // cut off because the network is slow.
-            if step == Step::Entered(Phase::Gathering) {
+            if event == VisitEvent::PhaseStarted(Phase::Gathering) {
                 page_over_limit.get_or_init(|| link.over_limit());
                 link.remove_limits();
             }
-            progress(step);
+            progress(event);
         };
         let result = timeout(deadline, self.visit(&plan, &observe)).await;
         let result = {
@@ -187,7 +187,7 @@ impl Auditor {
         link.close().await;
         match result {
             Ok(bundle) => {
-                progress(Step::Entered(Phase::Judging));
+                progress(VisitEvent::PhaseStarted(Phase::Judging));
                 judge(bundle, conditions).await
             }
             Err(VisitError::Page(failure)) => {
@@ -222,7 +222,7 @@ impl Auditor {
     async fn visit(
         &self,
         plan: &VisitPlan,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<Bundle, VisitError> {
         let browser = self.browsers.take().await;
         let browser = browser.map_err(|error| VisitError::Fault(error.to_string()))?;

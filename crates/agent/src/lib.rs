@@ -18,7 +18,7 @@ mod work;
 
 pub use auditor::{AuditFault, AuditOutput, Auditor, Order};
 pub use cpu::{Calibration, Cpu, DeviceThrottle, ThrottleChoice, ThrottleMethod};
-pub use plumbline_browser::Step;
+pub use plumbline_browser::VisitEvent;
 pub use run::{AgentSettings, run};
 pub use self_check::{SelfCheckError, self_check};
 pub use visits::MAX_VISITS;

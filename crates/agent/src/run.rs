@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -169,7 +169,7 @@ impl Slot {
         if job.exhausted {
             return self.auditor.exhausted(&job.order).into();
         }
-        let progress = |step: Step<'_>| self.work.report_progress(job, step);
+        let progress = |event: VisitEvent<'_>| self.work.report_progress(job, event);
         // Log lines from below, for instance from the link, then name the audit.
         let span = tracing::info_span!("visiting", audit = %job.tracking_id);
         let audit = self.auditor.audit_runs(&job.order, job.runs, &progress);

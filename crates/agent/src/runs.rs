@@ -1,6 +1,6 @@
 //! An audit of several runs.
 
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 use plumbline_engine::runs::{representative, spread};
 
 use crate::{AuditFault, AuditOutput, Auditor, Order};
@@ -15,7 +15,7 @@ impl Auditor {
         &self,
         order: &Order,
         runs: u32,
-        progress: &(dyn Fn(Step<'_>) + Send + Sync),
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         if runs <= 1 {
             return self.audit(order, progress).await;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_browser::Step;
+use plumbline_browser::VisitEvent;
 
 use crate::{AuditOutput, Order};
 
@@ -63,7 +63,7 @@ pub trait Work: Send + Sync + 'static {
 
     /// Reports the progress of a job, for clients that wait and for the request of field data. It
     /// is optional information, and the method must not block.
-    fn report_progress(&self, job: &Job, step: Step<'_>);
+    fn report_progress(&self, job: &Job, event: VisitEvent<'_>);
 
     /// Delivers the report and the evidence of an audit, also of a page that cannot be measured.
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError>;

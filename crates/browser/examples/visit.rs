@@ -1,12 +1,12 @@
-//! Visits one page and prints what came of it:
+//! Visits one page and prints the result:
 //! `cargo run --example visit -- URL [DEVICE] [CPU_RATE] [DIRECTORY]`.
-//! The directory is given the trace and the log, named as Lighthouse keeps them. `RUST_LOG=debug` tells what each
-//! step of gathering took.
+//! The trace and the log are written to the directory, with the file names of Lighthouse.
+//! `RUST_LOG=debug` prints the duration of each step of gathering.
 
 use std::time::Instant;
 
 use plumbline_browser::{
-    Benchmark, Gauge, LaunchOptions, Launcher, Pool, Step, Throttle, VisitPlan, sweep, visit,
+    Benchmark, Gauge, LaunchOptions, Launcher, Pool, Throttle, VisitEvent, VisitPlan, sweep, visit,
 };
 use plumbline_catalog::{BUILT_IN, Catalog};
 use tracing_subscriber::EnvFilter;
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rate = arguments.next().map_or(Ok(1.0), |rate| rate.parse())?;
     let directory = arguments.next();
     let catalog = Catalog::load(BUILT_IN)?;
-    let device = catalog.device(&device).ok_or("no such device")?.clone();
+    let device = catalog.device(&device).ok_or("unknown device")?.clone();
 
     let launcher = Launcher::find(LaunchOptions::default())?;
     println!("chromium   {}", launcher.chromium().display());
@@ -49,8 +49,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let started = Instant::now();
     let bundle = visit(browser, &plan, &|step| match step {
-        Step::Entered(phase) => println!("phase      {}", phase.as_str()),
-        Step::Arrived(url) => println!("arrived    {url}"),
+        VisitEvent::PhaseStarted(phase) => println!("phase      {}", phase.as_str()),
+        VisitEvent::DocumentLoaded(url) => println!("document   {url}"),
     })
     .await?;
     println!("total      {} ms", started.elapsed().as_millis());

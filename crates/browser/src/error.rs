@@ -2,19 +2,19 @@ use std::path::PathBuf;
 
 use crate::protocol::CallError;
 
-/// What keeps us from having a working browser. Never says anything about a page.
+/// An error from finding, starting or using a browser. It is never caused by a page.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BrowserError {
     #[error(
-        "no Chromium was found: install Chromium or Google Chrome, or set PLUMBLINE_CHROMIUM to its \
-         path (looked at {looked_at})"
+        "Chromium not found: install Chromium or Google Chrome, or set PLUMBLINE_CHROMIUM to its \
+         path (searched {searched})"
     )]
-    NotFound { looked_at: String },
+    NotFound { searched: String },
     #[error("`{}` cannot be used as Chromium: {reason}", path.display())]
     NotUsable { path: PathBuf, reason: String },
-    #[error("the directory `{}` cannot hold browser profiles: {reason}", path.display())]
+    #[error("the directory `{}` cannot be used for browser profiles: {reason}", path.display())]
     RunDir { path: PathBuf, reason: String },
-    #[error("Chromium could not be started: {reason}")]
+    #[error("failed to start Chromium: {reason}")]
     Start { reason: String },
     #[error("Chromium failed: {reason}")]
     Failed { reason: String },

@@ -1,9 +1,10 @@
 //! Visits a page in a real Chromium and returns the evidence.
 //!
-//! The only crate that knows the DevTools protocol. A [`Launcher`] starts browsers, a [`Pool`] keeps
-//! some ready, [`visit`] uses one up: it emulates a device, records, navigates, waits until the page
-//! is quiet, gathers, and ends the browser. Nothing of a browser is left afterwards; what a killed
-//! process could not tidy up, [`sweep`] does at the next start.
+//! This is the only crate that uses the DevTools protocol. A [`Launcher`] starts browsers and a
+//! [`Pool`] has some started in advance. [`visit`] uses one browser once: it emulates a device,
+//! records, navigates, waits until network and CPU are idle, gathers artifacts, and ends the
+//! browser with all its processes and files. [`sweep`] removes what a killed process left behind,
+//! at the next start.
 
 mod emulate;
 mod error;
@@ -11,6 +12,8 @@ mod gather;
 mod gauge;
 mod launch;
 mod pacer;
+mod page;
+mod plan;
 mod pool;
 mod protocol;
 mod visit;
@@ -22,7 +25,9 @@ pub use launch::{
     sweep,
 };
 pub use pacer::{CorePace, Throttle};
+pub use page::VisitError;
+pub use plan::{NetworkPath, VisitPlan};
 pub use pool::{Pool, PoolCounts};
-pub use visit::{NetworkPath, Step, VisitError, VisitPlan, visit};
+pub use visit::{VisitEvent, visit};
 
 pub use plumbline_bundle::Phase;

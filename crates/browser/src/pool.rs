@@ -1,4 +1,4 @@
-//! Browsers that are started before anybody needs them.
+//! Browsers that are started before they are needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,13 +9,15 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{Browser, BrowserError, Launcher};
 
-/// A start has its own deadline; this is for several that wait behind each other.
+/// Maximum time to wait for a browser. A start has its own deadline; this one is for several starts
+/// in a row.
 const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Keeps spare browsers, each used once.
+/// A pool of spare browsers, each of which is used once.
 ///
-/// The next spare is not started when one is taken but when that visit has begun to gather, or has
-/// ended: starting a browser takes half a second of a core that the page is being measured on.
+/// The next spare is not started when one is taken, but when that visit begins to gather artifacts
+/// or has ended: starting a browser takes half a second of CPU time on a core that the page is
+/// being measured on.
 pub struct Pool {
     shared: Arc<Shared>,
     ready: Mutex<mpsc::UnboundedReceiver<Result<Browser, BrowserError>>>,
@@ -23,12 +25,12 @@ pub struct Pool {
 
 struct Shared {
     launcher: Launcher,
-    wanted: usize,
-    /// Browsers that are ready or being started and that nobody has claimed.
-    stock: AtomicUsize,
+    max_spares: usize,
+    /// Number of browsers that are ready or being started and have not been claimed.
+    spares: AtomicUsize,
     started: mpsc::UnboundedSender<Result<Browser, BrowserError>>,
     counts: Counts,
-    /// Spares may be asked for by a drop outside the runtime.
+    /// Runtime on which spares are started, because a drop may happen outside of it.
     runtime: Handle,
 }
 
@@ -39,13 +41,13 @@ struct Counts {
     dead: AtomicU64,
 }
 
-/// Browsers since the pool was started.
+/// Numbers of browsers since the pool was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolCounts {
     pub started: u64,
-    /// Would not start.
+    /// Browsers that failed to start.
     pub failed: u64,
-    /// Were dead when they were to be used.
+    /// Spare browsers that did not respond when they were needed.
     pub dead: u64,
 }
 
@@ -55,8 +57,8 @@ impl Pool {
         let (started, ready) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             launcher,
-            wanted: spares,
-            stock: AtomicUsize::new(0),
+            max_spares: spares,
+            spares: AtomicUsize::new(0),
             started,
             counts: Counts::default(),
             runtime: Handle::current(),
@@ -68,7 +70,7 @@ impl Pool {
         }
     }
 
-    /// Reads the counts, now and later, without holding the pool.
+    /// Returns a function that reads the current counts and does not keep the pool alive.
     pub fn counter(&self) -> impl Fn() -> PoolCounts + Send + Sync + 'static {
         let shared = Arc::downgrade(&self.shared);
         move || {
@@ -87,7 +89,7 @@ impl Pool {
         &self.shared.launcher
     }
 
-    /// A browser that answers, at once if a spare is ready.
+    /// Returns a browser that responds, immediately if a spare is ready.
     pub async fn take(&self) -> Result<Browser, BrowserError> {
         tokio::time::timeout(TAKE_DEADLINE, self.take_unbounded())
             .await
@@ -103,13 +105,12 @@ impl Pool {
             if !self.shared.claim() {
                 self.shared.start_one();
             }
-            let arrived = self.ready.lock().await.recv().await;
-            let Some(arrived) = arrived else {
+            let Some(result) = self.ready.lock().await.recv().await else {
                 return Err(BrowserError::Start {
                     reason: "no browser is being started".to_owned(),
                 });
             };
-            match arrived {
+            match result {
                 Ok(mut browser) if browser.is_healthy().await => {
                     browser.restock = Some(Restock(Arc::clone(&self.shared)));
                     return Ok(browser);
@@ -118,7 +119,7 @@ impl Pool {
                     self.shared.counts.dead.fetch_add(1, Ordering::Relaxed);
                     dead.close().await;
                 }
-                // It may be old: the reason is asked for again.
+                // The error may be old, so another start is attempted.
                 Err(_) => {
                     let mut browser = self.shared.launch().await?;
                     browser.restock = Some(Restock(Arc::clone(&self.shared)));
@@ -130,19 +131,19 @@ impl Pool {
 }
 
 impl Shared {
-    /// Takes one of the stock, if there is any.
+    /// Claims a spare and returns whether there was one.
     fn claim(&self) -> bool {
-        let less = |stock: usize| stock.checked_sub(1);
-        self.stock
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
+        let decrement = |spares: usize| spares.checked_sub(1);
+        self.spares
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, decrement)
             .is_ok()
     }
 
     fn restock(self: &Arc<Self>) {
-        let more = |stock: usize| (stock < self.wanted).then_some(stock + 1);
+        let increment = |spares: usize| (spares < self.max_spares).then_some(spares + 1);
         while self
-            .stock
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
+            .spares
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, increment)
             .is_ok()
         {
             self.start_one();
@@ -150,24 +151,24 @@ impl Shared {
     }
 
     async fn launch(&self) -> Result<Browser, BrowserError> {
-        let launched = self.launcher.launch().await;
-        let count = match &launched {
+        let result = self.launcher.launch().await;
+        let count = match &result {
             Ok(_) => &self.counts.started,
             Err(_) => &self.counts.failed,
         };
         count.fetch_add(1, Ordering::Relaxed);
-        launched
+        result
     }
 
     fn start_one(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         self.runtime.spawn(async move {
-            let browser = shared.launch().await;
-            if let Err(error) = &browser {
-                tracing::warn!(%error, "a spare browser could not be started");
+            let result = shared.launch().await;
+            if let Err(error) = &result {
+                tracing::warn!(%error, "failed to start a spare browser");
             }
-            // Without a pool there is nobody to use it: the browser ends as it is dropped.
-            let _ = shared.started.send(browser);
+            // If the pool has been dropped, the browser is dropped as well, which ends it.
+            let _ = shared.started.send(result);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! A memory cgroup for one program and everything that it starts.
+//! A memory cgroup for one program and all processes that it starts.
 
 use std::fs;
 use std::io;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The beginning of the names of our cgroups; the process id of their owner and a number follow.
+/// Prefix of the names of our cgroups, followed by the process id of the owner and a number.
 const PREFIX: &str = "plumbline-";
 
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The files of a memory cgroup have other names in version 1 and version 2.
+/// The version of the cgroup interface, on which the names of its files depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     V1,
     V2,
 }
 
-/// A directory of the cgroup file system in which this process may make memory cgroups.
+/// A directory of the cgroup file system in which this process may create memory cgroups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupParent {
     directory: PathBuf,
@@ -26,8 +26,8 @@ pub struct CgroupParent {
 }
 
 impl CgroupParent {
-    /// Finds such a directory and removes what dead processes left in it. The error says why there
-    /// is none.
+    /// Finds such a directory and removes cgroups of ended processes from it. The error is the
+    /// reason why there is none.
     pub fn find() -> Result<Self, String> {
         let memberships = fs::read_to_string("/proc/self/cgroup").map_err(|e| e.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|e| e.to_string())?;
@@ -35,8 +35,8 @@ impl CgroupParent {
         for parent in candidates(&memberships, &mounts) {
             parent.remove_orphans();
             if parent.version == Version::V2 {
-                // A unit that systemd delegates has the controller, but does not pass it on. A
-                // refusal shows when a cgroup is made.
+                // A unit that systemd delegates has the controller, but does not enable it for its
+                // children. If this fails, creating a cgroup fails.
                 let _ = fs::write(parent.directory.join("cgroup.subtree_control"), "+memory");
             }
             match parent.create(u64::MAX >> 1) {
@@ -47,7 +47,7 @@ impl CgroupParent {
         Err(reason)
     }
 
-    /// Makes a cgroup whose processes together may use this much memory.
+    /// Creates a cgroup whose processes together may use this much memory.
     pub fn create(&self, limit_bytes: u64) -> io::Result<Cgroup> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -62,11 +62,11 @@ impl CgroupParent {
             Version::V1 => cgroup.write("memory.limit_in_bytes", &limit)?,
             Version::V2 => {
                 cgroup.write("memory.max", &limit)?;
-                // A program of several processes is ended as a whole, or it hangs half-dead.
+                // A program with several processes is killed as a whole; otherwise the others hang.
                 cgroup.write("memory.oom.group", "1")?;
             }
         }
-        // Swapping would only make the end slow. A kernel without swap accounting has no such file.
+        // Swapping would only delay the end. A kernel without swap accounting has no such file.
         let (file, bytes) = match self.version {
             Version::V1 => ("memory.memsw.limit_in_bytes", limit.as_str()),
             Version::V2 => ("memory.swap.max", "0"),
@@ -84,21 +84,22 @@ impl CgroupParent {
             let name = entry.file_name();
             let owner = name.to_str().and_then(owner_of);
             if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-                // Refused while a process is in it.
+                // This fails while a process is in it.
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
 }
 
-/// The process id in the name of one of our cgroups.
+/// Returns the process id in the name of one of our cgroups.
 fn owner_of(name: &str) -> Option<u32> {
     let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
     number.parse::<u64>().ok()?;
     pid.parse().ok()
 }
 
-/// A cgroup with a memory limit. Dropping it removes it; its processes must have ended before.
+/// A cgroup with a memory limit, which is removed when this is dropped. Its processes must have
+/// ended before.
 #[derive(Debug)]
 pub struct Cgroup {
     directory: PathBuf,
@@ -106,14 +107,14 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Opens the file through which a process joins.
+    /// Opens the file to which a process writes to join.
     pub(crate) fn members(&self) -> io::Result<fs::File> {
         fs::File::options()
             .write(true)
             .open(self.directory.join("cgroup.procs"))
     }
 
-    /// Whether the kernel ended a process of this cgroup because of the limit.
+    /// Returns whether the kernel killed a process of this cgroup because of the limit.
     pub fn was_exceeded(&self) -> bool {
         let file = match self.version {
             Version::V1 => "memory.oom_control",
@@ -133,8 +134,8 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A process that was killed may take a moment to leave. What is still there after the
-        // deadline is removed with the next orphans.
+        // A killed process may need a moment to leave. A cgroup that remains after the deadline is
+        // removed with the next orphans.
         let deadline = Instant::now() + REMOVAL_DEADLINE;
         while let Err(error) = fs::remove_dir(&self.directory) {
             if error.kind() != io::ErrorKind::ResourceBusy || Instant::now() > deadline {
@@ -145,8 +146,8 @@ impl Drop for Cgroup {
     }
 }
 
-/// The directories in which a cgroup could be made, as `/proc/self/cgroup` and
-/// `/proc/self/mountinfo` describe them.
+/// Returns the directories in which a cgroup might be created, from the contents of
+/// `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
     let mut parents = Vec::new();
     for line in memberships.lines() {
@@ -162,8 +163,8 @@ fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
             }));
         } else if controllers.is_empty() {
             let own = directory(mounts, "cgroup2", "", path);
-            // In version 2 a cgroup with processes has no children with controllers, so that a
-            // sibling is made. Only the root is excepted.
+            // In version 2 a cgroup with processes has no children with controllers, except the
+            // root, so a sibling is created.
             let parent = own.map(|own| match own.parent() {
                 Some(parent) if path != "/" => parent.to_owned(),
                 _ => own,
@@ -181,18 +182,18 @@ fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
 fn directory(mounts: &str, kind: &str, option: &str, path: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, rest) = line.split_once(" - ")?;
-        let mut of_mount = mount.split(' ').skip(3);
-        let (root, point) = (of_mount.next()?, of_mount.next()?);
-        let mut of_system = rest.split(' ');
-        let is_kind = of_system.next()? == kind;
-        let options = of_system.nth(1)?;
+        let mut mount_fields = mount.split(' ').skip(3);
+        let (root, point) = (mount_fields.next()?, mount_fields.next()?);
+        let mut system_fields = rest.split(' ');
+        let is_kind = system_fields.next()? == kind;
+        let options = system_fields.nth(1)?;
         let has_option = option.is_empty() || options.split(',').any(|name| name == option);
         if !is_kind || !has_option {
             return None;
         }
-        // A container may see only a part of the hierarchy.
-        let inside = Path::new(path).strip_prefix(root).ok()?;
-        Some(Path::new(point).join(inside))
+        // In a container only a part of the hierarchy may be mounted.
+        let relative = Path::new(path).strip_prefix(root).ok()?;
+        Some(Path::new(point).join(relative))
     })
 }
 
@@ -216,18 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn in_version_1_a_cgroup_is_made_below_the_own_one() {
-        let found = candidates("5:cpu:/\n4:memory:/a/b\n", V1_MOUNTS);
-        assert_eq!(found, parent("/sys/fs/cgroup/memory/a/b", Version::V1));
+    fn in_version_1_a_cgroup_is_created_below_the_own_one() {
+        let parents = candidates("5:cpu:/\n4:memory:/a/b\n", V1_MOUNTS);
+        assert_eq!(parents, parent("/sys/fs/cgroup/memory/a/b", Version::V1));
     }
 
     #[test]
-    fn in_version_2_a_cgroup_is_made_beside_the_own_one() {
-        let found = candidates("0::/system.slice/plumbline.service/main\n", V2_MOUNTS);
+    fn in_version_2_a_cgroup_is_created_next_to_the_own_one() {
+        let parents = candidates("0::/system.slice/plumbline.service/main\n", V2_MOUNTS);
         let directory = "/sys/fs/cgroup/system.slice/plumbline.service";
-        assert_eq!(found, parent(directory, Version::V2));
-        let found = candidates("0::/\n", V2_MOUNTS);
-        assert_eq!(found, parent("/sys/fs/cgroup/", Version::V2));
+        assert_eq!(parents, parent(directory, Version::V2));
+        let parents = candidates("0::/\n", V2_MOUNTS);
+        assert_eq!(parents, parent("/sys/fs/cgroup/", Version::V2));
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_our_own_have_an_owner() {
+    fn only_names_of_our_cgroups_have_an_owner() {
         assert_eq!(owner_of("plumbline-12-3"), Some(12));
         for name in [
             "plumbline-12",

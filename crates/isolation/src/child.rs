@@ -15,48 +15,45 @@ use rustix::thread::UnshareFlags;
 
 use crate::{Ids, LISTENER, netlink};
 
-/// How many connections may wait to be accepted. A page can open hundreds at once.
+/// Number of connections that may wait to be accepted. A page can open hundreds at the same time.
 const BACKLOG: i32 = 1024;
 
-/// What the child does, in this order.
+/// The steps of the child, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Unshare = 1,
     MapIds,
-    RaiseLoopback,
+    SetLoopbackUp,
     Listen,
 }
 
 impl Step {
+    const ALL: [Self; 4] = [
+        Self::Unshare,
+        Self::MapIds,
+        Self::SetLoopbackUp,
+        Self::Listen,
+    ];
+
+    /// Returns the failed step that a message to the parent contains, if any.
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| *step as u8 == byte)
+    }
+
     pub(crate) fn description(self) -> &'static str {
         match self {
             Self::Unshare => "the kernel does not permit user and network namespaces",
-            Self::MapIds => "the ids of the user namespace could not be mapped",
-            Self::RaiseLoopback => "the loopback interface of the namespace could not be raised",
-            Self::Listen => "the listener in the namespace could not be opened",
+            Self::MapIds => "failed to map the ids of the user namespace",
+            Self::SetLoopbackUp => "failed to set the loopback interface of the namespace up",
+            Self::Listen => "failed to open the listener in the namespace",
         }
     }
 }
 
-/// The byte that goes with the message to the parent: which step failed, or none.
-pub(crate) struct Report;
+/// The byte in the message to the parent if no step failed.
+const DONE: u8 = 0;
 
-impl Report {
-    const DONE: u8 = 0;
-
-    pub(crate) fn read(byte: u8) -> Option<Step> {
-        [
-            Step::Unshare,
-            Step::MapIds,
-            Step::RaiseLoopback,
-            Step::Listen,
-        ]
-        .into_iter()
-        .find(|step| *step as u8 == byte)
-    }
-}
-
-/// The texts for `/proc/self/uid_map` and `/proc/self/gid_map`.
+/// The contents of `/proc/self/uid_map` and `/proc/self/gid_map`.
 pub(crate) struct IdMaps {
     uid: String,
     gid: String,
@@ -72,16 +69,16 @@ impl IdMaps {
     }
 }
 
-/// Moves this process into new namespaces, and hands the listener to the parent. If a step fails,
-/// the parent learns which.
+/// Moves this process into new namespaces and sends the listener to the parent. If a step fails, it
+/// is sent instead.
 pub(crate) fn isolate(maps: &IdMaps, parent: &OwnedFd) -> io::Result<()> {
-    let isolated = unshare()
+    let result = unshare()
         .map_err(|errno| (Step::Unshare, errno))
         .and_then(|()| map_ids(maps).map_err(|errno| (Step::MapIds, errno)))
-        .and_then(|()| netlink::raise_loopback().map_err(|errno| (Step::RaiseLoopback, errno)))
+        .and_then(|()| netlink::set_loopback_up().map_err(|errno| (Step::SetLoopbackUp, errno)))
         .and_then(|()| open_listener().map_err(|errno| (Step::Listen, errno)));
-    match isolated {
-        Ok(listener) => Ok(send(parent, Report::DONE, Some(listener.as_fd()))?),
+    match result {
+        Ok(listener) => Ok(send(parent, DONE, Some(listener.as_fd()))?),
         Err((step, errno)) => {
             send(parent, step as u8, None)?;
             Err(errno.into())
@@ -97,7 +94,7 @@ pub(crate) fn limit(process_bytes: u64, cgroup: Option<BorrowedFd<'_>>) -> io::R
     };
     rustix::process::setrlimit(Resource::Data, limit)?;
     if let Some(members) = cgroup {
-        // The process that writes 0 joins.
+        // A process that writes 0 joins the cgroup.
         rustix::io::write(members, b"0")?;
     }
     Ok(())
@@ -123,7 +120,7 @@ fn map_ids(maps: &IdMaps) -> Result<(), Errno> {
 
 fn write_once(path: &std::ffi::CStr, text: &[u8]) -> Result<(), Errno> {
     let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    // These files take a text in one piece or not at all.
+    // These files accept their contents in one write or not at all.
     rustix::io::write(&file, text).map(drop)
 }
 

@@ -1,12 +1,12 @@
-//! Starts a program in a user and network namespace of its own.
+//! Starts a program in its own user and network namespace.
 //!
 //! The network namespace contains nothing but a loopback interface, and on it one TCP listener
-//! that is handed to this process. Whatever the program does, its packets can reach that listener
-//! and nothing else: no flag of the program is involved. The program keeps its user and group ids,
-//! and gains no capabilities, because the namespace maps exactly these two ids and `execve` drops
-//! capabilities of users other than root.
+//! that is passed to this process. Whatever the program does, its packets can reach that listener
+//! and nothing else; this does not depend on flags of the program. The program retains its user and
+//! group ids and gains no capabilities, because the namespace maps exactly these two ids and
+//! `execve` drops capabilities of users other than root.
 //!
-//! A program can also be given limits on its memory ([`limit_on_spawn`]).
+//! The memory of a program can be limited as well ([`limit_on_spawn`]).
 //!
 //! The steps between `fork` and `execve` are in [`child`]; they make system calls only, since
 //! another thread of the parent may have held the allocator's lock at the `fork`.
@@ -29,12 +29,13 @@ use rustix::net::{
 };
 
 pub use cgroup::{Cgroup, CgroupParent};
-use child::{IdMaps, Report, Step};
+use child::{IdMaps, Step};
 
-/// The address of the listener inside the namespace. It is the only one there, so the port is fixed.
+/// The address of the listener inside the namespace. It is the only listener there, so its port is
+/// fixed.
 pub const LISTENER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
 
-/// The user and group that the program runs as, as the initial namespace counts them.
+/// The user and group that the program runs as, as ids of the initial namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     pub uid: u32,
@@ -42,7 +43,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The ids of this process.
+    /// Returns the ids of this process.
     pub fn own() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -51,14 +52,14 @@ impl Ids {
     }
 }
 
-/// Explains why a namespace could not be made.
+/// An error from creating the namespaces, with the step that failed.
 #[derive(Debug)]
-pub struct Error {
+pub struct IsolationError {
     step: Option<Step>,
     source: io::Error,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for IsolationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.step {
             Some(step) => write!(f, "{}: {}", step.description(), self.source),
@@ -67,41 +68,41 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for IsolationError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
     }
 }
 
-impl From<io::Error> for Error {
+impl From<io::Error> for IsolationError {
     fn from(source: io::Error) -> Self {
         Self { step: None, source }
     }
 }
 
-impl From<Errno> for Error {
+impl From<Errno> for IsolationError {
     fn from(errno: Errno) -> Self {
         io::Error::from(errno).into()
     }
 }
 
-/// The parent's end of a program that was told to enter a namespace when it starts.
+/// The parent's end of a command that enters namespaces when it is spawned.
 ///
-/// Spawn the command, drop it, and call [`Pending::listener`].
+/// Spawn the command, drop it, and call [`PendingListener::listener`].
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingListener {
     from_child: OwnedFd,
 }
 
-/// Makes the command enter namespaces of its own before it executes its program. `ids` are those
-/// that the program will have, so [`CommandExt::uid`] and [`CommandExt::gid`] must agree with them.
+/// Makes the command enter its own namespaces before it executes its program. `ids` are the ids of
+/// the program, so [`CommandExt::uid`] and [`CommandExt::gid`] must agree with them.
 ///
-/// Call this before anything that moves file descriptors of the child.
-pub fn enter_on_spawn(command: &mut Command, ids: Ids) -> Result<Pending, Error> {
+/// Call this before anything that maps file descriptors of the child.
+pub fn enter_on_spawn(command: &mut Command, ids: Ids) -> Result<PendingListener, IsolationError> {
     let (from_child, to_parent) = message_pair()?;
     let maps = IdMaps::identity(ids);
     before_exec(command, move || child::isolate(&maps, &to_parent));
-    Ok(Pending { from_child })
+    Ok(PendingListener { from_child })
 }
 
 /// Makes the command limit its memory before it executes its program: each process to
@@ -118,14 +119,14 @@ pub fn limit_on_spawn(
     Ok(())
 }
 
-/// Checks that this machine lets a process with these ids make the namespaces. No program is
-/// executed.
-pub fn probe(ids: Ids) -> Result<(), Error> {
-    // The value that tells a complete probe from a failed step.
+/// Checks that this machine permits a process with these ids to create the namespaces. No program
+/// is executed.
+pub fn probe(ids: Ids) -> Result<(), IsolationError> {
+    // The error that distinguishes a complete probe from a failed step.
     const DONE: Errno = Errno::CANCELED;
     let (from_child, to_parent) = message_pair()?;
     let maps = IdMaps::identity(ids);
-    // The name does not matter: the child ends before it would be executed.
+    // The name does not matter: the child exits before it would be executed.
     let mut command = Command::new("probe");
     if rustix::process::geteuid().is_root() {
         command.uid(ids.uid).gid(ids.gid);
@@ -134,13 +135,13 @@ pub fn probe(ids: Ids) -> Result<(), Error> {
         child::isolate(&maps, &to_parent)?;
         Err(DONE.into())
     });
-    let spawned = command.spawn();
+    let result = command.spawn();
     drop(command);
-    match spawned {
+    match result {
         Err(error) if error.raw_os_error() == Some(DONE.raw_os_error()) => {
-            Pending { from_child }.listener().map(drop)
+            PendingListener { from_child }.listener().map(drop)
         }
-        Err(error) => Err(Pending { from_child }.explain(error)),
+        Err(error) => Err(PendingListener { from_child }.explain(error)),
         Ok(mut child) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -149,23 +150,24 @@ pub fn probe(ids: Ids) -> Result<(), Error> {
     }
 }
 
-impl Pending {
+impl PendingListener {
     /// Returns the listener that the started program has inside its namespace, at [`LISTENER`].
-    pub fn listener(self) -> Result<TcpListener, Error> {
+    pub fn listener(self) -> Result<TcpListener, IsolationError> {
         match self.receive()? {
             (_, Some(listener)) => Ok(TcpListener::from(listener)),
-            _ => Err(io::Error::other("the listener was not handed over").into()),
+            _ => Err(io::Error::other("the listener was not received").into()),
         }
     }
 
-    /// Adds the step that failed to the error of [`Command::spawn`].
-    pub fn explain(self, source: io::Error) -> Error {
+    /// Adds the failed step to the error of [`Command::spawn`].
+    pub fn explain(self, source: io::Error) -> IsolationError {
         let step = self.receive().ok().and_then(|(step, _)| step);
-        Error { step, source }
+        IsolationError { step, source }
     }
 
-    /// The child sent its message before it executed the program, or it will never send one.
-    fn receive(&self) -> Result<(Option<Step>, Option<OwnedFd>), Error> {
+    /// Receives the child's message without waiting: the child sends it before it executes the
+    /// program, or never.
+    fn receive(&self) -> Result<(Option<Step>, Option<OwnedFd>), IsolationError> {
         let mut byte = [0_u8; 1];
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -180,7 +182,7 @@ impl Pending {
             _ => None,
         });
         let step = (received.bytes > 0)
-            .then(|| Report::read(byte[0]))
+            .then(|| Step::from_byte(byte[0]))
             .flatten();
         Ok((step, listener))
     }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use super::*;
 
-/// The ids of an unprivileged user, whoever runs the tests.
+/// Returns the ids of an unprivileged user, whichever user runs the tests.
 fn ids() -> Ids {
     if rustix::process::geteuid().is_root() {
         Ids {
@@ -16,7 +16,7 @@ fn ids() -> Ids {
     }
 }
 
-/// Runs a shell script in namespaces of its own, and returns its output and the listener.
+/// Runs a shell script in its own namespaces and returns its output and the listener.
 fn run(script: &str) -> (String, TcpListener) {
     let mut command = Command::new("bash");
     command.args(["-c", script]).stdout(Stdio::piped());
@@ -39,12 +39,12 @@ fn run(script: &str) -> (String, TcpListener) {
 }
 
 #[test]
-fn this_machine_permits_namespaces_as_chromiums_sandbox_needs_them() {
+fn this_machine_permits_the_namespaces_that_chromiums_sandbox_needs() {
     probe(ids()).unwrap();
 }
 
 #[test]
-fn the_program_keeps_its_user_and_has_no_capabilities() {
+fn the_program_retains_its_user_and_has_no_capabilities() {
     let (output, _) = run("id -u; id -g; grep CapEff /proc/self/status");
     let Ids { uid, gid } = ids();
     assert_eq!(output, format!("{uid}\n{gid}\nCapEff:\t0000000000000000\n"));
@@ -57,7 +57,7 @@ fn the_program_sees_no_interface_but_loopback() {
 }
 
 #[test]
-fn nothing_that_the_program_sends_to_addresses_of_this_machine_arrives() {
+fn packets_of_the_program_to_addresses_of_this_machine_do_not_arrive() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let ports = (
@@ -79,7 +79,7 @@ fn nothing_that_the_program_sends_to_addresses_of_this_machine_arrives() {
 }
 
 #[test]
-fn the_program_reaches_the_listener_that_this_process_holds() {
+fn the_program_can_connect_to_the_listener_of_this_process() {
     let mut command = Command::new("bash");
     command
         .args([
@@ -109,7 +109,7 @@ fn the_program_reaches_the_listener_that_this_process_holds() {
 }
 
 #[test]
-fn a_step_that_fails_is_named() {
+fn the_error_names_the_failed_step() {
     // Ids that this process may not map.
     let others = Ids { uid: 12, gid: 12 };
     let mut command = Command::new("true");
@@ -120,7 +120,7 @@ fn a_step_that_fails_is_named() {
     let error = command.spawn().unwrap_err();
     drop(command);
     let text = pending.explain(error).to_string();
-    assert!(text.starts_with("the ids of the user namespace"), "{text}");
+    assert!(text.starts_with("failed to map the ids"), "{text}");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn a_process_gets_no_more_private_memory_than_its_limit() {
     assert!(command.status().unwrap().success());
 }
 
-/// Cgroups can be made by root, or below a unit that systemd delegates; elsewhere there is nothing
-/// to be tested.
+/// Cgroups can be created by root, or below a unit that systemd delegates; elsewhere this test does
+/// nothing.
 #[test]
 fn the_processes_of_a_cgroup_together_get_no_more_memory_than_its_limit() {
     let Ok(parent) = CgroupParent::find() else {
@@ -147,9 +147,9 @@ fn the_processes_of_a_cgroup_together_get_no_more_memory_than_its_limit() {
     let cgroup = parent.create(100 << 20).unwrap();
     let mut command = Command::new("python3");
     let script = "import os
-kept = bytearray(60 << 20)
+first = bytearray(60 << 20)
 if os.fork() == 0:
-    more = bytearray(60 << 20)
+    second = bytearray(60 << 20)
 else:
     os.wait()";
     command.args(["-c", script]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::Method;
 use hyper::body::Bytes;
-use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, Step, Work, WorkError};
+use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
     self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseRequest, LeaseResponse,
@@ -231,10 +231,10 @@ impl Work for RemoteWork {
         Ok(hold(response.state))
     }
 
-    fn report_progress(&self, job: &Job, step: Step<'_>) {
-        let (phase, arrived_at) = match step {
-            Step::Entered(phase) => (phase, None),
-            Step::Arrived(url) => (Phase::Loading, Some(url.to_owned())),
+    fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
+        let (phase, arrived_at) = match event {
+            VisitEvent::PhaseStarted(phase) => (phase, None),
+            VisitEvent::DocumentLoaded(url) => (Phase::Loading, Some(url.to_owned())),
         };
         let progress = ProgressUpdate {
             attempt: attempt(job),

@@ -1,119 +1,133 @@
+//! Authentication of clients with keys.
+
 use std::net::IpAddr;
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use plumbline_store::{Key, KeyDigest, KeyRecord, Timestamp};
 
-use crate::{errors::Failure, notes::Notes, peer, router::Shared};
+use crate::{errors::Failure, peer, request_context::RequestContext, state::SharedState};
 
-/// Header names are lower case inside the HTTP library; clients may write `X-SVC-KEY`.
+/// The header of the key. Header names are lower case inside the HTTP library; clients may write
+/// `X-SVC-KEY`.
 const KEY_HEADER: &str = "x-svc-key";
 
-/// Who asks, proven by a key, and counted as one request of that key.
+/// An authenticated client whose request was counted against the limit of its key.
 pub(crate) struct Caller {
     pub(crate) key_id: String,
     pub(crate) account_id: String,
     /// The client's address.
-    pub(crate) from: IpAddr,
+    pub(crate) address: IpAddr,
     /// The balance when the key was looked up.
     pub(crate) credits: i64,
-    pub(crate) notes: Notes,
+    pub(crate) context: RequestContext,
 }
 
-impl FromRequestParts<Shared> for Caller {
+impl FromRequestParts<SharedState> for Caller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
-        let (record, notes, now) = prove(parts, service).await?;
-        let turn = service.requests.take(&record.id, now, 1).await?;
-        notes.turn(turn);
-        if turn.is_some_and(|turn| turn.is_refused()) {
+    async fn from_request_parts(parts: &mut Parts, service: &SharedState) -> Result<Self, Failure> {
+        let (record, context, now) = authenticate(parts, service).await?;
+        let status = service.requests.take(&record.id, now, 1).await?;
+        context.set_rate_status(status);
+        if status.is_some_and(|status| status.is_refused()) {
             return Err(Failure::RateLimited);
         }
         Ok(Self {
             key_id: record.id,
             account_id: record.account_id,
-            from: peer::address_of(parts, &service.app.limits),
+            address: peer::client_address(parts, &service.app.limits),
             credits: record.credits,
-            notes,
+            context,
         })
     }
 }
 
-/// Who wants to start something. Counted by [`Starter::take`], once it is known to be valid.
+/// An authenticated client that starts audits. [`Starter::take`] counts the audits against the limit
+/// of its key once the request is known to be valid.
 pub(crate) struct Starter {
     pub(crate) key_id: String,
     pub(crate) account_id: String,
-    pub(crate) notes: Notes,
+    pub(crate) context: RequestContext,
 }
 
-impl FromRequestParts<Shared> for Starter {
+impl FromRequestParts<SharedState> for Starter {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
-        let (record, notes, now) = prove(parts, service).await?;
-        notes.turn(service.starts.look(&record.id, now));
+    async fn from_request_parts(parts: &mut Parts, service: &SharedState) -> Result<Self, Failure> {
+        let (record, context, now) = authenticate(parts, service).await?;
+        context.set_rate_status(service.starts.peek(&record.id, now));
         Ok(Self {
             key_id: record.id,
             account_id: record.account_id,
-            notes,
+            context,
         })
     }
 }
 
 impl Starter {
-    pub(crate) async fn take(&self, service: &Shared, starts: u32) -> Result<(), Failure> {
+    /// Counts this many starts against the limit of the key, or fails.
+    pub(crate) async fn take(&self, service: &SharedState, starts: u32) -> Result<(), Failure> {
         let now = (service.app.clock)();
-        let turn = service.starts.take(&self.key_id, now, starts).await?;
-        self.notes.turn(turn);
-        match turn {
-            Some(turn) if turn.is_refused() => Err(Failure::RateLimited),
+        let status = service.starts.take(&self.key_id, now, starts).await?;
+        self.context.set_rate_status(status);
+        match status {
+            Some(status) if status.is_refused() => Err(Failure::RateLimited),
             _ => Ok(()),
         }
     }
 }
 
-async fn prove(parts: &Parts, service: &Shared) -> Result<(KeyRecord, Notes, Timestamp), Failure> {
-    let from = peer::address_of(parts, &service.app.limits);
-    let record = prove_key(presented_key(parts), from, service).await?;
-    Ok((record, Notes::of(parts), (service.app.clock)()))
+async fn authenticate(
+    parts: &Parts,
+    service: &SharedState,
+) -> Result<(KeyRecord, RequestContext, Timestamp), Failure> {
+    let address = peer::client_address(parts, &service.app.limits);
+    let record = authenticate_key(presented_key(parts), address, service).await?;
+    Ok((record, RequestContext::of(parts), (service.app.clock)()))
 }
 
-/// The record of a key that is right. A wrong one counts against the address it came from, whichever
-/// door it was tried at.
-pub(crate) async fn prove_key(
+/// Returns the record of a valid key. A wrong key counts against the address it came from, whether it
+/// was sent to the API or to the sign-in page.
+pub(crate) async fn authenticate_key(
     key: Option<Key>,
-    from: IpAddr,
-    service: &Shared,
+    address: IpAddr,
+    service: &SharedState,
 ) -> Result<KeyRecord, Failure> {
     let now = (service.app.clock)();
-    service.wrong_keys.check(from, key.as_ref(), now).await?;
-    let proven = match &key {
-        Some(key) => usable(key, service, now).await?,
+    let failed_keys = &service.failed_keys;
+    failed_keys.check(address, key.as_ref(), now).await?;
+    let record = match &key {
+        Some(key) => usable_record(key, service, now).await?,
         None => None,
     };
-    match (&key, proven) {
+    match (&key, record) {
         (Some(key), Some(record)) => {
-            service.wrong_keys.proved(key);
+            failed_keys.record_success(key);
             Ok(record)
         }
         _ => {
-            service.wrong_keys.failed(from, key.as_ref(), now).await?;
+            let key = key.as_ref();
+            failed_keys.record_failure(address, key, now).await?;
             Err(Failure::Unauthorized)
         }
     }
 }
 
-async fn usable(key: &Key, service: &Shared, now: Timestamp) -> Result<Option<KeyRecord>, Failure> {
+async fn usable_record(
+    key: &Key,
+    service: &SharedState,
+    now: Timestamp,
+) -> Result<Option<KeyRecord>, Failure> {
     let record = service.app.store.key(key.id()).await?;
-    // An unknown id is compared too, so that the time of an answer tells nothing about it.
+    // An unknown id is compared too, so that response times do not reveal which ids exist.
     let stored = record
         .as_ref()
         .map_or(KeyDigest([0; 32]), |record| record.digest);
-    let proven = stored == key.digest();
-    Ok(record.filter(|record| proven && record.is_usable(now)))
+    let is_equal = stored == key.digest();
+    Ok(record.filter(|record| is_equal && record.is_usable(now)))
 }
 
-/// Two keys are none: which of them was meant is not ours to guess.
+/// Returns the key of a request. A request with two keys is ambiguous, so it has none.
 fn presented_key(parts: &Parts) -> Option<Key> {
     let mut values = parts.headers.get_all(KEY_HEADER).iter();
     match (values.next(), values.next()) {

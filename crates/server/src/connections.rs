@@ -1,9 +1,9 @@
-//! The open connections. Those without a request can be closed to make room for the next.
+//! The open connections. Idle ones are closed when new connections need capacity.
 //!
-//! What a connection is for is not known until the head of a request has arrived. So more connections
-//! are open than requests are served at a time, and when no more may be opened, one that waits for a
-//! head is closed: the oldest of the address that has most of them. Whoever sends a head at once is
-//! heard, however many others hold theirs back.
+//! The purpose of a connection is not known until the head of a request has arrived. So more
+//! connections may be open than requests are served concurrently, and when the limit is reached, one
+//! that waits for a head is closed: the oldest of the address that has most of them. A client that
+//! sends a head at once is served, however many others hold theirs back.
 
 use std::{
     collections::HashMap,
@@ -17,106 +17,108 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::peer::network_of;
 
-/// Further away than any deadline.
+/// A duration longer than any deadline.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How long a connection without a request is kept.
+/// How long a connection without a request stays open.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waits {
-    /// For a request's head, from the opening of the connection or from the head's first byte.
+pub(crate) struct ConnectionTimeouts {
+    /// The time for a request's head, from the opening of the connection or the head's first byte.
     pub(crate) head: Duration,
-    /// For the first byte of the next head.
+    /// The time until the first byte of the next head.
     pub(crate) idle: Duration,
 }
 
-/// Every open connection.
+/// All open connections.
 pub(crate) struct Connections {
     at_most: usize,
-    waits: Waits,
-    open: Mutex<Open>,
-    /// Notified when a connection is closed, or waits for a request again.
+    timeouts: ConnectionTimeouts,
+    table: Mutex<ConnectionTable>,
+    /// Notified when a connection is closed or becomes idle.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Open {
+struct ConnectionTable {
     last_id: u64,
     by_id: HashMap<u64, Arc<Entry>>,
 }
 
 struct Entry {
     network: String,
-    phase: Mutex<Phase>,
+    state: Mutex<ConnectionState>,
     /// Notified when the connection is to be closed.
     closed: Notify,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
-    /// For a request.
+enum ConnectionState {
+    /// Waiting for the head of a request.
     Waiting {
         since: Instant,
         until: Instant,
+        /// Whether the time for the head is running.
         has_begun: bool,
     },
+    /// Serving a request.
     Serving,
-    /// Chosen to make room.
+    /// Closed in favour of another connection.
     Closed,
 }
 
 impl Connections {
-    pub(crate) fn new(at_most: usize, waits: Waits) -> Self {
+    pub(crate) fn new(at_most: usize, timeouts: ConnectionTimeouts) -> Self {
         Self {
             at_most,
-            waits,
-            open: Mutex::default(),
+            timeouts,
+            table: Mutex::default(),
             changed: Notify::new(),
         }
     }
 
-    /// Returns when one more connection may be opened.
-    pub(crate) async fn room(&self) {
+    /// Waits until one more connection may be opened.
+    pub(crate) async fn wait_for_capacity(&self) {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if self.has_room_or_makes_it() {
+            if self.try_make_capacity() {
                 return;
             }
             changed.await;
         }
     }
 
-    /// Closes a connection where it is needed; there is room when that has happened.
-    fn has_room_or_makes_it(&self) -> bool {
-        let open = locked(&self.open);
-        if open.by_id.len() < self.at_most {
+    /// Returns whether one more connection may be opened. If not, an idle connection is told to close.
+    fn try_make_capacity(&self) -> bool {
+        let table = locked(&self.table);
+        if table.by_id.len() < self.at_most {
             return true;
         }
         let mut waiting: HashMap<&str, Vec<(Instant, &Entry)>> = HashMap::new();
-        for entry in open.by_id.values() {
-            match *locked(&entry.phase) {
-                Phase::Waiting { since, .. } => {
+        for entry in table.by_id.values() {
+            match *locked(&entry.state) {
+                ConnectionState::Waiting { since, .. } => {
                     waiting
                         .entry(&entry.network)
                         .or_default()
                         .push((since, entry));
                 }
-                // There will be room in a moment.
-                Phase::Closed => return false,
-                Phase::Serving => {}
+                // One is being closed already.
+                ConnectionState::Closed => return false,
+                ConnectionState::Serving => {}
             }
         }
-        let oldest = |of: &[(Instant, &Entry)]| of.iter().map(|(since, _)| *since).min();
-        let most = waiting.values().max_by(|one, other| {
+        let oldest = |entries: &[(Instant, &Entry)]| entries.iter().map(|(since, _)| *since).min();
+        let largest = waiting.values().max_by(|one, other| {
             let by_age = oldest(other).cmp(&oldest(one));
             one.len().cmp(&other.len()).then(by_age)
         });
-        let entry = most.and_then(|of| of.iter().min_by_key(|(since, _)| *since));
+        let entry = largest.and_then(|entries| entries.iter().min_by_key(|(since, _)| *since));
         if let Some((_, entry)) = entry {
-            let mut phase = locked(&entry.phase);
-            // Its request may have come just now; then another is chosen the next time.
-            if matches!(*phase, Phase::Waiting { .. }) {
-                *phase = Phase::Closed;
+            let mut state = locked(&entry.state);
+            // Its request may just have arrived; then another is chosen the next time.
+            if matches!(*state, ConnectionState::Waiting { .. }) {
+                *state = ConnectionState::Closed;
                 entry.closed.notify_one();
             } else {
                 self.changed.notify_waiters();
@@ -125,25 +127,25 @@ impl Connections {
         false
     }
 
-    /// A connection that was just accepted.
-    pub(crate) fn open(self: &Arc<Self>, from: IpAddr) -> Connection {
+    /// Registers a connection that was just accepted.
+    pub(crate) fn open(self: &Arc<Self>, address: IpAddr) -> Connection {
         let now = Instant::now();
         let entry = Arc::new(Entry {
-            network: network_of(from),
-            phase: Mutex::new(Phase::Waiting {
+            network: network_of(address),
+            state: Mutex::new(ConnectionState::Waiting {
                 since: now,
-                until: now + self.waits.head,
+                until: now + self.timeouts.head,
                 has_begun: true,
             }),
             closed: Notify::new(),
         });
-        let mut open = locked(&self.open);
-        open.last_id += 1;
-        let id = open.last_id;
-        open.by_id.insert(id, Arc::clone(&entry));
+        let mut table = locked(&self.table);
+        table.last_id += 1;
+        let id = table.last_id;
+        table.by_id.insert(id, Arc::clone(&entry));
         Connection {
             entry,
-            _opened: Arc::new(Opened {
+            registration: Arc::new(Registration {
                 all: Arc::clone(self),
                 id,
             }),
@@ -151,95 +153,97 @@ impl Connections {
     }
 }
 
-/// An open connection; its clones are the same one.
+/// An open connection. Clones refer to the same connection.
 #[derive(Clone)]
 pub(crate) struct Connection {
     entry: Arc<Entry>,
-    _opened: Arc<Opened>,
+    registration: Arc<Registration>,
 }
 
-struct Opened {
+/// Removes the connection from the table when it is dropped.
+struct Registration {
     all: Arc<Connections>,
     id: u64,
 }
 
-impl Drop for Opened {
+impl Drop for Registration {
     fn drop(&mut self) {
-        locked(&self.all.open).by_id.remove(&self.id);
+        locked(&self.all.table).by_id.remove(&self.id);
         self.all.changed.notify_waiters();
     }
 }
 
 impl Connection {
-    /// Returns when the connection is to be closed to make room.
+    /// Waits until the connection must be closed in favour of another.
     pub(crate) async fn closed(&self) {
         self.entry.closed.notified().await;
     }
 
-    /// When the connection is to be closed unless something happens before.
+    /// Returns the time at which the connection must be closed, unless its state changes before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match *locked(&self.entry.phase) {
-            Phase::Waiting { until, .. } => Some(until),
-            Phase::Serving | Phase::Closed => None,
+        match *locked(&self.entry.state) {
+            ConnectionState::Waiting { until, .. } => Some(until),
+            ConnectionState::Serving | ConnectionState::Closed => None,
         }
     }
 
-    /// The head of a request is there. `None` when the connection was closed just before: then the
-    /// request is not to be served, because nobody would hear of it.
+    /// Marks the connection as serving a request whose head has arrived. Returns `None` if the
+    /// connection was closed just before: then the request must not be served, because its response
+    /// could not be sent.
     pub(crate) fn serve(&self) -> Option<Serving> {
-        let mut phase = locked(&self.entry.phase);
-        if matches!(*phase, Phase::Closed) {
+        let mut state = locked(&self.entry.state);
+        if matches!(*state, ConnectionState::Closed) {
             return None;
         }
-        *phase = Phase::Serving;
+        *state = ConnectionState::Serving;
         Some(Serving(self.clone()))
     }
 
-    /// Bytes have arrived: the first of a head begin its time.
-    pub(crate) fn has_read(&self) {
-        let mut phase = locked(&self.entry.phase);
-        if let Phase::Waiting {
+    /// Records that bytes have arrived. The first byte of a head starts the time for that head.
+    pub(crate) fn record_read(&self) {
+        let mut state = locked(&self.entry.state);
+        if let ConnectionState::Waiting {
             until, has_begun, ..
-        } = &mut *phase
+        } = &mut *state
             && !*has_begun
         {
             *has_begun = true;
-            *until = Instant::now() + self._opened.all.waits.head;
+            *until = Instant::now() + self.registration.all.timeouts.head;
         }
     }
 
-    /// Bytes of an answer have left, possibly long after it was made.
-    pub(crate) fn has_written(&self) {
-        let mut phase = locked(&self.entry.phase);
-        if let Phase::Waiting {
+    /// Records that bytes of a response were sent, which may be long after it was made.
+    pub(crate) fn record_write(&self) {
+        let mut state = locked(&self.entry.state);
+        if let ConnectionState::Waiting {
             since,
             until,
             has_begun: false,
-        } = &mut *phase
+        } = &mut *state
         {
             *since = Instant::now();
-            *until = *since + self._opened.all.waits.idle;
+            *until = *since + self.registration.all.timeouts.idle;
         }
     }
 }
 
-/// Held while a request is served.
+/// Held while a request is served; dropping it makes the connection idle again.
 pub(crate) struct Serving(Connection);
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let all = &self.0._opened.all;
+        let all = &self.0.registration.all;
         let now = Instant::now();
-        *locked(&self.0.entry.phase) = Phase::Waiting {
+        *locked(&self.0.entry.state) = ConnectionState::Waiting {
             since: now,
-            until: now + all.waits.idle,
+            until: now + all.timeouts.idle,
             has_begun: false,
         };
         all.changed.notify_waiters();
     }
 }
 
-/// A deadline for what has none.
+/// Returns a deadline that is never reached.
 pub(crate) fn never() -> Instant {
     Instant::now() + NEVER
 }
@@ -255,11 +259,11 @@ mod tests {
     use super::*;
 
     fn connections(at_most: usize) -> Arc<Connections> {
-        let waits = Waits {
+        let timeouts = ConnectionTimeouts {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(30),
         };
-        Arc::new(Connections::new(at_most, waits))
+        Arc::new(Connections::new(at_most, timeouts))
     }
 
     fn address(last: u8) -> IpAddr {
@@ -267,66 +271,74 @@ mod tests {
     }
 
     fn is_closed(connection: &Connection) -> bool {
-        matches!(*locked(&connection.entry.phase), Phase::Closed)
+        matches!(*locked(&connection.entry.state), ConnectionState::Closed)
     }
 
-    /// Whether there is room by now.
-    fn has_room(connections: &Connections) -> bool {
-        let mut room = pin!(connections.room());
-        room.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    /// Whether one more connection may be opened now.
+    fn has_capacity(connections: &Connections) -> bool {
+        let mut waiting = pin!(connections.wait_for_capacity());
+        waiting
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            == Poll::Ready(())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn room_is_made_by_closing_the_oldest_of_the_address_that_waits_most() {
+    async fn the_oldest_idle_connection_of_the_address_with_most_is_closed_for_a_new_one() {
         let all = connections(4);
-        let patient = all.open(address(1));
+        let single = all.open(address(1));
         let mut others = Vec::new();
         for _ in 0..3 {
             tokio::time::advance(Duration::from_secs(1)).await;
             others.push(all.open(address(2)));
         }
-        assert!(!has_room(&all));
-        assert!(!has_room(&all), "one is enough");
+        assert!(!has_capacity(&all));
+        assert!(!has_capacity(&all), "one is enough");
         let closed: Vec<_> = others.iter().map(is_closed).collect();
         assert_eq!(closed, [true, false, false]);
-        assert!(!is_closed(&patient));
+        assert!(!is_closed(&single));
         others.remove(0).closed().await;
-        assert!(has_room(&all));
+        assert!(has_capacity(&all));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_served_is_never_closed_and_waits_again_afterwards() {
+    async fn a_connection_is_not_closed_while_it_serves_a_request() {
         let all = connections(2);
         let (one, two) = (all.open(address(1)), all.open(address(1)));
         let (serving, _other) = (one.serve().unwrap(), two.serve().unwrap());
-        assert!(!has_room(&all));
+        assert!(!has_capacity(&all));
         assert!(!is_closed(&one) && !is_closed(&two));
         assert_eq!(one.deadline(), None);
         drop(serving);
-        assert!(!has_room(&all));
+        assert!(!has_capacity(&all));
         assert!(is_closed(&one), "it waits for its next request");
-        assert!(one.serve().is_none(), "which is not served any more");
+        assert!(one.serve().is_none(), "its next request is not served");
         drop(one);
-        assert!(has_room(&all));
+        assert!(has_capacity(&all));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_has_its_time_from_its_first_byte_and_an_answer_may_take_long_to_leave() {
+    async fn the_time_for_a_head_starts_with_its_first_byte_and_idle_time_with_the_last_byte_sent()
+    {
         let all = connections(2);
         let opened = Instant::now();
         let connection = all.open(address(1));
         let after = |seconds| Some(opened + Duration::from_secs(seconds));
         tokio::time::advance(Duration::from_secs(5)).await;
-        connection.has_read();
-        assert_eq!(connection.deadline(), after(10), "a slow head wins no time");
+        connection.record_read();
+        assert_eq!(
+            connection.deadline(),
+            after(10),
+            "a slow head gets no more time"
+        );
         drop(connection.serve().unwrap());
         assert_eq!(connection.deadline(), after(35));
         tokio::time::advance(Duration::from_secs(20)).await;
-        connection.has_written();
+        connection.record_write();
         assert_eq!(connection.deadline(), after(55));
-        connection.has_read();
+        connection.record_read();
         assert_eq!(connection.deadline(), after(35));
-        connection.has_written();
+        connection.record_write();
         assert_eq!(connection.deadline(), after(35));
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, and how it is answered: the only place that knows.
+//! All failures of requests, and the only mapping from them to responses.
 
 use std::{error::Error, sync::Arc};
 
@@ -7,30 +7,38 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::answer;
+use crate::envelope;
 
-const TRY_UNFINISHED_AGAIN_S: u32 = 30;
-const TRY_PLACE_AGAIN_S: u32 = 1;
+/// `Retry-After` where a client must wait for audits to end. When that happens is not known; most end
+/// within a minute.
+const RETRY_AFTER_AUDIT_S: u32 = 30;
+/// `Retry-After` where a client must wait for other requests to end.
+const RETRY_AFTER_REQUEST_S: u32 = 1;
 
-/// A request that is not served. What it displays is the `message` of the failure envelope.
+/// The reason why a request fails. Its `Display` text is the `message` of the failure envelope.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
+    /// The key is missing, unknown, revoked or expired.
     #[error("Unauthorized")]
     Unauthorized,
-    /// Of an agent, or of who reads the metrics: the token is missing, unknown or revoked.
+    /// The bearer token of an agent or of a metrics reader is missing, unknown or revoked.
     #[error("Unauthorized")]
     InvalidToken,
+    /// The agent uses another version of the protocol.
     #[error(
-        "This server speaks agent protocol {}; agent and server must be of versions that speak the same",
+        "This server uses agent protocol {}; upgrade the agent or the server so that both use the same",
         plumbline_seam::PROTOCOL
     )]
     OtherProtocol,
-    #[error("The upload goes on elsewhere")]
-    UploadElsewhere,
-    #[error("What arrived is not what was sent")]
+    /// The upload has another length than the offset, or another request is writing to it.
+    #[error("Upload offset conflict")]
+    UploadConflict,
+    /// The digest of an upload is wrong.
+    #[error("Upload checksum mismatch")]
     CorruptUpload,
-    #[error("No room to keep this")]
-    NoRoom(#[source] Box<dyn Error + Send + Sync>),
+    /// The disk is full.
+    #[error("Insufficient storage")]
+    StorageFull(#[source] Box<dyn Error + Send + Sync>),
     #[error("Invalid Request body or missing required parameters")]
     InvalidBody,
     #[error("Request Body Too Large")]
@@ -51,10 +59,10 @@ pub(crate) enum Failure {
     InvalidRuns,
     #[error("Invalid Webhook")]
     InvalidWebhook,
-    /// A batch of none, or of more than may be asked for at once.
+    /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch,
-    /// A parameter of the query, by the name it is spoken of.
+    /// A parameter of the query is invalid; the text is its name in the message.
     #[error("Invalid {0}")]
     InvalidParameter(&'static str),
     #[error("Invalid Idempotency Key")]
@@ -65,48 +73,49 @@ pub(crate) enum Failure {
     RateLimited,
     #[error("Too Many Unfinished Audits")]
     TooManyUnfinished,
-    /// Too many audits of the account have failed within an hour; the wait in seconds.
+    /// Too many audits of the account have failed within an hour; the number is the wait in seconds.
     #[error("Too Many Failed Audits")]
     TooManyFailedAudits(i64),
-    /// A token is used at a location that it is not for.
+    /// The agent is at a location that its token does not allow.
     #[error("This token is for agents at {allowed}, not at {location}")]
     OtherLocation { allowed: String, location: String },
-    /// An agent announces more slots than its token has.
-    #[error("This token has {allowed} slots, and this agent has {slots}")]
+    /// The agent announces more slots than its token allows.
+    #[error("This token allows {allowed} slots, but this agent has {slots}")]
     TooManySlots { allowed: u32, slots: u32 },
-    /// The agents of a token hold as many audits as it has slots.
+    /// The agents of a token already hold as many audits as it allows slots.
     #[error("All {0} slots of this token are in use")]
     SlotsInUse(u32),
-    /// An address has tried too many; the wait in seconds.
+    /// Too many wrong keys came from the address; the number is the wait in seconds.
     #[error("Too Many Failed Keys")]
     TooManyFailedKeys(i64),
-    /// One address has too many requests under way.
+    /// Too many concurrent requests come from the address.
     #[error("Too Many Requests At Once")]
     TooManyAtOnce,
-    /// One key, or one address, has too many requests that wait on purpose.
+    /// The key or the address has too many long polls and event streams.
     #[error("Too Many Waiting Requests")]
     TooManyWaits,
-    /// All places at which requests are served are taken.
+    /// The limit on concurrent requests is reached.
     #[error("Service Unavailable")]
     Busy,
     #[error("Insufficient Credits")]
     InsufficientCredits,
     #[error("Resource Not Found")]
     NotFound,
-    /// The report is there, what it was judged from is not.
-    #[error("The evidence of this audit is no longer kept")]
+    /// The report exists, but the evidence it was computed from does not.
+    #[error("The evidence of this audit is no longer available")]
     NoEvidence,
     #[error("Method Not Allowed")]
     MethodNotAllowed,
-    /// The cause is for the log, never for the client.
+    /// The server failed. The cause is written to the log and never sent to the client.
     #[error("Internal Server Error")]
     Internal(#[source] Box<dyn Error + Send + Sync>),
+    /// The server cannot respond at the moment. The cause is written to the log.
     #[error("Service Unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Why an answer is a fault of ours: travels with the answer to where it is logged, because only
-/// there the request's id is known.
+/// The cause of a server error. An extension of the response, because it is logged where the request's
+/// id is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault(pub(crate) Arc<dyn Error + Send + Sync>);
 
@@ -122,9 +131,9 @@ impl Failure {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized | Self::InvalidToken => StatusCode::UNAUTHORIZED,
-            Self::UploadElsewhere => StatusCode::CONFLICT,
+            Self::UploadConflict => StatusCode::CONFLICT,
             Self::CorruptUpload => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::NoRoom(_) => StatusCode::INSUFFICIENT_STORAGE,
+            Self::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
             Self::InvalidBody | Self::OtherProtocol => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -157,9 +166,9 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = answer::failure(self.status(), &self.to_string());
+        let mut response = envelope::failure(self.status(), &self.to_string());
         match self {
-            Self::Internal(cause) | Self::Unavailable(cause) | Self::NoRoom(cause) => {
+            Self::Internal(cause) | Self::Unavailable(cause) | Self::StorageFull(cause) => {
                 response.extensions_mut().insert(Fault(cause.into()));
             }
             // RFC 9110, 15.5.2: a 401 names a way to authenticate.
@@ -178,13 +187,12 @@ impl IntoResponse for Failure {
                 let wait = HeaderValue::from(wait_s);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
-            // When one of them ends is not known; most end within a minute.
             Self::TooManyUnfinished | Self::SlotsInUse(_) => {
-                let wait = HeaderValue::from(TRY_UNFINISHED_AGAIN_S);
+                let wait = HeaderValue::from(RETRY_AFTER_AUDIT_S);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
             Self::TooManyAtOnce | Self::TooManyWaits | Self::Busy => {
-                let wait = HeaderValue::from(TRY_PLACE_AGAIN_S);
+                let wait = HeaderValue::from(RETRY_AFTER_REQUEST_S);
                 response.headers_mut().insert(header::RETRY_AFTER, wait);
             }
             _ => {}

@@ -1,6 +1,6 @@
-//! Figures for operators, in Prometheus' text format (exposition format 0.0.4).
+//! Metrics for operators, in Prometheus' text format (exposition format 0.0.4).
 //!
-//! Nothing in them names an account, a key or a page.
+//! No metric names an account, a key or a page.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{Method, StatusCode};
+use axum::{
+    body::Bytes,
+    http::{Method, StatusCode},
+};
 use plumbline_store::{
     DeliveryDepth, LATENCY_BOUNDS_US, LatencyCounts, QueueDepth, StoreLatency, Timestamp,
 };
@@ -18,9 +21,13 @@ const REQUEST_BOUNDS_S: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 
 const PHASE_BOUNDS_S: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0];
 const SHARE_BOUNDS: &[f64] = &[0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8];
 
-/// Counts since the process began.
+/// Counters since the process started.
 #[derive(Default)]
 pub struct Metrics(Mutex<Counts>);
+
+/// The last rendered metrics, and when they were read.
+#[derive(Default)]
+pub(crate) struct MetricsCache(pub(crate) tokio::sync::Mutex<Option<(Timestamp, Bytes)>>);
 
 #[derive(Default)]
 struct Counts {
@@ -35,30 +42,34 @@ struct Counts {
     webhooks: BTreeMap<&'static str, u64>,
 }
 
-/// What an agent says about an audit that it finished.
+/// The figures of a finished audit.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFigures {
     /// `measured`, or the code of the error.
     pub outcome: String,
+    /// The duration of each phase, by name.
     pub phases: Vec<(String, Duration)>,
-    /// The part of its time in which the page's main thread had no core, 0 to 1.
+    /// The share of the time in which the page's main thread had to wait for a core, 0 to 1.
     pub contention: Option<f64>,
+    /// The number of page loads.
     pub visits: u32,
 }
 
-/// Browsers since the process began.
+/// The numbers of browsers since the process started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BrowserCounts {
+    /// Browsers that were started.
     pub started: u64,
+    /// Browsers that failed to start.
     pub failed: u64,
-    /// Found dead when they were needed.
+    /// Started browsers that had ended when they were needed.
     pub dead: u64,
-    /// Whether each has a network namespace of its own.
+    /// Whether each browser has a network namespace of its own.
     pub have_own_network: bool,
 }
 
-/// How things stand at the moment.
-pub(crate) struct Now {
+/// The state of the service at one time.
+pub(crate) struct Snapshot {
     pub(crate) depth: QueueDepth,
     pub(crate) waiting_since: Option<Timestamp>,
     pub(crate) deliveries: DeliveryDepth,
@@ -69,9 +80,16 @@ pub(crate) struct Now {
 }
 
 impl Metrics {
-    pub(crate) fn request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
+    /// Counts a request.
+    pub(crate) fn request(
+        &self,
+        method: &Method,
+        route: &str,
+        status: StatusCode,
+        duration: Duration,
+    ) {
         let mut counts = self.lock();
-        // Methods are anybody's to invent; routes are ours.
+        // Clients can send any method, but routes are fixed.
         let method = match *method {
             Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE => {
                 method.as_str()
@@ -84,36 +102,40 @@ impl Metrics {
             .request_seconds
             .entry(route.to_owned())
             .or_insert_with(|| Histogram::new(REQUEST_BOUNDS_S))
-            .note(took.as_secs_f64());
+            .record(duration.as_secs_f64());
     }
 
+    /// Counts a finished audit.
     pub fn audit_finished(&self, figures: &AuditFigures) {
         let mut counts = self.lock();
         *counts.audits.entry(figures.outcome.clone()).or_default() += 1;
         counts.visits += u64::from(figures.visits);
-        for (phase, took) in &figures.phases {
+        for (phase, duration) in &figures.phases {
             counts
                 .phase_seconds
                 .entry(phase.clone())
                 .or_insert_with(|| Histogram::new(PHASE_BOUNDS_S))
-                .note(took.as_secs_f64());
+                .record(duration.as_secs_f64());
         }
         if let Some(share) = figures.contention {
             counts
                 .contention
                 .get_or_insert_with(|| Histogram::new(SHARE_BOUNDS))
-                .note(share);
+                .record(share);
         }
     }
 
+    /// Counts an attempt that failed because of Plumbline itself.
     pub fn audit_faulted(&self) {
         self.lock().audit_faults += 1;
     }
 
+    /// Counts an audit that was returned to the queue.
     pub fn audit_handed_back(&self) {
         self.lock().audits_handed_back += 1;
     }
 
+    /// Counts an attempt to deliver a webhook.
     pub(crate) fn webhook(&self, outcome: &'static str) {
         *self.lock().webhooks.entry(outcome).or_default() += 1;
     }
@@ -122,44 +144,48 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn text(&self, now: &Now) -> String {
+    /// Renders all metrics.
+    pub(crate) fn text(&self, snapshot: &Snapshot) -> String {
         let counts = self.lock();
         let mut text = Text::default();
         text.head(
             "plumbline_requests_total",
             "counter",
-            "Answers by method, route and status.",
+            "Responses by method, route and status.",
         );
         for ((method, route, status), count) in &counts.requests {
             let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
             text.line("plumbline_requests_total", &labels, *count as f64);
         }
-        let help = "How long answers took, by route.";
+        let help = "Response time by route.";
         text.head("plumbline_request_seconds", "histogram", help);
         for (route, histogram) in &counts.request_seconds {
             let label = format!("route=\"{route}\"");
             text.histogram("plumbline_request_seconds", &label, histogram);
         }
         text.audits(&counts);
-        text.queue(now);
-        let help = "Webhooks by what became of an attempt.";
+        text.queue(snapshot);
+        let help = "Attempts to deliver webhooks, by outcome.";
         text.head("plumbline_webhook_attempts_total", "counter", help);
         for (outcome, count) in &counts.webhooks {
             let label = format!("outcome=\"{outcome}\"");
             text.line("plumbline_webhook_attempts_total", &label, *count as f64);
         }
-        let help = "Questions for field data, by what became of them.";
+        let help = "Queries for field data, by outcome.";
         text.head("plumbline_field_questions_total", "counter", help);
-        for (outcome, count) in &now.field {
+        for (outcome, count) in &snapshot.field {
             let label = format!("outcome=\"{}\"", outcome.to_ascii_lowercase());
             text.line("plumbline_field_questions_total", &label, *count as f64);
         }
         text.head(
             "plumbline_store_seconds",
             "histogram",
-            "How long the store took, by kind.",
+            "Latency of the store, by kind.",
         );
-        for (kind, latency) in [("read", &now.latency.reads), ("write", &now.latency.writes)] {
+        for (kind, latency) in [
+            ("read", &snapshot.latency.reads),
+            ("write", &snapshot.latency.writes),
+        ] {
             let label = format!("kind=\"{kind}\"");
             text.histogram("plumbline_store_seconds", &label, &latency.into());
         }
@@ -167,7 +193,7 @@ impl Metrics {
     }
 }
 
-/// `plumbline_`-prefixed lines, each metric's under its head.
+/// Lines in the text format, those of each metric after its head.
 #[derive(Default)]
 struct Text(String);
 
@@ -209,12 +235,17 @@ impl Text {
             let label = format!("outcome=\"{outcome}\"");
             self.line("plumbline_audits_finished_total", &label, *count as f64);
         }
-        let help = "Attempts that ended by a fault of ours.";
+        let help = "Attempts that failed because of Plumbline itself.";
         let faults = counts.audit_faults as f64;
         self.one("plumbline_audit_faults_total", "counter", help, faults);
-        let help = "Audits handed back because an agent was stopped.";
-        let back = counts.audits_handed_back as f64;
-        self.one("plumbline_audits_handed_back_total", "counter", help, back);
+        let help = "Audits returned to the queue because an agent stopped.";
+        let handed_back = counts.audits_handed_back as f64;
+        self.one(
+            "plumbline_audits_handed_back_total",
+            "counter",
+            help,
+            handed_back,
+        );
         let help = "Page loads; more than audits where a visit was repeated.";
         self.one(
             "plumbline_visits_total",
@@ -222,20 +253,20 @@ impl Text {
             help,
             counts.visits as f64,
         );
-        let help = "How long audits took, by phase.";
+        let help = "Duration of audits, by phase.";
         self.head("plumbline_audit_phase_seconds", "histogram", help);
         for (phase, histogram) in &counts.phase_seconds {
             let label = format!("phase=\"{phase}\"");
             self.histogram("plumbline_audit_phase_seconds", &label, histogram);
         }
-        let help = "The part of a visit in which the page stood ready and had no core.";
+        let help = "Share of a visit in which the page's main thread waited for a core.";
         self.head("plumbline_contention_share", "histogram", help);
         if let Some(histogram) = &counts.contention {
             self.histogram("plumbline_contention_share", "", histogram);
         }
     }
 
-    fn queue(&mut self, now: &Now) {
+    fn queue(&mut self, snapshot: &Snapshot) {
         self.head(
             "plumbline_queue_audits",
             "gauge",
@@ -244,42 +275,42 @@ impl Text {
         self.line(
             "plumbline_queue_audits",
             "state=\"waiting\"",
-            now.depth.waiting as f64,
+            snapshot.depth.waiting as f64,
         );
         self.line(
             "plumbline_queue_audits",
             "state=\"running\"",
-            now.depth.running as f64,
+            snapshot.depth.running as f64,
         );
-        let age_ms = now
+        let age_ms = snapshot
             .waiting_since
-            .map_or(0, |since| (now.at.0 - since.0).max(0));
-        let help = "How long the oldest waiting audit has waited.";
+            .map_or(0, |since| (snapshot.at.0 - since.0).max(0));
+        let help = "Waiting time of the oldest waiting audit.";
         let age_s = age_ms as f64 / 1000.0;
         self.one("plumbline_queue_age_seconds", "gauge", help, age_s);
         self.head("plumbline_webhooks", "gauge", "Webhooks by state.");
         self.line(
             "plumbline_webhooks",
             "state=\"pending\"",
-            now.deliveries.pending as f64,
+            snapshot.deliveries.pending as f64,
         );
         self.line(
             "plumbline_webhooks",
             "state=\"given-up\"",
-            now.deliveries.given_up as f64,
+            snapshot.deliveries.given_up as f64,
         );
-        if let Some(browsers) = now.browsers {
+        if let Some(browsers) = snapshot.browsers {
             self.head(
                 "plumbline_browsers_total",
                 "counter",
-                "Browsers by what became of them.",
+                "Browsers by outcome.",
             );
-            for (what, count) in [
+            for (outcome, count) in [
                 ("started", browsers.started),
                 ("failed", browsers.failed),
                 ("dead", browsers.dead),
             ] {
-                let label = format!("what=\"{what}\"");
+                let label = format!("what=\"{outcome}\"");
                 self.line("plumbline_browsers_total", &label, count as f64);
             }
             self.one(
@@ -295,7 +326,7 @@ impl Text {
 
 struct Histogram {
     bounds: Vec<f64>,
-    /// Values up to each bound, smaller ones included.
+    /// The number of values up to each bound.
     up_to: Vec<u64>,
     count: u64,
     sum: f64,
@@ -311,7 +342,7 @@ impl Histogram {
         }
     }
 
-    fn note(&mut self, value: f64) {
+    fn record(&mut self, value: f64) {
         for (bound, count) in self.bounds.iter().zip(&mut self.up_to) {
             *count += u64::from(value <= *bound);
         }
@@ -336,10 +367,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_in_every_bucket_that_holds_it() {
+    fn a_value_counts_in_every_bucket_whose_bound_is_not_smaller() {
         let mut histogram = Histogram::new(&[1.0, 2.0]);
         for value in [0.5, 1.0, 1.5, 9.0] {
-            histogram.note(value);
+            histogram.record(value);
         }
         let mut text = Text::default();
         text.histogram("h", "a=\"b\"", &histogram);

@@ -1,115 +1,122 @@
-//! Who is at the other end, and how many wrong keys came from there.
+//! Addresses of clients, and the limit on wrong keys from one address.
 
 use std::{
     collections::HashSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use axum::http::request::Parts;
 use plumbline_store::{Key, Timestamp};
 
 use crate::{
-    Limits,
+    app::Limits,
     errors::Failure,
-    rate::{Limit, Turn},
+    rate::{RateLimiter, RateStatus},
 };
 
-/// The address a connection came from.
+/// The remote address of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The client's address. Behind a proxy it is the last one in `X-Forwarded-For`: the others were
-/// written by whoever asked.
-pub(crate) fn address_of(parts: &Parts, limits: &Limits) -> IpAddr {
-    let connected = parts
+/// Returns the client's address. Behind a proxy it is the last one in `X-Forwarded-For`: the client
+/// can write the others itself.
+pub(crate) fn client_address(parts: &Parts, limits: &Limits) -> IpAddr {
+    let remote = parts
         .extensions
         .get::<Peer>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     if !limits.behind_proxy {
-        return connected;
+        return remote;
     }
-    let mut named = parts.headers.get_all("x-forwarded-for").iter();
-    named
+    let mut forwarded = parts.headers.get_all("x-forwarded-for").iter();
+    forwarded
         .next_back()
         .and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok())
-        .unwrap_or(connected)
+        .unwrap_or(remote)
 }
 
-/// Wrong keys, counted by address. Whoever has tried too many is refused before the store is asked,
-/// except with a key that has been right before: people behind one address do not lock each other
-/// out.
-pub(crate) struct WrongKeys {
-    tried: Limit,
-    proven: Mutex<HashSet<[u8; 32]>>,
+/// Limits wrong keys by address. After too many, requests from the address are refused without a
+/// store access, except those with a key that was valid before: users behind one address do not lock
+/// each other out.
+pub(crate) struct FailedKeyLimiter {
+    limiter: RateLimiter,
+    /// The digests of keys that were valid before.
+    valid_digests: Mutex<HashSet<[u8; 32]>>,
 }
 
-/// A bound on memory, not on customers: forgetting costs only the exception above.
-const PROVEN_AT_MOST: usize = 10_000;
+/// The number of digests that are remembered. This limits memory, not customers: without a digest
+/// only the exception above is lost.
+const MAX_VALID_DIGESTS: usize = 10_000;
 
-impl WrongKeys {
-    pub(crate) fn new(tried: Limit) -> Self {
+impl FailedKeyLimiter {
+    pub(crate) fn new(limiter: RateLimiter) -> Self {
         Self {
-            tried,
-            proven: Mutex::default(),
+            limiter,
+            valid_digests: Mutex::default(),
         }
     }
 
+    /// Fails if too many wrong keys came from the address, unless this key was valid before.
     pub(crate) async fn check(
         &self,
-        from: IpAddr,
+        address: IpAddr,
         key: Option<&Key>,
         now: Timestamp,
     ) -> Result<(), Failure> {
-        if key.is_some_and(|key| self.is_proven(key)) {
+        if key.is_some_and(|key| self.was_valid(key)) {
             return Ok(());
         }
-        // Seldom enough to ask: a key that is right is proven from then on.
-        match self.tried.look_around(&network_of(from), now).await? {
-            Some(turn) if turn.remaining == 0 => Err(too_many(turn, now)),
+        // This is rare enough for a store access: a valid key is remembered from then on.
+        match self.limiter.peek_shared(&network_of(address), now).await? {
+            Some(status) if status.remaining == 0 => Err(too_many(status, now)),
             _ => Ok(()),
         }
     }
 
-    /// Counts one; fails when there have been too many, here or at other servers. A key that was right
-    /// before, and is revoked or expired by now, is no better than any other wrong one from then on.
-    pub(crate) async fn failed(
+    /// Counts a wrong key; fails if there were too many, at this or other servers. A key that was
+    /// valid before, but is now revoked or expired, loses its exception.
+    pub(crate) async fn record_failure(
         &self,
-        from: IpAddr,
+        address: IpAddr,
         key: Option<&Key>,
         now: Timestamp,
     ) -> Result<(), Failure> {
         if let Some(key) = key {
-            let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-            proven.remove(&key.digest().0);
+            self.locked_digests().remove(&key.digest().0);
         }
-        match self.tried.take(&network_of(from), now, 1).await? {
-            Some(turn) if turn.is_refused() => Err(too_many(turn, now)),
+        match self.limiter.take(&network_of(address), now, 1).await? {
+            Some(status) if status.is_refused() => Err(too_many(status, now)),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn proved(&self, key: &Key) {
-        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-        if proven.len() >= PROVEN_AT_MOST {
-            proven.clear();
+    /// Remembers that a key is valid.
+    pub(crate) fn record_success(&self, key: &Key) {
+        let mut digests = self.locked_digests();
+        if digests.len() >= MAX_VALID_DIGESTS {
+            digests.clear();
         }
-        proven.insert(key.digest().0);
+        digests.insert(key.digest().0);
     }
 
-    fn is_proven(&self, key: &Key) -> bool {
-        self.proven
+    fn was_valid(&self, key: &Key) -> bool {
+        self.locked_digests().contains(&key.digest().0)
+    }
+
+    fn locked_digests(&self) -> MutexGuard<'_, HashSet<[u8; 32]>> {
+        self.valid_digests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .contains(&key.digest().0)
     }
 }
 
-fn too_many(turn: Turn, now: Timestamp) -> Failure {
-    Failure::TooManyFailedKeys((turn.reset_s - now.0.div_euclid(1000)).max(1))
+fn too_many(status: RateStatus, now: Timestamp) -> Failure {
+    Failure::TooManyFailedKeys((status.reset_s - now.0.div_euclid(1000)).max(1))
 }
 
-/// In IPv6 a single customer commonly has a /64, and all of its addresses.
+/// Returns the network that counts as one client: the /64 of an IPv6 address, because a single
+/// customer commonly has all of its addresses, and any other address itself.
 pub(crate) fn network_of(address: IpAddr) -> String {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
@@ -138,25 +145,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_tried_too_many_is_refused_unless_the_key_was_right_before() {
-        let (wrong, now) = (
-            WrongKeys::new(Limit::Alone(Buckets::new(2))),
+    async fn after_too_many_wrong_keys_only_keys_that_were_valid_before_are_accepted() {
+        let (limiter, now) = (
+            FailedKeyLimiter::new(RateLimiter::Local(Buckets::new(2))),
             Timestamp(1_800_000_000_000),
         );
         let (here, there) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
         let (good, unknown) = (Key::generate().unwrap(), Key::generate().unwrap());
-        wrong.proved(&good);
-        wrong.failed(here, None, now).await.unwrap();
-        assert!(wrong.check(here, Some(&unknown), now).await.is_ok());
-        wrong.failed(here, Some(&unknown), now).await.unwrap();
-        assert!(wrong.check(here, Some(&unknown), now).await.is_err());
-        assert!(wrong.check(here, None, now).await.is_err());
-        assert!(wrong.check(here, Some(&good), now).await.is_ok());
-        assert!(wrong.check(there, Some(&unknown), now).await.is_ok());
+        limiter.record_success(&good);
+        limiter.record_failure(here, None, now).await.unwrap();
+        assert!(limiter.check(here, Some(&unknown), now).await.is_ok());
+        limiter
+            .record_failure(here, Some(&unknown), now)
+            .await
+            .unwrap();
+        assert!(limiter.check(here, Some(&unknown), now).await.is_err());
+        assert!(limiter.check(here, None, now).await.is_err());
+        assert!(limiter.check(here, Some(&good), now).await.is_ok());
+        assert!(limiter.check(there, Some(&unknown), now).await.is_ok());
         let later = Timestamp(now.0 + 30_000);
-        assert!(wrong.check(here, Some(&unknown), later).await.is_ok());
-        // Revoked meanwhile: refused unread like any other.
-        assert!(wrong.failed(there, Some(&good), now).await.is_ok());
-        assert!(wrong.check(here, Some(&good), now).await.is_err());
+        assert!(limiter.check(here, Some(&unknown), later).await.is_ok());
+        // The key was revoked in the meantime, so it is refused like any other.
+        assert!(
+            limiter
+                .record_failure(there, Some(&good), now)
+                .await
+                .is_ok()
+        );
+        assert!(limiter.check(here, Some(&good), now).await.is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters of a query, each at most once; names that nobody asks for are ignored.
+//! The parameters of a query. Each may be given once; unknown ones are ignored.
 
 use std::{collections::HashMap, convert::Infallible};
 
@@ -7,8 +7,9 @@ use url::form_urlencoded;
 
 use crate::errors::Failure;
 
+/// The parameters of a request's query.
 pub(crate) struct Query {
-    /// `None` marks a name that was given twice.
+    /// The values by name; `None` if the name was given twice.
     values: HashMap<String, Option<String>>,
 }
 
@@ -16,12 +17,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(parts.uri.query().unwrap_or_default()))
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
     }
 }
 
 impl Query {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut values: HashMap<String, Option<String>> = HashMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             values
@@ -32,33 +33,33 @@ impl Query {
         Self { values }
     }
 
-    /// The value as `read` understands it. `called` is what an error calls it.
+    /// Returns the value of a parameter, parsed by `parse`. `label` names the parameter in the failure.
     pub(crate) fn get<T>(
         &self,
         name: &str,
-        called: &'static str,
-        read: impl FnOnce(&str) -> Option<T>,
+        label: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, Failure> {
         match self.values.get(name) {
             None => Ok(None),
-            Some(given) => given
+            Some(value) => value
                 .as_deref()
-                // Nothing has one, and PostgreSQL takes no text with one.
+                // No id or URL has a NUL, and PostgreSQL accepts no text with one.
                 .filter(|text| !text.contains('\0'))
-                .and_then(read)
+                .and_then(parse)
                 .map(Some)
-                .ok_or(Failure::InvalidParameter(called)),
+                .ok_or(Failure::InvalidParameter(label)),
         }
     }
 
-    /// A whole number within bounds, in digits alone: no sign, no space.
+    /// Returns a whole number within bounds, written in digits only, without sign or spaces.
     pub(crate) fn number(
         &self,
         name: &str,
-        called: &'static str,
+        label: &'static str,
         bounds: std::ops::RangeInclusive<u32>,
     ) -> Result<Option<u32>, Failure> {
-        self.get(name, called, |text| {
+        self.get(name, label, |text| {
             let is_plain = text.bytes().all(|b| b.is_ascii_digit());
             let number = text.parse().ok().filter(|_| is_plain)?;
             bounds.contains(&number).then_some(number)
@@ -89,8 +90,8 @@ mod tests {
             ("n=99999999999999999999", Err(())),
             ("n=3&n=3", Err(())),
         ] {
-            let got = Query::of(text).number("n", "N", 1..=10).map_err(|_| ());
-            assert_eq!(got, expected, "{text}");
+            let number = Query::parse(text).number("n", "N", 1..=10).map_err(|_| ());
+            assert_eq!(number, expected, "{text}");
         }
     }
 }

@@ -1,70 +1,36 @@
+//! The routes of the service.
+
 use std::sync::Arc;
 
 use axum::{Router, handler::Handler, middleware, routing};
 
 use crate::{
-    App, agents,
+    agents,
     api::{
-        account, audit, audits, batches, devices,
-        export::Turns,
-        health, locations, networks,
-        operator::{self, FiguresCache},
+        account, audit, audits, batches, devices, health, locations, metrics as metrics_route,
+        networks,
     },
-    door::front_door,
+    app::App,
     errors::Failure,
-    openapi::{self, Book},
-    pages::{self, Renders},
-    peer::WrongKeys,
-    places::Places,
-    rate::Limit,
+    middleware::process_request,
+    openapi, pages,
+    state::{ServiceState, SharedState},
 };
 
-/// What every handler shares.
-pub(crate) struct Service {
-    pub(crate) app: App,
-    pub(crate) starts: Limit,
-    pub(crate) exports: Turns,
-    pub(crate) requests: Limit,
-    /// Requests for pages that nobody is signed in for, by address.
-    pub(crate) guests: Limit,
-    pub(crate) places: Places,
-    pub(crate) renders: Renders,
-    pub(crate) figures: FiguresCache,
-    pub(crate) wrong_keys: WrongKeys,
-    pub(crate) book: Book,
-}
-
-pub(crate) type Shared = Arc<Service>;
-
-/// Every route there is.
+/// Creates the router with all routes.
 ///
 /// A path matches as sent: a trailing slash, a doubled slash, a dot segment or an escaped letter
 /// outside an `{id}` makes another path, which is not found.
 pub fn router(app: App) -> Router {
     let Routes { router, listed } = documented();
-    let limits = app.limits;
-    let shared = Arc::new(Service {
-        starts: Limit::new("starts", limits.starts_per_minute, &app.store),
-        requests: Limit::new("requests", limits.requests_per_minute, &app.store),
-        wrong_keys: WrongKeys::new(Limit::new(
-            "wrong keys",
-            limits.failed_keys_per_minute,
-            &app.store,
-        )),
-        guests: Limit::new("guests", pages::guests_per_minute(&limits), &app.store),
-        places: Places::new(limits.connections),
-        renders: Renders::default(),
-        figures: FiguresCache::default(),
-        book: Book::new(&listed, &app),
-        exports: Turns::default(),
-        app,
-    });
-    let has_pages = shared.app.pages.is_some();
+    let api_description = openapi::describe(&listed, &app);
+    let state = Arc::new(ServiceState::new(app, api_description));
+    let has_pages = state.app.pages.is_some();
     let mut routes = router;
     if has_pages {
         routes = routes.merge(pages::routes());
     }
-    if shared.app.agents.is_some() {
+    if state.app.agents.is_some() {
         routes = routes.merge(agents::routes());
     }
     let mut router = routes
@@ -73,15 +39,21 @@ pub fn router(app: App) -> Router {
         .route("/docs/style.css", routing::get(openapi::style))
         .fallback(async || Failure::NotFound)
         .method_not_allowed_fallback(async || Failure::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(shared.clone(), front_door))
-        .with_state(shared.clone());
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            process_request,
+        ))
+        .with_state(state.clone());
     if has_pages {
-        router = router.layer(middleware::from_fn_with_state(shared, pages::page_door));
+        router = router.layer(middleware::from_fn_with_state(
+            state,
+            pages::process_response,
+        ));
     }
     router
 }
 
-/// The routes that the reference describes, each with an entry in `openapi/operations/`.
+/// The routes that the API's description covers, each with an entry in `openapi/operations/`.
 fn documented() -> Routes {
     Routes::default()
         .post("/v1/audit/start", audit::start)
@@ -101,26 +73,26 @@ fn documented() -> Routes {
         .get("/v1/networks", networks::list)
         .get("/healthz", health::alive)
         .get("/readyz", health::ready)
-        .get("/metrics", operator::metrics)
+        .get("/metrics", metrics_route::metrics)
 }
 
-/// A router that remembers what it was given.
+/// A router that also lists the methods and paths of its routes.
 #[derive(Default)]
 struct Routes {
-    router: Router<Shared>,
+    router: Router<SharedState>,
     listed: Vec<(&'static str, &'static str)>,
 }
 
 impl Routes {
-    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
         self.route("get", path, routing::get(handler))
     }
 
-    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
         self.route("post", path, routing::post(handler))
     }
 
-    fn delete<T: 'static>(self, path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+    fn delete<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
         self.route("delete", path, routing::delete(handler))
     }
 
@@ -128,7 +100,7 @@ impl Routes {
         mut self,
         method: &'static str,
         path: &'static str,
-        handler: routing::MethodRouter<Shared>,
+        handler: routing::MethodRouter<SharedState>,
     ) -> Self {
         self.listed.push((method, path));
         self.router = self.router.route(path, handler);
@@ -146,7 +118,7 @@ mod tests {
     #[test]
     fn every_route_is_described_and_nothing_else_is() {
         let routes: BTreeSet<_> = documented().listed.into_iter().collect();
-        let described: BTreeSet<_> = operations::all().into_iter().map(|op| op.at).collect();
+        let described: BTreeSet<_> = operations::all().into_iter().map(|op| op.route).collect();
         assert_eq!(routes, described);
     }
 }

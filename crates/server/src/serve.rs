@@ -1,4 +1,4 @@
-//! Connections: accepted, served, and let go in good order.
+//! Accepts and serves connections, and closes them gracefully.
 
 use std::{future::poll_fn, io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
@@ -23,37 +23,37 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::{
-    connections::{Connection, Connections, Waits, never},
-    held::holding,
+    capacity::{AGENT_RESERVE, PROBE_RESERVE},
+    client_stream::ClientStream,
+    connections::{Connection, ConnectionTimeouts, Connections, never},
+    guarded_body::with_guard,
     peer::Peer,
-    places::{AGENT_RESERVE, PROBE_RESERVE},
-    wire::Wire,
 };
 
-/// A request's head, all of it. Ids and keys are short; what is longer is a mistake or an attack.
+/// The largest head of a request. Ids and keys are short; a larger head is a mistake or an attack.
 const HEAD_BYTES: usize = 16 * 1024;
 
-/// Connections beyond those that hold a place: their heads are read, probes and agents are served and
-/// everybody else is told that there is no place.
-const CONNECTIONS_BEYOND: usize = 64;
+/// Connections beyond the number of concurrent requests. Their heads are read, so that probes and
+/// agents are served and other requests get a response that says that the server is busy.
+const EXTRA_CONNECTIONS: usize = 64;
 
-/// How long others are waited for.
+/// Timeouts and limits of connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// For a whole request head.
+pub struct ServeOptions {
+    /// The time for a whole request head.
     pub head: Duration,
-    /// For the next request of a connection that is kept open.
+    /// The time until the next request of a connection that stays open.
     pub idle: Duration,
-    /// For a client to read some of its answer.
+    /// The time within which a client must read some of its response.
     pub write: Duration,
-    /// For running requests, once the service is asked to end.
+    /// The time for running requests to end after the shutdown began.
     pub drain: Duration,
-    /// How many ordinary requests are served at a time ([`Limits::connections`](crate::Limits)).
-    /// Somewhat more connections are open.
+    /// The number of ordinary requests that are served concurrently
+    /// ([`Limits::connections`](crate::Limits)). Somewhat more connections may be open.
     pub connections: usize,
 }
 
-impl Default for Patience {
+impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(10),
@@ -65,36 +65,36 @@ impl Default for Patience {
     }
 }
 
-/// Serves until `shutdown` is ready; then accepts nothing more, finishes the requests that run, and
+/// Serves until `shutdown` completes; then accepts no more connections, finishes running requests, and
 /// returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    serve_with(listener, None, router, Patience::default(), shutdown).await
+    serve_with(listener, None, router, ServeOptions::default(), shutdown).await
 }
 
-/// As [`serve`], over TLS where there is a certificate, and with other waits.
+/// Serves like [`serve`], over TLS if there is an acceptor, and with these options.
 pub async fn serve_with(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
-    patience: Patience,
+    options: ServeOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut shutdown = std::pin::pin!(shutdown);
-    let (ending, ends) = watch::channel(false);
-    let waits = Waits {
-        head: patience.head,
-        idle: patience.idle,
+    let (stop, stopping) = watch::channel(false);
+    let timeouts = ConnectionTimeouts {
+        head: options.head,
+        idle: options.idle,
     };
-    let at_most = patience.connections + AGENT_RESERVE + PROBE_RESERVE + CONNECTIONS_BEYOND;
-    let open = Arc::new(Connections::new(at_most, waits));
-    let host = Host {
+    let at_most = options.connections + AGENT_RESERVE + PROBE_RESERVE + EXTRA_CONNECTIONS;
+    let open = Arc::new(Connections::new(at_most, timeouts));
+    let handler = ConnectionHandler {
         tls,
         router,
-        write_within: patience.write,
+        write_timeout: options.write,
     };
     let mut connections = JoinSet::new();
     loop {
@@ -102,48 +102,46 @@ pub async fn serve_with(
             () = &mut shutdown => break,
             (stream, peer) = accept(&listener, &open) => {
                 let connection = open.open(peer.ip());
-                let host = host.clone();
-                connections.spawn(host.accepted(stream, peer, connection, ends.clone()));
+                let handler = handler.clone();
+                connections.spawn(handler.handle(stream, peer, connection, stopping.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
     }
     drop(listener);
-    ending.send_replace(true);
+    stop.send_replace(true);
     let finished = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(patience.drain, finished)
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(options.drain, finished).await.is_err() {
         warn!(
             connections = connections.len(),
-            "cut off: still busy after the drain deadline"
+            "closing connections that are still busy after the drain timeout"
         );
         connections.shutdown().await;
     }
     Ok(())
 }
 
-/// The next connection. What fails here is either one client's business or passes (too many open
-/// files): neither ends the service.
+/// Accepts the next connection. An error here concerns only one client or is temporary (too many open
+/// files), so it does not end the service.
 async fn accept(listener: &TcpListener, open: &Connections) -> (TcpStream, SocketAddr) {
-    const RECOVER: Duration = Duration::from_millis(200);
-    // Made before there is somebody to use it: an accepted connection must not be lost when this
-    // future is dropped.
-    open.room().await;
+    const RETRY_AFTER: Duration = Duration::from_millis(200);
+    // Wait before accepting: an accepted connection would be lost if this future were dropped.
+    open.wait_for_capacity().await;
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
-            Err(error) if is_the_clients(&error) => debug!(%error, "a connection came to nothing"),
+            Err(error) if is_client_error(&error) => {
+                debug!(%error, "failed to accept a connection")
+            }
             Err(error) => {
-                warn!(%error, "cannot accept connections, trying again");
-                tokio::time::sleep(RECOVER).await;
+                warn!(%error, "failed to accept connections, trying again");
+                tokio::time::sleep(RETRY_AFTER).await;
             }
         }
     }
 }
 
-fn is_the_clients(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(
         error.kind(),
@@ -151,84 +149,84 @@ fn is_the_clients(error: &io::Error) -> bool {
     )
 }
 
-/// What every connection needs.
+/// Handles connections.
 #[derive(Clone)]
-struct Host {
+struct ConnectionHandler {
     tls: Option<TlsAcceptor>,
     router: Router,
-    write_within: Duration,
+    write_timeout: Duration,
 }
 
-impl Host {
-    async fn accepted(
+impl ConnectionHandler {
+    async fn handle(
         self,
         stream: TcpStream,
         peer: SocketAddr,
         connection: Connection,
-        mut ends: watch::Receiver<bool>,
+        mut stopping: watch::Receiver<bool>,
     ) {
-        // Without it, small answers wait for the acknowledgement of earlier ones.
+        // Without this, small responses wait for the acknowledgement of earlier ones.
         if let Err(error) = stream.set_nodelay(true) {
-            debug!(%error, "no TCP_NODELAY");
+            debug!(%error, "failed to set TCP_NODELAY");
         }
         let Some(tls) = self.tls.clone() else {
-            return self.exchange(stream, peer, connection, ends).await;
+            return self.serve_http(stream, peer, connection, stopping).await;
         };
-        // The handshake is part of the time that the first head has.
+        // The handshake is part of the time for the first head.
         let until = connection.deadline().unwrap_or_else(never);
-        let encrypted = tokio::select! {
-            encrypted = tokio::time::timeout_at(until, tls.accept(stream)) => encrypted,
+        let handshake = tokio::select! {
+            handshake = tokio::time::timeout_at(until, tls.accept(stream)) => handshake,
             () = connection.closed() => return,
-            _ = ends.wait_for(|ended| *ended) => return,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        match encrypted {
-            Ok(Ok(stream)) => self.exchange(stream, peer, connection, ends).await,
-            Ok(Err(error)) => debug!(%error, "a TLS handshake failed"),
-            Err(_) => debug!("a TLS handshake took too long"),
+        match handshake {
+            Ok(Ok(stream)) => self.serve_http(stream, peer, connection, stopping).await,
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake timed out"),
         }
     }
 
-    async fn exchange<T: AsyncRead + AsyncWrite + Unpin>(
+    async fn serve_http<T: AsyncRead + AsyncWrite + Unpin>(
         self,
         stream: T,
         peer: SocketAddr,
         connection: Connection,
-        mut ends: watch::Receiver<bool>,
+        mut stopping: watch::Receiver<bool>,
     ) {
         let router = TowerToHyperService::new(self.router);
-        let (is_encrypted, asked) = (self.tls.is_some(), connection.clone());
+        let (is_encrypted, current) = (self.tls.is_some(), connection.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer.ip()));
             if is_encrypted {
-                // What a proxy in front would say.
+                // The header that a proxy in front would set.
                 let https = HeaderValue::from_static("https");
                 request.headers_mut().insert("x-forwarded-proto", https);
             }
-            let served = asked.serve().map(|serving| (serving, router.call(request)));
+            let serving = current.serve().map(|guard| (guard, router.call(request)));
             Box::pin(async move {
-                let Some((serving, answer)) = served else {
+                let Some((guard, responding)) = serving else {
                     return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
                 };
-                let response = answer.await.unwrap_or_else(|never| match never {});
-                Ok(response.map(|body| holding(body, serving)))
+                let response = responding.await.unwrap_or_else(|never| match never {});
+                Ok(response.map(|body| with_guard(body, guard)))
             })
         });
-        let wire = Wire::new(stream, self.write_within, connection.clone());
+        let stream = ClientStream::new(stream, self.write_timeout, connection.clone());
         let mut http = http1::Builder::new()
             .timer(TokioTimer::new())
-            // Ours is kept beside the connection, and knows a head from an idle line.
+            // `Connection` has timeouts of its own, which differ for heads and idle connections.
             .header_read_timeout(None)
             .max_buf_size(HEAD_BYTES)
-            // Some clients close their half as soon as they have asked, and a start that began shall
-            // end whether or not its client is still there.
+            // Some clients close their half as soon as they have sent a request, and a start that has
+            // begun must complete whether or not its client is still connected.
             .half_close(true)
-            .serve_connection(TokioIo::new(wire), service);
+            .serve_connection(TokioIo::new(stream), service);
         let mut deadline = std::pin::pin!(tokio::time::sleep_until(never()));
-        let mut is_ending = false;
-        let served = loop {
-            let progress = poll_fn(|cx| {
-                if let Poll::Ready(served) = http.poll_without_shutdown(cx) {
-                    return Poll::Ready(Some(served));
+        let mut is_stopping = false;
+        let result = loop {
+            let next_event = poll_fn(|cx| {
+                if let Poll::Ready(result) = http.poll_without_shutdown(cx) {
+                    return Poll::Ready(Some(result));
                 }
                 match connection.deadline() {
                     Some(until) if until != deadline.deadline() => deadline.as_mut().reset(until),
@@ -238,21 +236,21 @@ impl Host {
                 deadline.as_mut().poll(cx).map(|()| None)
             });
             tokio::select! {
-                served = progress => break served,
+                result = next_event => break result,
                 () = connection.closed() => break None,
-                _ = ends.wait_for(|ended| *ended), if !is_ending => {
-                    is_ending = true;
+                _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
+                    is_stopping = true;
                     std::pin::Pin::new(&mut http).graceful_shutdown();
                 }
             }
         };
-        match served {
-            // No head in time, or somebody else needs the connection.
+        match result {
+            // No head arrived in time, or the capacity is needed for another connection.
             None => return,
             Some(Ok(())) => {}
-            Some(Err(error)) => debug!(%error, "a connection ended early"),
+            Some(Err(error)) => debug!(%error, "connection ended early"),
         }
-        if !is_ending {
+        if !is_stopping {
             let stream = http.into_parts().io.into_inner();
             tokio::select! {
                 () = linger(stream) => {}
@@ -262,17 +260,17 @@ impl Host {
     }
 }
 
-/// Closes so that the last answer arrives: closing with unread bytes makes the kernel reset the
-/// connection, and the client may lose what it has not read yet.
+/// Closes a connection so that the last response arrives: closing with unread bytes makes the kernel
+/// reset the connection, and the client may lose what it has not read yet.
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    const WITHIN: Duration = Duration::from_secs(1);
-    const AT_MOST_BYTES: u64 = 1024 * 1024;
+    const TIMEOUT: Duration = Duration::from_secs(1);
+    const MAX_BYTES: u64 = 1024 * 1024;
     if stream.shutdown().await.is_err() {
         return;
     }
-    let (mut rest, mut nowhere) = (stream.take(AT_MOST_BYTES), tokio::io::sink());
-    let drained = tokio::io::copy(&mut rest, &mut nowhere);
-    let _: Result<io::Result<u64>, _> = tokio::time::timeout(WITHIN, drained).await;
+    let (mut rest, mut sink) = (stream.take(MAX_BYTES), tokio::io::sink());
+    let draining = tokio::io::copy(&mut rest, &mut sink);
+    let _: Result<io::Result<u64>, _> = tokio::time::timeout(TIMEOUT, draining).await;
 }
 
 #[cfg(test)]
@@ -282,27 +280,27 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_still_sending_when_we_close_can_do_so_in_peace() {
-        let (ours, mut theirs) = duplex(1024);
+    async fn a_client_that_is_still_sending_is_not_interrupted_when_the_connection_closes() {
+        let (server, mut client) = duplex(1024);
         let sending = async move {
-            theirs.write_all(&[0; 100_000]).await.unwrap();
+            client.write_all(&[0; 100_000]).await.unwrap();
             assert_eq!(
-                theirs.read(&mut [0; 1]).await.unwrap(),
+                client.read(&mut [0; 1]).await.unwrap(),
                 0,
-                "our end was announced"
+                "the server closed its half"
             );
         };
-        tokio::join!(linger(ours), sending);
+        tokio::join!(linger(server), sending);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_listened_to_for_ever() {
-        let (ours, silent) = duplex(1024);
-        linger(ours).await;
+    async fn lingering_is_limited_in_time_and_bytes() {
+        let (server, silent) = duplex(1024);
+        linger(server).await;
         drop(silent);
 
-        let (ours, mut endless) = duplex(1024);
+        let (server, mut endless) = duplex(1024);
         let sending = async move { while endless.write_all(&[0; 1024]).await.is_ok() {} };
-        tokio::join!(linger(ours), sending);
+        tokio::join!(linger(server), sending);
     }
 }

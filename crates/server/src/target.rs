@@ -1,27 +1,27 @@
-//! Which URLs can be audited.
+//! Decides which URLs can be audited.
 //!
-//! The browser's parser repairs what people mistype: it drops tabs and newlines, trims spaces,
-//! turns backslashes round and finds a host behind `http:example.com` or `http:///example.com`.
-//! A start is refused for these instead: what is stored, shown and visited shall be one and the
-//! same text, and a repaired host is a way around every look at the unrepaired one. Characters that
-//! merely ought to be escaped (`|`, `{`, `é`) are common in working links and pass.
+//! The browser's parser repairs mistyped URLs: it drops tabs and newlines, trims spaces, converts
+//! backslashes and finds a host in `http:example.com` or `http:///example.com`. Such URLs are refused
+//! instead: the text that is stored, shown and visited should be the same, and a repaired host could
+//! get around a check of the original one. Characters that should be escaped but are not (`|`, `{`,
+//! `é`) are common in working links and are accepted.
 
 use url::{Host, Url};
 
-/// True when `text` is an absolute http or https URL that names a host and nobody's password, and
-/// `may_visit` lets that host be visited.
+/// Returns whether `text` is an absolute http or https URL with a host and without user name and
+/// password, and `may_visit` accepts its host.
 pub(crate) fn is_auditable(
     text: &str,
     max_chars: usize,
     may_visit: &dyn Fn(&str, u16) -> bool,
 ) -> bool {
-    if text.chars().count() > max_chars || text.chars().any(is_never_meant) {
+    if text.chars().count() > max_chars || text.chars().any(is_forbidden) {
         return false;
     }
     let Some(authority) = authority(text) else {
         return false;
     };
-    // An `@` here is user info, even when the user's name is empty.
+    // An `@` here is user info, even if the user name is empty.
     if authority.is_empty() || authority.contains('@') {
         return false;
     }
@@ -34,19 +34,20 @@ pub(crate) fn is_auditable(
     port != 0 && can_be_resolved(&host) && may_visit(&host.to_string(), port)
 }
 
-fn is_never_meant(c: char) -> bool {
+fn is_forbidden(c: char) -> bool {
     c.is_whitespace() || c.is_control() || c == '\\'
 }
 
-/// What stands between `//` and the path.
+/// Returns the text between `//` and the path.
 fn authority(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     is_web.then(|| rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
-/// The parser accepts names that no name server can hold (RFC 1035, 2.3.4: 63 octets a label, 253
-/// in all as text; letters, digits and hyphens, and the underscore that some real hosts have).
+/// Returns whether a name server can have this name, because the parser accepts more (RFC 1035, 2.3.4:
+/// 63 octets per label, 253 in total as text; letters, digits and hyphens, and the underscore that
+/// some real hosts have).
 fn can_be_resolved(host: &Host<&str>) -> bool {
     let Host::Domain(name) = host else {
         return true;
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_links_pass() {
+    fn ordinary_links_are_accepted() {
         for text in [
             "http://example.com",
             "https://example.com/",
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_web_address_is_refused() {
+    fn a_text_that_is_not_a_web_address_is_refused() {
         for text in [
             "",
             " ",
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_would_repair_is_refused() {
+    fn a_url_that_a_browser_would_repair_is_refused() {
         for text in [
             " https://example.com",
             "https://example.com ",
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_ports_that_cannot_be_are_refused() {
+    fn impossible_hosts_and_ports_are_refused() {
         let label = "a".repeat(64);
         let name = ["a".repeat(63).as_str(); 4].join(".");
         for text in [
@@ -220,10 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_sees_the_host_that_would_be_visited() {
-        let seen = RefCell::new(Vec::new());
-        let note = |host: &str, port: u16| {
-            seen.borrow_mut().push((host.to_owned(), port));
+    fn the_guard_checks_the_host_that_would_be_visited() {
+        let checked = RefCell::new(Vec::new());
+        let refuse = |host: &str, port: u16| {
+            checked.borrow_mut().push((host.to_owned(), port));
             false
         };
         for text in [
@@ -234,15 +235,15 @@ mod tests {
             "http://127。0。0。1:8080",
             "https://[::ffff:127.0.0.1]",
         ] {
-            assert!(!is_auditable(text, 2048, &note), "{text}");
+            assert!(!is_auditable(text, 2048, &refuse), "{text}");
         }
-        let seen = seen.into_inner();
-        let seen: Vec<_> = seen
+        let checked = checked.into_inner();
+        let checked: Vec<_> = checked
             .iter()
             .map(|(host, port)| (host.as_str(), *port))
             .collect();
         assert_eq!(
-            seen,
+            checked,
             [
                 ("example.com", 80),
                 ("xn--bcher-kva.example", 81),
@@ -256,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_passes_parses_to_a_web_address_without_user_info(text in "(https?:)?[/\\\\@:]{0,3}\\PC{0,40}") {
+        fn an_accepted_url_parses_to_a_web_address_without_user_info(text in "(https?:)?[/\\\\@:]{0,3}\\PC{0,40}") {
             if is_auditable(&text, 2048, &|_, _| true) {
                 let url = Url::parse(&text).unwrap();
                 prop_assert!(matches!(url.scheme(), "http" | "https"));

@@ -1,13 +1,31 @@
-//! Moments as clients write them.
+//! The clock, and the parser of times in requests.
+
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use jiff::{
     civil::date,
     fmt::temporal::{DateTimeParser, PiecesOffset},
 };
+use plumbline_store::Timestamp;
 
-/// Milliseconds since the epoch of an ISO 8601 / RFC 3339 moment with a time zone, such as
-/// `2026-01-31T12:00:00Z` or `…+02:00`. What is before 1970 is the epoch: nothing was audited then.
-pub(crate) fn read(text: &str) -> Option<i64> {
+/// Returns the current time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Returns the time of the system's clock.
+pub(crate) fn system_time() -> Timestamp {
+    // A clock before 1970 is read as 1970: keys then count as not expired, and nothing breaks.
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(0).plus(since_epoch)
+}
+
+/// Parses an ISO 8601 / RFC 3339 time with a time zone, such as `2026-01-31T12:00:00Z` or `…+02:00`,
+/// into milliseconds since the epoch. A time before 1970 becomes the epoch: nothing was audited then.
+pub(crate) fn parse(text: &str) -> Option<i64> {
     // In pieces, since the library's own time stamps end two days before the year 9999 does.
     let pieces = DateTimeParser::new().parse_pieces(text).ok()?;
     if pieces.time_zone_annotation().is_some() {
@@ -29,17 +47,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_read_with_its_time_zone() {
-        assert_eq!(read("1970-01-01T00:00:01Z"), Some(1000));
-        assert_eq!(read("1970-01-01T01:00:00.5+01:00"), Some(500));
-        assert_eq!(read("2026-11-15T02:09:42.007z"), Some(1_794_708_582_007));
-        assert_eq!(read("1969-12-31T00:00:00Z"), Some(0));
-        assert_eq!(read("0000-01-01T00:00:00Z"), Some(0));
-        assert_eq!(read("9999-12-31T23:59:59Z"), Some(253_402_300_799_000));
+    fn a_time_is_parsed_with_its_time_zone() {
+        assert_eq!(parse("1970-01-01T00:00:01Z"), Some(1000));
+        assert_eq!(parse("1970-01-01T01:00:00.5+01:00"), Some(500));
+        assert_eq!(parse("2026-11-15T02:09:42.007z"), Some(1_794_708_582_007));
+        assert_eq!(parse("1969-12-31T00:00:00Z"), Some(0));
+        assert_eq!(parse("0000-01-01T00:00:00Z"), Some(0));
+        assert_eq!(parse("9999-12-31T23:59:59Z"), Some(253_402_300_799_000));
     }
 
     #[test]
-    fn what_is_no_moment_is_none() {
+    fn a_text_that_is_not_a_time_is_refused() {
         for text in [
             "",
             "2026-01-31",
@@ -48,7 +66,7 @@ mod tests {
             "2026-02-30T00:00:00Z",
             "2026-01-31T12:00:00Z[Europe/Berlin]",
         ] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate that the service shows, read from files and read again when they change.
+//! The certificate of the service, loaded from files and reloaded when they change.
 
 use std::{
     fs, io,
@@ -20,20 +20,25 @@ use tokio_rustls::{
 };
 use tracing::{error, info};
 
-/// How often the files are read to see whether they have changed. They are small.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often the files are read to detect changes. They are small.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why there is no certificate to show.
+/// The reasons why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
+    /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
-    #[error("{}: there is no PEM certificate in it", .0.display())]
+    /// The certificate file contains no certificate.
+    #[error("{}: no PEM certificate found", .0.display())]
     NoCertificate(PathBuf),
-    #[error("{}: there is no PEM private key in it", .0.display())]
+    /// The key file contains no private key.
+    #[error("{}: no PEM private key found", .0.display())]
     NoKey(PathBuf),
-    #[error("{} and {} do not belong together", cert.display(), key.display())]
+    /// The key does not belong to the certificate.
+    #[error("the certificate {} and the key {} do not match", cert.display(), key.display())]
     Mismatch { cert: PathBuf, key: PathBuf },
+    /// The certificate or the key is not usable for TLS.
     #[error("{}: {error}", path.display())]
     Unusable { path: PathBuf, error: rustls::Error },
 }
@@ -43,9 +48,9 @@ pub struct TlsFiles {
     cert: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
-    shown: Arc<Shown>,
-    /// What the files held when they were last looked at.
-    seen: Option<Contents>,
+    current: Arc<CurrentCertificate>,
+    /// The contents when the files were last read.
+    last_contents: Option<Contents>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -54,10 +59,11 @@ struct Contents {
     key: Vec<u8>,
 }
 
+/// The certificate that new connections use.
 #[derive(Debug)]
-struct Shown(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(
             self.0
@@ -69,7 +75,7 @@ impl ResolvesServerCert for Shown {
 }
 
 impl TlsFiles {
-    /// Blocks while the files are read: for use at start-up.
+    /// Loads the files. Blocks, so it is for use at start-up.
     pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let contents = Contents::read(cert, key)?;
@@ -78,12 +84,12 @@ impl TlsFiles {
             cert: cert.to_owned(),
             key: key.to_owned(),
             provider,
-            shown: Arc::new(Shown(RwLock::new(Arc::new(certified)))),
-            seen: Some(contents),
+            current: Arc::new(CurrentCertificate(RwLock::new(Arc::new(certified)))),
+            last_contents: Some(contents),
         })
     }
 
-    /// Shows whichever certificate was loaded last.
+    /// Returns an acceptor that always uses the certificate that was loaded last.
     pub fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()
@@ -93,26 +99,25 @@ impl TlsFiles {
             })?;
         let mut config = builder
             .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&self.shown) as Arc<dyn ResolvesServerCert>);
+            .with_cert_resolver(Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Takes over what the files hold if that has changed. While it cannot be used, the certificate
-    /// stays as it is, and the log says why, once for each change.
+    /// Loads the certificate again if the files have changed. If the new one cannot be used, the old one
+    /// stays in use, and the reason is logged once for each change.
     pub fn reload(&mut self) {
-        let found = Contents::read(&self.cert, &self.key);
-        let loaded = match found {
+        let loaded = match Contents::read(&self.cert, &self.key) {
             Ok(contents) => {
-                if self.seen.as_ref() == Some(&contents) {
+                if self.last_contents.as_ref() == Some(&contents) {
                     return;
                 }
                 let certified = contents.certified(&self.cert, &self.key, &self.provider);
-                self.seen = Some(contents);
+                self.last_contents = Some(contents);
                 certified
             }
             Err(error) => {
-                if self.seen.take().is_none() {
+                if self.last_contents.take().is_none() {
                     return;
                 }
                 Err(error)
@@ -120,26 +125,30 @@ impl TlsFiles {
         };
         match loaded {
             Ok(certified) => {
-                let mut shown = self.shown.0.write().unwrap_or_else(PoisonError::into_inner);
-                *shown = Arc::new(certified);
-                info!("the TLS certificate was replaced");
+                let mut current = self
+                    .current
+                    .0
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *current = Arc::new(certified);
+                info!("TLS certificate reloaded");
             }
-            Err(error) => error!(%error, "the TLS certificate could not be replaced"),
+            Err(error) => error!(%error, "failed to reload the TLS certificate"),
         }
     }
 
-    /// Reloads for as long as it is polled.
-    pub async fn reload_by_itself(mut self) {
+    /// Reloads changed files for as long as the future is polled.
+    pub async fn reload_periodically(mut self) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let reloaded = spawn_blocking(move || {
+            tokio::time::sleep(RELOAD_INTERVAL).await;
+            let reloading = spawn_blocking(move || {
                 self.reload();
                 self
             });
-            self = match reloaded.await {
+            self = match reloading.await {
                 Ok(files) => files,
                 Err(error) => {
-                    error!(%error, "the TLS certificate is not reloaded any more");
+                    error!(%error, "reloading of the TLS certificate stopped");
                     return;
                 }
             };

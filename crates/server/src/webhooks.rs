@@ -1,8 +1,8 @@
-//! Tells webhooks that audits are completed: signed, at least once, until they say yes or the
-//! schedule is over.
+//! Delivers webhooks when audits are completed: signed, at least once, until the receiver accepts one
+//! or the schedule ends.
 //!
-//! What is to be told stands in the store, in the same transaction as the report: a restart loses
-//! none of it. How a request gets out, and to whom one may get, is not known here: see [`Post`].
+//! Deliveries are stored in the same transaction as the report, so a restart loses none. Requests are
+//! sent by a [`WebhookTransport`], which also decides which addresses may be reached.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use tracing::{error, info, warn};
 
 use crate::{App, api::audit::Tracking};
 
-/// When the next attempt is made after the first, second … has failed; then no more.
+/// The waits after the first, second … failed attempt. There are no attempts after the last one.
 pub const WEBHOOK_RETRIES: [Duration; 6] = [
     Duration::from_secs(10),
     Duration::from_secs(60),
@@ -33,92 +33,104 @@ pub const WEBHOOK_RETRIES: [Duration; 6] = [
     Duration::from_secs(6 * 60 * 60),
 ];
 
-/// How long an attempt may take as a whole, reading the answer included.
+/// How long an attempt may take as a whole, including reading the response.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a receiver may take to be connected to, to read the request and to send the head of its
-/// answer. Receivers are expected to take a webhook first and to work afterwards.
+/// How long it may take to connect to a receiver, send the request and receive the head of the
+/// response. Receivers are expected to respond before they process a webhook.
 pub const WEBHOOK_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// An attempt that was never heard of again is repeated after this.
-const HOLD: Duration = Duration::from_secs(60);
-/// Attempts of this server that are under way, by lane. How many of them one account or one receiver
-/// may have is decided by the store, for all servers together.
-const FIRST_AT_A_TIME: usize = 64;
-const RETRIES_AT_A_TIME: usize = 32;
-const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
-/// While webhooks are held back by attempts that are under way, possibly at another server.
-const LOOK_WHILE_HELD_BACK: Duration = Duration::from_secs(1);
-const AFTER_ERROR: Duration = Duration::from_secs(5);
+/// An attempt whose outcome was not recorded is repeated after this time.
+const CLAIM_DURATION: Duration = Duration::from_secs(60);
+/// The number of first attempts that this server makes concurrently. The store limits those of one
+/// account and of one receiver, for all servers together.
+const CONCURRENT_FIRST_ATTEMPTS: usize = 64;
+/// The number of further attempts that this server makes concurrently.
+const CONCURRENT_RETRIES: usize = 32;
+/// The longest time between two claims.
+const MAX_CLAIM_INTERVAL: Duration = Duration::from_secs(60);
+/// The time between two claims while webhooks wait for running attempts, possibly of another server.
+const CLAIM_INTERVAL_WHILE_BLOCKED: Duration = Duration::from_secs(1);
+/// The pause after a failed claim.
+const RETRY_AFTER_ERROR: Duration = Duration::from_secs(5);
 
-/// A request as it is to be sent.
+/// The request of a webhook.
 #[derive(Debug, Clone)]
 pub struct WebhookRequest {
+    /// The URL of the receiver.
     pub url: String,
-    /// Beside the ones that any request has.
+    /// The headers, without those that every request has.
     pub headers: Vec<(&'static str, String)>,
+    /// The JSON body.
     pub body: String,
 }
 
-/// Sends a POST, to addresses that may be reached, following no redirect, and says the status.
+/// Sends the requests of webhooks.
 #[async_trait]
-pub trait Post: Send + Sync + 'static {
+pub trait WebhookTransport: Send + Sync + 'static {
+    /// Sends a POST request to an address that may be reached, without following redirects, and
+    /// returns the status.
     async fn post(&self, request: WebhookRequest) -> Result<u16, String>;
 }
 
-/// Delivers until `stop` turns true and the attempts under way have ended. `retries` are the waits
+/// Delivers webhooks until `stop` turns true and running attempts have ended. `retries` are the waits
 /// between attempts, usually [`WEBHOOK_RETRIES`].
 ///
-/// First attempts and retries run beside each other, so that receivers that fail delay nobody's first
-/// attempt. In each lane accounts take turns.
+/// First attempts and retries run in separate lanes, so that failing receivers delay no first attempt.
+/// In each lane accounts take turns.
 pub async fn deliver_webhooks(
     app: App,
-    post: Arc<dyn Post>,
+    transport: Arc<dyn WebhookTransport>,
     retries: Vec<Duration>,
     stop: watch::Receiver<bool>,
 ) {
-    let sender = Arc::new(Sender {
+    let deliverer = Arc::new(Deliverer {
         app,
-        post,
+        transport,
         retries,
         settled: Notify::new(),
     });
-    let first = Arc::clone(&sender).deliver(DeliveryLane::First, FIRST_AT_A_TIME, stop.clone());
-    let retry = sender.deliver(DeliveryLane::Retry, RETRIES_AT_A_TIME, stop);
+    let first = Arc::clone(&deliverer).deliver(
+        DeliveryLane::First,
+        CONCURRENT_FIRST_ATTEMPTS,
+        stop.clone(),
+    );
+    let retry = deliverer.deliver(DeliveryLane::Retry, CONCURRENT_RETRIES, stop);
     tokio::join!(first, retry);
 }
 
-struct Sender {
+/// Makes attempts to deliver webhooks.
+struct Deliverer {
     app: App,
-    post: Arc<dyn Post>,
+    transport: Arc<dyn WebhookTransport>,
     retries: Vec<Duration>,
     /// Notified when an attempt has been settled: a place is free, or a retry was scheduled.
     settled: Notify,
 }
 
-impl Sender {
-    /// Delivers one lane.
+impl Deliverer {
+    /// Delivers the webhooks of one lane.
     async fn deliver(
         self: Arc<Self>,
         lane: DeliveryLane,
-        at_a_time: usize,
+        max_concurrent: usize,
         mut stop: watch::Receiver<bool>,
     ) {
         let mut running = JoinSet::new();
         let mut after_account = String::new();
         while !*stop.borrow() {
             while running.try_join_next().is_some() {}
-            // Listened to before the claim, so that nothing in between is missed.
+            // Registered before the claim, so that no notification in between is missed.
             let mut arrival = pin!(self.app.store.delivery_notify().notified());
             let mut settled = pin!(self.settled.notified());
             arrival.as_mut().enable();
             settled.as_mut().enable();
             let now = (self.app.clock)();
-            let free = at_a_time - running.len();
+            let free = max_concurrent - running.len();
             let claimed = match self.claim(lane, &after_account, free, now).await {
                 Ok(claimed) => claimed,
                 Err(error) => {
-                    error!(%error, "due webhooks could not be read");
+                    error!(%error, "failed to claim due webhooks");
                     tokio::select! {
-                        () = tokio::time::sleep(AFTER_ERROR) => {}
+                        () = tokio::time::sleep(RETRY_AFTER_ERROR) => {}
                         _ = stop.wait_for(|stop| *stop) => {}
                     }
                     continue;
@@ -127,8 +139,8 @@ impl Sender {
             if let Some(last) = claimed.deliveries.last() {
                 after_account.clone_from(&last.account_id);
                 for delivery in claimed.deliveries {
-                    let sender = Arc::clone(&self);
-                    running.spawn(async move { sender.attempt(&delivery).await });
+                    let deliverer = Arc::clone(&self);
+                    running.spawn(async move { deliverer.attempt(&delivery).await });
                 }
                 continue;
             }
@@ -156,7 +168,7 @@ impl Sender {
         let claim = DeliveryClaim {
             lane,
             after_account: after_account.to_owned(),
-            hold: HOLD,
+            hold: CLAIM_DURATION,
             limit: u32::try_from(at_most).unwrap_or(u32::MAX),
         };
         self.app.store.claim_deliveries(claim, now).await
@@ -164,14 +176,14 @@ impl Sender {
 
     async fn attempt(&self, delivery: &Delivery) {
         let (audit, attempt) = (&delivery.audit.tracking_id, delivery.attempt);
-        let sent = tokio::time::timeout(WEBHOOK_TIMEOUT, self.send(delivery)).await;
-        let settled = match sent.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+        let result = tokio::time::timeout(WEBHOOK_TIMEOUT, self.send(delivery)).await;
+        let settled = match result.unwrap_or_else(|_| Err("timeout".to_owned())) {
             Ok(()) => {
                 info!(audit, attempt, "webhook delivered");
                 DeliveryOutcome::Delivered
             }
             Err(reason) => {
-                warn!(audit, attempt, reason, "webhook not delivered");
+                warn!(audit, attempt, reason, "failed to deliver webhook");
                 self.after_failure(attempt, reason)
             }
         };
@@ -181,14 +193,14 @@ impl Sender {
             DeliveryOutcome::GivenUp(_) => "given-up",
         });
         if let Err(error) = self.app.store.settle(delivery, settled).await {
-            error!(audit, attempt, %error, "what became of a webhook could not be kept");
+            error!(audit, attempt, %error, "failed to record the outcome of a webhook");
         }
         self.settled.notify_waiters();
     }
 
     fn after_failure(&self, attempt: u32, reason: String) -> DeliveryOutcome {
-        let failed = usize::try_from(attempt).unwrap_or(usize::MAX);
-        match self.retries.get(failed.saturating_sub(1)) {
+        let attempts = usize::try_from(attempt).unwrap_or(usize::MAX);
+        match self.retries.get(attempts.saturating_sub(1)) {
             Some(wait) => DeliveryOutcome::RetryAt((self.app.clock)().plus(*wait), reason),
             None => DeliveryOutcome::GivenUp(reason),
         }
@@ -216,23 +228,23 @@ impl Sender {
             ],
             body,
         };
-        match self.post.post(request).await? {
+        match self.transport.post(request).await? {
             200..=299 => Ok(()),
-            status => Err(format!("answered with {status}")),
+            status => Err(format!("status {status}")),
         }
     }
 }
 
-/// How long to wait for an announcement after a claim that found nothing to do.
+/// Returns how long to wait for a notification after a claim without results.
 fn wait_after(claimed: &ClaimedDeliveries, now: Timestamp) -> Duration {
     if claimed.has_more_due {
-        return LOOK_WHILE_HELD_BACK;
+        return CLAIM_INTERVAL_WHILE_BLOCKED;
     }
     let due_in_ms = claimed
         .next_claim_at
         .map(|at| at.0.saturating_sub(now.0).max(0));
-    due_in_ms.map_or(LOOK_AT_LEAST_EVERY, |ms| {
-        LOOK_AT_LEAST_EVERY.min(Duration::from_millis(ms.unsigned_abs()))
+    due_in_ms.map_or(MAX_CLAIM_INTERVAL, |ms| {
+        MAX_CLAIM_INTERVAL.min(Duration::from_millis(ms.unsigned_abs()))
     })
 }
 
@@ -244,8 +256,8 @@ struct Event<'a> {
     data: Tracking<'a>,
 }
 
-/// `v1=` and the HMAC-SHA256, in hex, of the time stamp, a dot, and the body. The time is signed so
-/// that an old request cannot be sent again as a new one.
+/// Returns the signature: `v1=` and the HMAC-SHA256, in hex, of the time stamp, a dot, and the body.
+/// The time stamp is signed so that an old request cannot be replayed as a new one.
 fn sign(secret: &str, sent_at_s: i64, body: &str) -> Result<String, String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
         .map_err(|error| format!("cannot sign: {error}"))?;
@@ -259,9 +271,9 @@ fn sign(secret: &str, sent_at_s: i64, body: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// Checked with `printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_x`.
+    /// The expected value is from `printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_x`.
     #[test]
-    fn a_signature_is_what_other_tools_compute() {
+    fn a_signature_equals_that_of_openssl() {
         assert_eq!(
             sign("whsec_x", 1_800_000_000, "{\"a\":1}").unwrap(),
             "v1=f20d18d08da09ed70c7d90a4cc6242e6c8fd59c4145ce0c03a09fb20e01ef470"

@@ -44,7 +44,7 @@ pub fn plan(url: &str, link: &Link) -> VisitPlan {
     let catalog = Catalog::load(BUILT_IN).unwrap();
     VisitPlan {
         network: NetworkPath::Proxy(link.address()),
-        quiet: Duration::from_millis(700),
+        idle: Duration::from_millis(700),
         deadline: Duration::from_secs(30),
         ..VisitPlan::new(url, catalog.device("desktop").unwrap().clone())
     }

@@ -5,7 +5,7 @@ mod brands;
 use plumbline_catalog::{ClientHints, Device, Mode, Size};
 use serde_json::{Value, json};
 
-use crate::{NetworkPath, Version};
+use crate::Version;
 
 /// A protocol method and its parameters.
 pub(crate) type Call = (&'static str, Value);
@@ -13,19 +13,12 @@ pub(crate) type Call = (&'static str, Value);
 /// Number of touch points, as phones report it.
 const TOUCH_POINTS: u32 = 5;
 
-/// Delay per round trip. Chromium throttles requests, not packets: this factor and the next bring
-/// its delay and rate closest to a packet-level line (Lighthouse's `DEVTOOLS_RTT_ADJUSTMENT_FACTOR`
-/// and `DEVTOOLS_THROUGHPUT_ADJUSTMENT_FACTOR`).
-const REQUEST_DELAY_PER_RTT: f64 = 3.75;
-const REQUEST_RATE_PER_LINE_RATE: f64 = 0.9;
-
 /// Method that tells a page that it is online.
 pub(crate) const ONLINE: &str = "Network.overrideNetworkState";
 
 pub(crate) struct Conditions<'a> {
     pub device: &'a Device,
     pub version: &'a Version,
-    pub network: &'a NetworkPath,
     /// Slowdown of the CPU by Chromium; 1 is none.
     pub cpu_rate: f64,
 }
@@ -56,9 +49,7 @@ impl Conditions<'_> {
 
     /// Returns the calls for a worker. Chromium 156 refuses to throttle the CPU of workers.
     pub(crate) fn for_worker(&self) -> Vec<Call> {
-        let mut calls = vec![self.identity()];
-        calls.extend(self.throttled_network());
-        calls
+        vec![self.identity()]
     }
 
     /// Reports the page as online: a network namespace with only loopback looks like no network to
@@ -161,25 +152,6 @@ impl Conditions<'_> {
             "formFactors": [hints.form_factor],
         })
     }
-
-    fn throttled_network(&self) -> Option<Call> {
-        let NetworkPath::Throttled {
-            down_kbps,
-            up_kbps,
-            rtt_ms,
-        } = *self.network
-        else {
-            return None;
-        };
-        let bytes_per_s = |kbps: f64| kbps * 1000.0 / 8.0 * REQUEST_RATE_PER_LINE_RATE;
-        let conditions = json!({
-            "offline": false,
-            "latency": rtt_ms * REQUEST_DELAY_PER_RTT,
-            "downloadThroughput": bytes_per_s(down_kbps),
-            "uploadThroughput": bytes_per_s(up_kbps),
-        });
-        Some(("Network.emulateNetworkConditions", conditions))
-    }
 }
 
 #[cfg(test)]
@@ -187,13 +159,12 @@ mod tests {
     use super::*;
     use plumbline_catalog::{BUILT_IN, Catalog};
 
-    fn calls_for(device: &str, network: &NetworkPath) -> Vec<Call> {
+    fn calls_for(device: &str) -> Vec<Call> {
         let catalog = Catalog::load(BUILT_IN).unwrap();
         let version = serde_json::from_value(json!({"product": "Chrome/156.0.8078.79"})).unwrap();
         Conditions {
             device: catalog.device(device).unwrap(),
             version: &version,
-            network,
             cpu_rate: 4.0,
         }
         .for_page()
@@ -205,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn a_phone_gives_every_client_hint() {
-        let calls = calls_for("mobile", &NetworkPath::Direct);
+    fn a_phone_has_every_client_hint() {
+        let calls = calls_for("mobile");
         let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
         assert!(
             identity["userAgent"]
@@ -221,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn an_iphone_gives_none() {
-        let calls = calls_for("iphone12Pro", &NetworkPath::Direct);
+    fn an_iphone_has_no_client_hints() {
+        let calls = calls_for("iphone12Pro");
         let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
         assert!(identity["userAgentMetadata"].is_null());
         let screen = params(&calls, "Emulation.setDeviceMetricsOverride").unwrap();
@@ -231,24 +202,10 @@ mod tests {
 
     #[test]
     fn a_desktop_is_wide_and_has_no_touch() {
-        let calls = calls_for("desktop", &NetworkPath::Direct);
+        let calls = calls_for("desktop");
         assert!(params(&calls, "Emulation.setTouchEmulationEnabled").is_none());
         let screen = params(&calls, "Emulation.setDeviceMetricsOverride").unwrap();
         assert_eq!(screen["mobile"], false);
         assert_eq!(screen["screenOrientation"]["type"], "landscapePrimary");
-    }
-
-    #[test]
-    fn only_the_throttled_path_slows_requests() {
-        let throttled = NetworkPath::Throttled {
-            down_kbps: 1600.0,
-            up_kbps: 800.0,
-            rtt_ms: 150.0,
-        };
-        let method = "Network.emulateNetworkConditions";
-        assert!(params(&calls_for("mobile", &NetworkPath::Direct), method).is_none());
-        let conditions = params(&calls_for("mobile", &throttled), method).unwrap();
-        assert_eq!(conditions["latency"], 562.5);
-        assert_eq!(conditions["downloadThroughput"], 180_000.0);
     }
 }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::page::Caller;
 use crate::protocol::CallError;
-use crate::visit::Caller;
 
 pub(super) const ARTIFACT: &str = "anchors";
 
@@ -35,20 +35,20 @@ pub(super) async fn with_listeners(
     context: i64,
     raw: &RawValue,
 ) -> Result<Option<Box<RawValue>>, CallError> {
-    let misread = |error: serde_json::Error| CallError::Misunderstood {
+    let invalid = |error: serde_json::Error| CallError::InvalidResponse {
         method: "Runtime.evaluate",
         reason: error.to_string(),
     };
     if !raw.get().contains("\"isPlaceholder\":true") {
         return Ok(None);
     }
-    let mut anchors: Value = serde_json::from_str(raw.get()).map_err(misread)?;
+    let mut anchors: Value = serde_json::from_str(raw.get()).map_err(invalid)?;
     let have_listener = have_listeners(page, context).await?;
     let mut next = have_listener.into_iter();
     for_each_placeholder(&mut anchors, &mut |anchor| {
         anchor["hasListener"] = json!(next.next().unwrap_or(false));
     });
-    to_raw_value(&anchors).map(Some).map_err(misread)
+    to_raw_value(&anchors).map(Some).map_err(invalid)
 }
 
 /// Calls `mark` for each placeholder, in a list or in a member of an object: the script decides on

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Gathered, error_text, to_artifact};
-use crate::protocol::Event;
-use crate::visit::Page;
+use crate::page::{CacheNotUsed, NotRestoredExplanation, NotRestoredFrame, Page, RoundTrip};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Time that Lighthouse waits for the reasons (core/gather/gatherers/bf-cache-failures.js). It also
@@ -17,53 +16,6 @@ const REASONS_DEADLINE: Duration = Duration::from_millis(500);
 /// Page to navigate to. Not an empty page, which may share the page's group and then prevents
 /// caching (github.com/GoogleChrome/lighthouse/issues/14665).
 const OTHER_PAGE: &str = "chrome://terms";
-
-/// Events of the navigation there and back.
-#[derive(Default)]
-pub(crate) struct Departure {
-    has_loaded: bool,
-    /// Navigation type of the main frame's last document.
-    arrival: Option<String>,
-    explanations: Option<NotUsed>,
-}
-
-#[derive(Deserialize)]
-struct Navigated {
-    frame: Frame,
-    #[serde(default, rename = "type")]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Frame {
-    parent_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NotUsed {
-    #[serde(default)]
-    not_restored_explanations: Vec<Explanation>,
-    not_restored_explanations_tree: Option<Tree>,
-}
-
-#[derive(Deserialize)]
-struct Tree {
-    #[serde(default)]
-    url: String,
-    #[serde(default)]
-    explanations: Vec<Explanation>,
-    #[serde(default)]
-    children: Vec<Tree>,
-}
-
-#[derive(Deserialize)]
-struct Explanation {
-    #[serde(rename = "type")]
-    kind: String,
-    reason: String,
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,23 +30,6 @@ struct NotRestored {
     reason: String,
     kind: String,
     frame_url: Option<String>,
-}
-
-impl Departure {
-    pub(crate) fn take(&mut self, event: &Event, method_name: &str) {
-        match method_name {
-            "loadEventFired" => self.has_loaded = true,
-            "frameNavigated" => {
-                if let Some(Navigated { frame, kind }) = event.read()
-                    && frame.parent_id.is_none()
-                {
-                    self.arrival = Some(kind);
-                }
-            }
-            "backForwardCacheNotUsed" => self.explanations = event.read(),
-            _ => {}
-        }
-    }
 }
 
 pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
@@ -118,30 +53,30 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
         .ok_or("the browser reports no current history entry")?
         .id;
 
-    page.depart();
+    page.start_round_trip();
     let away = json!({"url": OTHER_PAGE});
     page.call_within::<Value>(DEADLINE, "Page.navigate", away)
         .await
         .map_err(|error| error_text(&error))?;
-    wait_until(page, deadline, |departure| departure.has_loaded).await?;
+    wait_until(page, deadline, |trip| trip.has_loaded).await?;
 
-    page.depart();
+    page.start_round_trip();
     let back = json!({"entryId": entry});
     page.call_within::<Value>(DEADLINE, "Page.navigateToHistoryEntry", back)
         .await
         .map_err(|error| error_text(&error))?;
-    wait_until(page, deadline, |departure| departure.arrival.is_some()).await?;
+    wait_until(page, deadline, |trip| trip.navigation_type.is_some()).await?;
     let was_restored =
-        |departure: &Departure| departure.arrival.as_deref() == Some("BackForwardCacheRestore");
-    if !page.departure().is_some_and(was_restored) {
+        |trip: &RoundTrip| trip.navigation_type.as_deref() == Some("BackForwardCacheRestore");
+    if !page.round_trip().is_some_and(was_restored) {
         let deadline = Instant::now() + REASONS_DEADLINE;
-        wait_until(page, deadline, |departure| departure.explanations.is_some()).await?;
+        wait_until(page, deadline, |trip| trip.cache_not_used.is_some()).await?;
     }
-    let departure = page.departure();
+    let round_trip = page.round_trip();
     to_artifact(&BackForward {
-        was_restored: departure.is_some_and(was_restored),
-        reasons: departure
-            .and_then(|departure| departure.explanations.as_ref())
+        was_restored: round_trip.is_some_and(was_restored),
+        reasons: round_trip
+            .and_then(|trip| trip.cache_not_used.as_ref())
             .map_or_else(Vec::new, reasons),
     })
 }
@@ -149,9 +84,9 @@ pub(super) async fn gather(page: &mut Page<'_>) -> Gathered {
 async fn wait_until(
     page: &mut Page<'_>,
     deadline: Instant,
-    is_done: impl Fn(&Departure) -> bool,
+    is_done: impl Fn(&RoundTrip) -> bool,
 ) -> Result<(), String> {
-    while !page.departure().is_some_and(&is_done) {
+    while !page.round_trip().is_some_and(&is_done) {
         match page.next_event(deadline).await {
             Ok(true) => {}
             Ok(false) => return Err("navigating away and back timed out".to_owned()),
@@ -161,15 +96,15 @@ async fn wait_until(
     Ok(())
 }
 
-fn reasons(not_used: &NotUsed) -> Vec<NotRestored> {
-    fn collect_reasons(tree: &Tree, reasons: &mut Vec<NotRestored>) {
+fn reasons(not_used: &CacheNotUsed) -> Vec<NotRestored> {
+    fn collect_reasons(tree: &NotRestoredFrame, reasons: &mut Vec<NotRestored>) {
         let here = tree.explanations.iter();
         reasons.extend(here.map(|explanation| not_restored(explanation, Some(&tree.url))));
         for child in &tree.children {
             collect_reasons(child, reasons);
         }
     }
-    fn not_restored(explanation: &Explanation, url: Option<&String>) -> NotRestored {
+    fn not_restored(explanation: &NotRestoredExplanation, url: Option<&String>) -> NotRestored {
         NotRestored {
             reason: explanation.reason.clone(),
             kind: explanation.kind.clone(),
@@ -192,15 +127,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_told_by_frame_where_the_browser_knows_it() {
+    fn reasons_have_the_frame_if_the_browser_reports_it() {
         let flat = json!([{"type": "Circumstantial", "reason": "WebSocket"}]);
         let tree = json!({"url": "https://a.test/", "explanations": flat, "children": [
             {"url": "https://b.test/", "explanations": flat, "children": []}]});
         let urls = |not_used: Value| -> Vec<Option<String>> {
-            let not_used: NotUsed = serde_json::from_value(not_used).unwrap();
+            let not_used: CacheNotUsed = serde_json::from_value(not_used).unwrap();
             reasons(&not_used)
                 .into_iter()
-                .map(|why| why.frame_url)
+                .map(|not_restored| not_restored.frame_url)
                 .collect()
         };
         assert_eq!(urls(json!({"notRestoredExplanations": flat})), [None]);

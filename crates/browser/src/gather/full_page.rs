@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Gathered, error_text, null_artifact, to_artifact};
-use crate::visit::Caller;
+use crate::page::Caller;
 
 pub(super) const ARTIFACT: &str = "full-page-picture";
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Gathered, error_text, to_artifact};
-use crate::visit::Caller;
+use crate::page::Caller;
 
 /// Number of characters, more than the checks of document type and charset need.
 const CHARS: usize = 4096;

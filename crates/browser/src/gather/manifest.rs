@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{Gathered, null_artifact, to_artifact};
-use crate::visit::Caller;
+use crate::page::Caller;
 
 /// Timeout of the manifest, as in Lighthouse 11.7.1 (core/gather/gatherers/web-app-manifest.js). A
 /// later one counts as missing, so that a busy host must not make it late.

@@ -1,9 +1,8 @@
-//! Gathers artifacts when the page is idle: one file per artifact, with its script beside it.
+//! Gathers artifacts when the page is idle: one file per artifact, with its script next to it.
 //! `README.md` lists them with their shapes.
 
 mod anchors;
 mod back_forward;
-mod console;
 mod coverage;
 mod full_page;
 mod main_document;
@@ -28,15 +27,10 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-pub(crate) use back_forward::Departure;
-pub(crate) use console::{Console, Line};
-pub(crate) use scripts::Scripts;
-pub(crate) use style_sheets::StyleSheets;
-
-use crate::protocol::{CallError, Held};
-use crate::visit::{Caller, Page};
+use crate::page::{Caller, Page};
+use crate::protocol::{CallError, Reservation};
 use coverage::ScriptCoverage;
-use scripted::OurWorld;
+use scripted::IsolatedWorld;
 use scripts::ListedScripts;
 
 /// Timeout of all artifacts together. The accessibility rules alone may take half a minute on a
@@ -62,7 +56,7 @@ pub(crate) async fn artifacts(
     device: &Device,
 ) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
     let deadline = Instant::now() + GATHER_TIMEOUT;
-    let (console, issues) = page.stop_listening();
+    let (console, issues) = page.stop_recording();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
     let requests = send_requests(page, &caller, device).await;
     let fetching = fetch(
@@ -78,25 +72,25 @@ pub(crate) async fn artifacts(
     gatherer.insert("issues", to_artifact(&issues));
     let rules = gatherer.add(scripted::AXE.artifact, requests.axe);
     let ((), enabled) = page
-        .during(async { tokio::join!(rules, requests.sheets) })
+        .drive(async { tokio::join!(rules, requests.sheets) })
         .await;
     // Only now: the rules inspect hidden elements too, and what they inspect counts as used.
     let reported = page.take_style_sheets();
     let sheets = enabled
         .map_err(|error| error_text(&error))
-        .map(|_| style_sheets::gather(&caller, &requests.ours, reported));
+        .map(|_| style_sheets::gather(&caller, &requests.world, reported));
     let remaining_work = async {
         for (artifact, pending) in requests.pending {
             gatherer.add(artifact, pending).await;
         }
-        gatherer.add_listeners(&caller, &requests.ours).await;
+        gatherer.add_listeners(&caller, &requests.world).await;
         let screenshot = requests.screenshot.await;
-        let inputs = scripted::start(&caller, &requests.ours, &scripted::INPUTS);
+        let inputs = scripted::start(&caller, &requests.world, &scripted::INPUTS);
         gatherer.add(scripted::INPUTS.artifact, inputs).await;
         gatherer.add("style-sheets", async { sheets?.await }).await;
         (screenshot, fetching.await)
     };
-    let (screenshot, fetched) = page.during(remaining_work).await;
+    let (screenshot, fetched) = page.drive(remaining_work).await;
     match fetched {
         Ok(fetched) => gatherer.add_all(fetched),
         Err(error) => ["robots-txt", "scripts"]
@@ -137,7 +131,7 @@ type PendingResult<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Requests that were sent to the page's main thread.
 struct SentRequests {
-    ours: OurWorld,
+    world: IsolatedWorld,
     screenshot: PendingResult<Result<Screenshot, CallError>>,
     coverage: PendingResult<HashMap<String, ScriptCoverage>>,
     scripts: Result<ListedScripts, String>,
@@ -148,9 +142,9 @@ struct SentRequests {
 
 async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) -> SentRequests {
     let started = Instant::now();
-    page.lift_throttling();
+    page.disable_cpu_throttling();
     let coverage = coverage::take(caller);
-    let world = caller.world(WORLD_TIMEOUT);
+    let creating_world = caller.create_world(WORLD_TIMEOUT);
     let debugger = scripts::enable(caller);
     page.lay_out_in_css_pixels().await;
     tracing::debug!(duration = ?started.elapsed(), "laid out");
@@ -164,17 +158,20 @@ async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) ->
         ("manifest", Box::pin(manifest)),
         ("installability", Box::pin(installability)),
     ];
-    let ours = page.during(world).await.map_err(|error| error_text(&error));
+    let world = page
+        .drive(creating_world)
+        .await
+        .map_err(|error| error_text(&error));
     for script in scripted::READ_ONLY {
-        let running = scripted::start(caller, &ours, script);
+        let running = scripted::start(caller, &world, script);
         pending.push((script.artifact, Box::pin(running)));
     }
-    let loading_axe = scripted::load_axe(caller, &ours);
+    let loading_axe = scripted::load_axe(caller, &world);
     let scripts = scripts::parsed(page, debugger).await;
     tracing::debug!(duration = ?started.elapsed(), "scripts listed");
-    let rules = scripted::start(caller, &ours, &scripted::AXE);
+    let rules = scripted::start(caller, &world, &scripted::AXE);
     SentRequests {
-        ours,
+        world,
         screenshot: Box::pin(screenshot),
         coverage: Box::pin(coverage),
         scripts,
@@ -193,17 +190,17 @@ pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<
     let caller = page.caller();
     let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let screenshot = full_page::gather(&caller, device);
-    page.during(gatherer.add(full_page::ARTIFACT, screenshot))
+    page.drive(gatherer.add(full_page::ARTIFACT, screenshot))
         .await;
     gatherer.into_artifacts(page)
 }
 
 /// Gathers the artifacts that need a complete trace and, last, the one that navigates away.
 pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
-    let (caller, nodes) = (page.caller(), page.named_nodes());
+    let (caller, nodes) = (page.caller(), page.traced_nodes());
     let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let elements = trace_elements::gather(&caller, nodes);
-    page.during(gatherer.add("trace-elements", elements)).await;
+    page.drive(gatherer.add("trace-elements", elements)).await;
     gatherer
         .add("back-forward-cache", back_forward::gather(page))
         .await;
@@ -213,7 +210,7 @@ pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifac
 /// Artifacts, which count towards the memory that a page may use here.
 struct Gatherer {
     artifacts: BTreeMap<String, Artifact>,
-    held: Held,
+    reservation: Reservation,
     page: Caller,
     deadline: Instant,
 }
@@ -222,7 +219,7 @@ impl Gatherer {
     fn within(page: &Caller, deadline: Instant) -> Self {
         Self {
             artifacts: BTreeMap::new(),
-            held: page.held(),
+            reservation: page.reservation(),
             page: page.clone(),
             deadline,
         }
@@ -230,11 +227,11 @@ impl Gatherer {
 
     fn add_all(&mut self, other: Self) {
         self.artifacts.extend(other.artifacts);
-        self.held.absorb(other.held);
+        self.reservation.absorb(other.reservation);
     }
 
     fn into_artifacts(self, page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
-        page.keep(self.held);
+        page.hold(self.reservation);
         self.artifacts
     }
 
@@ -250,11 +247,11 @@ impl Gatherer {
 
     fn insert(&mut self, name: &str, result: Gathered) {
         let artifact = match result {
-            Ok(raw) => match self.held.grow(raw.get().len()) {
+            Ok(raw) => match self.reservation.grow(raw.get().len()) {
                 Ok(()) => Artifact::Gathered(raw),
-                Err(excess) => {
-                    self.page.give_up(excess);
-                    Artifact::Missing(excess.to_string())
+                Err(limit) => {
+                    self.page.abort(limit);
+                    Artifact::Missing(limit.to_string())
                 }
             },
             Err(reason) => Artifact::Missing(reason),
@@ -263,9 +260,9 @@ impl Gatherer {
     }
 
     /// Adds the listeners of links without a target, which a script cannot see, by protocol.
-    async fn add_listeners(&mut self, page: &Caller, ours: &OurWorld) {
+    async fn add_listeners(&mut self, page: &Caller, world: &IsolatedWorld) {
         if let (Ok(context), Some(Artifact::Gathered(raw))) =
-            (ours, self.artifacts.get(anchors::ARTIFACT))
+            (world, self.artifacts.get(anchors::ARTIFACT))
         {
             match anchors::with_listeners(page, *context, raw).await {
                 Ok(None) => {}

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::page::Caller;
 use crate::protocol::CallError;
-use crate::visit::Caller;
 
 /// The number of bytes of a file that are requested at a time.
 const PART_BYTES: usize = 1 << 20;
@@ -54,7 +54,7 @@ pub(super) async fn load(page: &Caller, url: &str, deadline: Duration) -> Loaded
         Ok(response) => response.resource,
         Err(error) => {
             let error = match error {
-                CallError::Late { .. } => "it took too long".to_owned(),
+                CallError::TimedOut { .. } => "it took too long".to_owned(),
                 error => error.to_string(),
             };
             return LoadedFile {

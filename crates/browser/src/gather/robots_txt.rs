@@ -6,7 +6,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{Gathered, network_resource, to_artifact};
-use crate::visit::Caller;
+use crate::page::Caller;
 
 const DEADLINE: Duration = Duration::from_secs(2);
 /// Maximum size that crawlers read (RFC 9309, section 2.5).

@@ -5,8 +5,8 @@ use plumbline_catalog::Device;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::page::Caller;
 use crate::protocol::CallError;
-use crate::visit::Caller;
 
 /// JPEG quality, small enough for a report, with readable text.
 const QUALITY: u32 = 70;

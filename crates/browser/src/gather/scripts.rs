@@ -15,8 +15,8 @@ use tokio::task::{JoinError, JoinHandle};
 use super::coverage::{Coverage, ScriptCoverage};
 use super::source_maps::{self, Maps, SourceMap};
 use super::{Gathered, error_text, to_artifact};
-use crate::protocol::{CallError, Event};
-use crate::visit::{Caller, Page};
+use crate::page::{Caller, Page, ParsedScript};
+use crate::protocol::CallError;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Timeout of reading all texts.
@@ -32,50 +32,6 @@ const MAX_SCRIPT_UNITS: u64 = 16_000_000;
 const AHEAD_UNITS: u64 = 8_000_000;
 /// Length of the preview of an inline script, which has no URL: Lighthouse's 40 with the ellipsis.
 const PREVIEW_CHARS: usize = 39;
-const MAX_SCRIPTS: usize = 5_000;
-
-/// Scripts that the debugger reports while enabled.
-#[derive(Default)]
-pub(crate) struct Scripts(Vec<Parsed>);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Parsed {
-    #[serde(default)]
-    pub(super) script_id: String,
-    #[serde(default)]
-    start_line: u32,
-    #[serde(default)]
-    start_column: u32,
-    #[serde(default)]
-    execution_context_aux_data: Context,
-    #[serde(default)]
-    pub(super) embedder_name: String,
-    #[serde(default)]
-    pub(super) length: u64,
-    #[serde(default, rename = "sourceMapURL")]
-    pub(super) source_map_url: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Context {
-    frame_id: String,
-}
-
-impl Scripts {
-    /// Returns how many bytes of it are kept.
-    pub(crate) fn take(&mut self, event: &Event) -> usize {
-        match event.read::<Parsed>() {
-            Some(parsed) if self.0.len() < MAX_SCRIPTS && !parsed.embedder_name.is_empty() => {
-                let texts = parsed.embedder_name.len() + parsed.source_map_url.len();
-                self.0.push(parsed);
-                texts + size_of::<Parsed>()
-            }
-            _ => 0,
-        }
-    }
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -123,7 +79,7 @@ struct Signal {
 
 /// Every live script, and the figures of its text once they are available.
 pub(super) struct ListedScripts {
-    scripts: Vec<Parsed>,
+    scripts: Vec<ParsedScript>,
     texts: JoinHandle<Result<Vec<Option<Text>>, JoinError>>,
 }
 
@@ -142,10 +98,10 @@ pub(super) async fn parsed(
     enabled: impl Future<Output = Result<Value, CallError>>,
 ) -> Result<ListedScripts, String> {
     let caller = page.caller();
-    page.during(enabled)
+    page.drive(enabled)
         .await
         .map_err(|error| error_text(&error))?;
-    let scripts = page.take_scripts().0;
+    let scripts = page.take_scripts().into_vec();
     let (first_requested_sender, first_requested) = oneshot::channel();
     let requests = scripts.iter().map(TextRequest::of).collect();
     let texts = tokio::spawn(texts(caller, requests, first_requested_sender));
@@ -181,7 +137,7 @@ pub(super) async fn gather(
 
 async fn describe(
     maps: Arc<Maps>,
-    parsed: Parsed,
+    parsed: ParsedScript,
     text: Option<Text>,
     coverage: Option<ScriptCoverage>,
 ) -> Script {
@@ -219,7 +175,7 @@ impl Legacy {
     }
 }
 
-impl Parsed {
+impl ParsedScript {
     fn is_inline(&self) -> bool {
         self.start_line != 0 || self.start_column != 0
     }
@@ -234,7 +190,7 @@ struct TextRequest {
 }
 
 impl TextRequest {
-    fn of(script: &Parsed) -> Self {
+    fn of(script: &ParsedScript) -> Self {
         Self {
             script_id: script.script_id.clone(),
             length: script.length,

@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
 use super::coverage::ScriptCoverage;
-use super::scripts::{Parsed, Text};
+use super::scripts::Text;
 use super::{error_text, network_resource};
-use crate::visit::Caller;
+use crate::page::{Caller, ParsedScript};
 
 /// Timeout of a map. Lighthouse has 1.5 s, which one of 11 MB takes on a busy host. A late map
 /// counts as missing, so that there is more time here; other evidence is gathered meanwhile.
@@ -21,8 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of source maps that the browser loads at a time.
 const MAX_CONCURRENT_LOADS: usize = 8;
-/// The number of source maps that are parsed at a time: a map may be large, and its parsed form even
-/// larger.
+/// The number of source maps that are parsed at a time: a map may be large, and its parsed form
+/// even larger.
 const MAX_CONCURRENT_PARSES: usize = 2;
 const MAX_BYTES: usize = 20_000_000;
 /// Minimum size of a script: two modules of the smallest size that counts as duplicated (trace
@@ -109,14 +109,14 @@ impl Maps {
 }
 
 /// Returns true if a script's map can have useful information.
-pub(super) fn is_useful(script: &Parsed) -> bool {
+pub(super) fn is_useful(script: &ParsedScript) -> bool {
     !script.source_map_url.is_empty() && script.length >= MIN_UNITS
 }
 
 /// Fetches the script's map and analyses the script with it.
 pub(super) async fn read_map(
     maps: &Maps,
-    script: &Parsed,
+    script: &ParsedScript,
     text: Text,
     coverage: ScriptCoverage,
 ) -> (Text, Option<SourceMap>) {
@@ -214,6 +214,8 @@ async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));
-    let decoded = page.evaluate_beside(Duration::from_secs(1), &script).await;
+    let decoded = page
+        .evaluate_isolated(Duration::from_secs(1), &script)
+        .await;
     decoded.map_err(|error| error_text(&error))
 }

@@ -12,17 +12,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout_at;
 
-use super::scripted::OurWorld;
+use super::scripted::IsolatedWorld;
 use super::{Gathered, error_text, to_artifact};
-use crate::protocol::{CallError, Event};
-use crate::visit::Caller;
+use crate::page::{Caller, StyleSheetHeader, StyleSheets};
+use crate::protocol::CallError;
 
 /// Timeout of each call. They are queued behind earlier calls to the page's thread: on a document
 /// of 25,000 elements and a busy host that alone took longer than five seconds. Lighthouse gives
 /// each call thirty.
 const DEADLINE: Duration = Duration::from_secs(20);
 const TEXTS_DEADLINE: Duration = Duration::from_secs(5);
-const MAX_SHEETS: usize = 5_000;
 /// Maximum total size of the texts in bytes.
 const MAX_TEXT_BYTES: usize = 64_000_000;
 /// The longest text that is read, in UTF-16 units: escaped, it fits into a message of the browser.
@@ -30,41 +29,6 @@ const MAX_SHEET_UNITS: f64 = 16_000_000.0;
 /// Maximum size of texts that are requested ahead, in UTF-16 units; a single one may be larger.
 const AHEAD_UNITS: f64 = 8_000_000.0;
 const PREVIEW_CHARS: usize = 100;
-
-/// Style sheets that the protocol reports while enabled.
-#[derive(Default)]
-pub(crate) struct StyleSheets(Vec<Header>);
-
-#[derive(Deserialize)]
-struct Added {
-    header: Header,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Header {
-    style_sheet_id: String,
-    #[serde(default, rename = "sourceURL")]
-    source_url: String,
-    #[serde(default)]
-    is_inline: bool,
-    #[serde(default)]
-    length: f64,
-}
-
-impl StyleSheets {
-    /// Returns how many bytes of it are kept.
-    pub(crate) fn take(&mut self, event: &Event) -> usize {
-        match event.read() {
-            Some(Added { header }) if self.0.len() < MAX_SHEETS => {
-                let texts = header.source_url.len();
-                self.0.push(header);
-                texts + size_of::<Header>()
-            }
-            _ => 0,
-        }
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,8 +72,11 @@ pub(super) fn enable(page: &Caller) -> impl Future<Output = Result<Value, CallEr
 /// Measures usage, starting immediately. [`enable`] must have been answered: Chromium executes
 /// later calls while it still enables. It executes these in order, so that later calls do not
 /// count.
-fn measure_usage(page: &Caller, ours: &OurWorld) -> impl Future<Output = UsageResult> + use<> {
-    let usage_calls = ours.clone().map(|context| {
+fn measure_usage(
+    page: &Caller,
+    world: &IsolatedWorld,
+) -> impl Future<Output = UsageResult> + use<> {
+    let usage_calls = world.clone().map(|context| {
         page.send("CSS.startRuleUsageTracking", json!({}));
         let recompute = "String(document.body && getComputedStyle(document.body).color)";
         let recomputing = page.evaluate::<String>(Some(context), DEADLINE, recompute);
@@ -136,10 +103,10 @@ fn measure_usage(page: &Caller, ours: &OurWorld) -> impl Future<Output = UsageRe
 /// evidence waits for it.
 pub(super) fn gather(
     page: &Caller,
-    ours: &OurWorld,
+    world: &IsolatedWorld,
     reported: StyleSheets,
 ) -> impl Future<Output = Gathered> + use<> {
-    let measuring = measure_usage(page, ours);
+    let measuring = measure_usage(page, world);
     let mut texts = Texts::new(page, reported);
     texts.request();
     let reading = tokio::spawn(async move { to_artifact(&texts.read(&measuring.await?).await) });
@@ -157,15 +124,15 @@ type Reading = Pin<Box<dyn Future<Output = Result<Read, CallError>> + Send>>;
 /// soon as the last is requested, or when dropped.
 struct Texts {
     page: Caller,
-    waiting: IntoIter<Header>,
-    in_flight: VecDeque<(Header, Reading)>,
+    waiting: IntoIter<StyleSheetHeader>,
+    in_flight: VecDeque<(StyleSheetHeader, Reading)>,
     ahead_units: f64,
     is_ended: bool,
 }
 
 impl Texts {
     fn new(page: &Caller, reported: StyleSheets) -> Self {
-        let mut headers = reported.0;
+        let mut headers = reported.into_vec();
         headers.retain(|header| header.length > 0.0 && header.length <= MAX_SHEET_UNITS);
         Self {
             page: page.clone(),
@@ -236,20 +203,21 @@ impl Drop for Texts {
 #[derive(Default)]
 struct Sheets {
     listed: Vec<Sheet>,
-    /// By a hash of the text with a key of this process, and its length: texts themselves may be large.
+    /// Index of a sheet by its length and a hash of its text with a key of this process, because
+    /// texts may be large.
     by_text: HashMap<(u64, usize), usize>,
     hasher: RandomState,
 }
 
 impl Sheets {
-    fn add(&mut self, header: Header, text: String, used_length: u64) {
-        let has_address = !header.is_inline && !header.source_url.is_empty();
+    fn add(&mut self, header: StyleSheetHeader, text: String, used_length: u64) {
+        let has_url = !header.is_inline && !header.source_url.is_empty();
         let sheet = Sheet {
             is_inline: header.is_inline,
             length: text.encode_utf16().count(),
             token_length: sheet_token_units(&text),
             used_length,
-            preview: if has_address {
+            preview: if has_url {
                 String::new()
             } else {
                 text.chars().take(PREVIEW_CHARS).collect()

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::scripted::NODES;
 use super::{Gathered, error_text, to_artifact};
+use crate::page::{Caller, EvaluateResponse};
 use crate::protocol::CallError;
-use crate::visit::{Caller, Evaluated};
 
 const DEADLINE: Duration = Duration::from_secs(3);
 
@@ -53,7 +53,7 @@ struct Frame {
 /// Describes the nodes. Nodes that are gone, or in frames beyond the maximum, are left out.
 pub(super) async fn gather(page: &Caller, nodes: Vec<i64>) -> Gathered {
     let context = page
-        .world(DEADLINE)
+        .create_world(DEADLINE)
         .await
         .map_err(|error| error_text(&error))?;
     let (mut elements, remaining_nodes) = describe(page, context, nodes)
@@ -80,7 +80,7 @@ async fn in_frames(
             return;
         }
         // A frame that has gone meanwhile has no world.
-        let Ok(context) = page.world_in(&frame, remaining()).await else {
+        let Ok(context) = page.create_world_in(&frame, remaining()).await else {
             continue;
         };
         let describing = describe(page, context, remaining_nodes.clone());
@@ -153,7 +153,7 @@ async fn describe(
     let params = json!({"functionDeclaration": describe, "executionContextId": context,
         "arguments": objects, "returnByValue": true});
     let method = "Runtime.callFunctionOn";
-    let descriptions: Evaluated<Vec<Option<Box<RawValue>>>> =
+    let descriptions: EvaluateResponse<Vec<Option<Box<RawValue>>>> =
         page.call_within(DEADLINE, method, params).await?;
     let elements = ids.into_iter().zip(descriptions.value(method)?);
     let elements = elements.filter_map(|(node_id, node)| {

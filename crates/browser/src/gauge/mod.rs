@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::pacer::{CorePace, Pacer};
+use crate::page::{EvaluateResponse, open_target};
 use crate::protocol::SessionId;
-use crate::visit::{Evaluated, open_target};
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
 
 const SCRIPT: &str = include_str!("benchmark.js");
@@ -49,7 +49,7 @@ pub struct Reading {
 impl Reading {
     /// Returns the index on a core of `nominal` speed.
     pub fn index_at(self, nominal: CorePace) -> f64 {
-        self.index / self.pace.speed_beside(nominal)
+        self.index / self.pace.speed_relative_to(nominal)
     }
 }
 
@@ -101,7 +101,7 @@ impl Gauge {
         let script = format!("benchmark({part_ms}, {rounds})");
         let params = json!({"expression": script, "returnByValue": true});
         let index = client
-            .call_within::<Evaluated<f64>>(DEADLINE, Some(&self.session), method, params)
+            .call_within::<EvaluateResponse<f64>>(DEADLINE, Some(&self.session), method, params)
             .await?
             .value(method)?;
         let pacing = pacer.finish();

@@ -4,20 +4,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::process::Process;
+use super::proxy_port::{Forwarder, ProxyPort};
 use super::stderr::StderrTail;
-use super::way_out::{Relay, WayOut};
 use crate::BrowserError;
 use crate::pool::Restock;
 use crate::protocol::{CallError, Client, Events};
 
-/// A spare that does not answer within this is replaced.
+/// Maximum response time of a spare; one that takes longer is replaced.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 
-/// What the browser says that it is.
+/// The version of a browser as it reports it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// E.g. `Chrome/156.0.8078.79`.
+    /// Name and version, such as `Chrome/156.0.8078.79`.
     pub product: String,
     #[serde(default)]
     pub user_agent: String,
@@ -26,61 +26,61 @@ pub struct Version {
 }
 
 impl Version {
-    /// The four-part version, e.g. `156.0.8078.79`.
+    /// Returns the four-part version, such as `156.0.8078.79`.
     pub fn number(&self) -> &str {
         self.product.rsplit('/').next().unwrap_or_default()
     }
 
-    /// E.g. `156`.
+    /// Returns the major version, such as `156`.
     pub fn major(&self) -> &str {
         self.number().split('.').next().unwrap_or_default()
     }
 }
 
-/// A started Chromium that nobody has used. However it is let go, its processes end and its files
-/// are removed.
+/// A started Chromium that has not been used yet. When it is dropped, its processes are killed and
+/// its files are removed.
 pub struct Browser {
     pub(crate) client: Client,
     pub(crate) events: Events,
     pub(crate) stderr: StderrTail,
     version: Version,
-    /// Where it can connect to, if not everywhere.
-    pub(crate) way_out: Option<WayOut>,
-    /// Where that leads, once a visit has said so.
-    pub(crate) relay: Option<Relay>,
-    /// Says that the next spare may be started. Before the process, so that it is told even if the
-    /// end takes long.
+    /// The only port that it can connect to, if it is restricted.
+    pub(crate) proxy_port: Option<ProxyPort>,
+    /// Forwards connections from that port to the proxy of the visit.
+    pub(crate) forwarder: Option<Forwarder>,
+    /// Starts the next spare when it is dropped. It is declared before the process, so that it is
+    /// dropped first even if the process ends slowly.
     pub(crate) restock: Option<Restock>,
     process: Process,
 }
 
 impl Browser {
-    /// Waits until a process that was just started answers.
-    pub(super) async fn greet(
+    /// Waits until a process that was just started responds.
+    pub(super) async fn connect(
         process: Process,
         client: Client,
         events: Events,
         stderr: StderrTail,
         deadline: Duration,
     ) -> Result<Self, BrowserError> {
-        let answer = client
+        let result = client
             .call_within(deadline, None, "Browser.getVersion", json!({}))
             .await;
-        match answer {
+        match result {
             Ok(version) => Ok(Self {
                 client,
                 events,
                 stderr,
                 version,
-                way_out: None,
-                relay: None,
+                proxy_port: None,
+                forwarder: None,
                 restock: None,
                 process,
             }),
             Err(error) => {
                 process.end().await;
                 Err(BrowserError::Start {
-                    reason: why_not_started(&error, &stderr.text()),
+                    reason: describe_start_error(&error, &stderr.text()),
                 })
             }
         }
@@ -90,22 +90,22 @@ impl Browser {
         &self.version
     }
 
-    /// The id of the main process, which is also that of its process group.
+    /// Returns the id of the main process, which is also that of its process group.
     pub fn process_id(&self) -> u32 {
         self.process.group()
     }
 
-    /// Whether it still answers.
+    /// Returns whether the browser still responds.
     pub(crate) async fn is_healthy(&self) -> bool {
-        let answer: Result<Version, CallError> = self
+        let result: Result<Version, CallError> = self
             .client
             .call_within(HEALTH_DEADLINE, None, "Browser.getVersion", json!({}))
             .await;
-        answer.is_ok()
+        result.is_ok()
     }
 
-    /// Ends the browser and waits until nothing is left of it. Returns its memory limit in bytes if
-    /// it had ended because it used more.
+    /// Ends the browser and waits until its processes have ended and its files are removed. Returns
+    /// its memory limit in bytes if it was killed for exceeding it.
     pub async fn close(self) -> Option<u64> {
         let exceeded = self.process.exceeded_memory();
         self.process.end().await;
@@ -122,16 +122,16 @@ impl std::fmt::Debug for Browser {
     }
 }
 
-fn why_not_started(error: &CallError, stderr: &str) -> String {
+fn describe_start_error(error: &CallError, stderr: &str) -> String {
     let hint = if stderr.contains("No usable sandbox") {
-        "; this kernel or container lets unprivileged users make no namespaces, which Chromium's \
-         sandbox needs"
+        "; this kernel or container does not permit unprivileged users to create namespaces, which \
+         Chromium's sandbox needs"
     } else {
         ""
     };
     if stderr.is_empty() {
         format!("{error}{hint}")
     } else {
-        format!("{error}{hint}; it said:\n{stderr}")
+        format!("{error}{hint}; its standard error:\n{stderr}")
     }
 }

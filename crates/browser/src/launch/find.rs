@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::BrowserError;
 
-/// Checked in this order. Debian's `/usr/bin/chromium` is a script that adds flags of its own, so
-/// the program behind it comes first.
-const PLACES: [&str; 8] = [
+/// Paths of Chromium in the order in which they are tried. Debian's `/usr/bin/chromium` is a script
+/// that adds its own flags, so the program that it starts comes first.
+const PATHS: [&str; 8] = [
     "/usr/lib/chromium/chromium",
     "/usr/lib64/chromium-browser/chromium-browser",
     "/usr/lib/chromium-browser/chromium-browser",
@@ -25,46 +25,47 @@ const NAMES: [&str; 4] = [
     "google-chrome",
 ];
 
-/// Somebody else than root.
+/// A user other than root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct User {
     pub uid: u32,
     pub gid: u32,
 }
 
-pub(super) fn chromium(chosen: Option<PathBuf>) -> Result<PathBuf, BrowserError> {
+/// Returns the path of Chromium: the configured one, or the first that exists.
+pub(super) fn chromium(configured: Option<PathBuf>) -> Result<PathBuf, BrowserError> {
     let from_environment = |name| {
         env::var_os(name)
             .filter(|v| !v.is_empty())
             .map(PathBuf::from)
     };
-    let chosen = chosen
+    let configured = configured
         .or_else(|| from_environment("PLUMBLINE_CHROMIUM"))
         .or_else(|| from_environment("CHROME_PATH"));
-    if let Some(path) = chosen {
-        return match runnable(&path) {
-            Ok(()) => Ok(behind_wrapper(path)),
+    if let Some(path) = configured {
+        return match check_executable(&path) {
+            Ok(()) => Ok(without_wrapper(path)),
             Err(reason) => Err(BrowserError::NotUsable { path, reason }),
         };
     }
-    let on_path = env::var_os("PATH").unwrap_or_default();
-    let mut candidates = PLACES
+    let directories = env::var_os("PATH").unwrap_or_default();
+    let mut candidates = PATHS
         .iter()
         .map(PathBuf::from)
         .chain(NAMES.iter().flat_map(|name| {
-            env::split_paths(&on_path)
+            env::split_paths(&directories)
                 .map(|directory| directory.join(name))
                 .collect::<Vec<_>>()
         }));
     candidates
-        .find(|path| runnable(path).is_ok())
-        .map(behind_wrapper)
+        .find(|path| check_executable(path).is_ok())
+        .map(without_wrapper)
         .ok_or_else(|| BrowserError::NotFound {
-            looked_at: format!("{} and PATH", PLACES.join(", ")),
+            searched: format!("{} and PATH", PATHS.join(", ")),
         })
 }
 
-fn runnable(path: &Path) -> Result<(), String> {
+fn check_executable(path: &Path) -> Result<(), String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is not a file".to_owned());
@@ -75,23 +76,23 @@ fn runnable(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A wrapper script named after the program it starts is replaced by that program, for a known set
-/// of flags.
-fn behind_wrapper(path: PathBuf) -> PathBuf {
-    if path == Path::new("/usr/bin/chromium") && runnable(Path::new(PLACES[0])).is_ok() {
-        return PathBuf::from(PLACES[0]);
+/// Replaces the path of Debian's wrapper script by that of the program it starts, so that only our
+/// own flags are used.
+fn without_wrapper(path: PathBuf) -> PathBuf {
+    if path == Path::new("/usr/bin/chromium") && check_executable(Path::new(PATHS[0])).is_ok() {
+        return PathBuf::from(PATHS[0]);
     }
     path
 }
 
-/// `None` when we are an ordinary user ourselves.
+/// Returns the user to run the browser as; `None` if this process does not run as root.
 pub(super) fn browser_user() -> Option<User> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = user_named(&passwd, "plumbline").or_else(|| user_named(&passwd, "nobody"));
-    // The number that Linux itself gives to nobody.
+    // The id that Linux itself uses for nobody.
     Some(user.unwrap_or(User {
         uid: 65534,
         gid: 65534,
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_found_by_the_whole_name_and_is_never_root() {
+    fn a_user_is_found_by_the_full_name_and_is_never_root() {
         let passwd = "root:x:0:0::/root:/bin/sh\nnobody2:x:7:7::/:\nnobody:x:65534:65533::/:\n";
         let nobody = User {
             uid: 65534,
@@ -132,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_program_that_does_not_exist_is_named_in_the_error() {
+    fn a_configured_program_that_does_not_exist_is_named_in_the_error() {
         let error = chromium(Some("/nowhere/chromium".into())).unwrap_err();
         assert!(error.to_string().contains("/nowhere/chromium"));
     }
 
     #[test]
-    fn a_directory_is_no_program() {
+    fn a_directory_is_not_a_program() {
         let error = chromium(Some("/".into())).unwrap_err();
         assert!(error.to_string().contains("not a file"));
     }

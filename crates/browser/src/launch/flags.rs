@@ -1,11 +1,12 @@
-//! What Chromium is told when it starts.
+//! Command line flags and environment of Chromium.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Everything, loopback too, goes to this proxy, and no name is resolved: that is the proxy's affair.
-pub(super) fn only_through(proxy: SocketAddr) -> [String; 3] {
+/// Returns flags that send all connections, including those to loopback, to this proxy, and that
+/// leave name resolution to it.
+pub(super) fn proxy(proxy: SocketAddr) -> [String; 3] {
     [
         format!("--proxy-server=socks5://{proxy}"),
         "--proxy-bypass-list=<-loopback>".to_owned(),
@@ -13,13 +14,17 @@ pub(super) fn only_through(proxy: SocketAddr) -> [String; 3] {
     ]
 }
 
-/// Docker gives 64 MB, with which larger pages crash.
-const SMALL_SHARED_MEMORY_BYTES: u64 = 512 << 20;
+/// Size of `/dev/shm` below which it is not used. Docker's default is 64 MB, with which larger
+/// pages crash.
+const MIN_SHARED_MEMORY_BYTES: u64 = 512 << 20;
 
-/// The same for every browser.
+/// Returns the flags that are the same for every browser.
 pub(super) fn fixed() -> Vec<String> {
     let mut flags: Vec<String> = FLAGS.iter().map(|flag| (*flag).to_owned()).collect();
-    flags.push(format!("--disable-features={}", OFF.join(",")));
+    flags.push(format!(
+        "--disable-features={}",
+        DISABLED_FEATURES.join(",")
+    ));
     flags
 }
 
@@ -31,13 +36,13 @@ const FLAGS: [&str; 41] = [
     "--no-first-run",
     "--no-default-browser-check",
     "--no-service-autorun",
-    // Not what the host speaks.
+    // Instead of the host's language.
     "--lang=en-US",
     "--accept-lang=en-US,en",
     "--disable-search-engine-choice-screen",
     "--disable-infobars",
-    // Chromium's own errands would share the page's line and cores. Those without a switch (who is
-    // signed in, what is newer) are sent to a port that Chromium itself refuses to connect to.
+    // Chromium's own requests would share the line and the cores with the page. Those that no
+    // switch disables (sign-in state, updates) go to a port that Chromium refuses to connect to.
     "--gaia-url=https://127.0.0.1:1/",
     "--google-apis-url=https://127.0.0.1:1/",
     "--component-updater=url-source=https://127.0.0.1:1/",
@@ -54,13 +59,13 @@ const FLAGS: [&str; 41] = [
     "--metrics-recording-only",
     "--disable-breakpad",
     "--disable-crash-reporter",
-    // Whatever goes out goes through the proxy: no UDP around it. Chromium 156 knows the first
-    // name of the switch for WebRTC, other versions the second. (`--dns-prefetch-disable` is not
-    // used: it would keep pages from connecting in advance, and names are not found anyway.)
+    // All traffic goes through the proxy: no UDP past it. Chromium 156 has the first name of the
+    // switch for WebRTC, other versions the second. (`--dns-prefetch-disable` is not used: it would
+    // prevent pages from connecting in advance, and names are not resolved anyway.)
     "--disable-quic",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    // Nobody is there to answer.
+    // There is no user to respond.
     "--deny-permission-prompts",
     "--disable-prompt-on-repost",
     "--disable-hang-monitor",
@@ -68,25 +73,25 @@ const FLAGS: [&str; 41] = [
     "--password-store=basic",
     "--use-mock-keychain",
     "--mute-audio",
-    // The page is in front, however the window manager of a server sees it.
+    // The page counts as visible, whatever the window manager of a server reports.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
-    // As tools that measure do: a scroll bar would take width from the layout.
+    // Like other measuring tools: a scroll bar would reduce the width of the layout.
     "--hide-scrollbars",
-    // A server has no mouse, so that desktop pages would see a device without pointer or hover.
-    // Touch emulation still turns phones into coarse pointers.
+    // A server has no mouse, so desktop pages would detect a device without pointer or hover. Touch
+    // emulation still gives phones a coarse pointer.
     "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
 ];
 
-/// Features that ask their maker's servers, show something, or change what a page is served.
-const OFF: [&str; 19] = [
+/// Features that contact Google's servers, show something, or change what a page is served.
+const DISABLED_FEATURES: [&str; 19] = [
     "AutofillServerCommunication",
     "CalculateNativeWinOcclusion",
     "CertificateTransparencyComponentUpdater",
     "DialMediaRouteProvider",
     "GlobalMediaControls",
-    // `http:` is measured as asked for, not as the browser would rather have it.
+    // `http:` URLs are measured as requested, without an upgrade.
     "HttpsFirstBalancedModeAutoEnable",
     "HttpsUpgrades",
     "InterestFeedContentSuggestions",
@@ -96,30 +101,31 @@ const OFF: [&str; 19] = [
     "OptimizationHints",
     "OptimizationTargetPrediction",
     "PrivacySandboxSettings4",
-    // As chrome-launcher, whose users report lost trace events with it.
+    // As in chrome-launcher, whose users report lost trace events with this feature.
     "RenderDocument",
     "SafeBrowsing",
     "Translate",
-    // Pages of the browser's own window: half a second of a core while the page is being set up.
+    // Pages of the browser's own window: half a second of CPU time while the page is being set up.
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxPopup",
 ];
 
+/// Returns the flags that depend on this machine.
 pub(super) fn for_this_machine() -> Vec<&'static str> {
-    let small = rustix::fs::statvfs("/dev/shm")
-        .map(|shm| shm.f_blocks * shm.f_frsize < SMALL_SHARED_MEMORY_BYTES)
+    let is_small = rustix::fs::statvfs("/dev/shm")
+        .map(|shm| shm.f_blocks * shm.f_frsize < MIN_SHARED_MEMORY_BYTES)
         .unwrap_or(true);
-    if small {
+    if is_small {
         vec!["--disable-dev-shm-usage"]
     } else {
         Vec::new()
     }
 }
 
-/// Nothing of our own environment reaches the browser but this; every place that it or a library
-/// may write to is inside its home.
+/// Returns the environment of the browser: a few variables of this process, and its home as the
+/// value of all variables that name a directory to which it or a library may write.
 pub(super) fn environment(home: &Path) -> Vec<(&'static str, OsString)> {
-    const KEPT: [&str; 6] = [
+    const INHERITED: [&str; 6] = [
         "PATH",
         "TZ",
         "FONTCONFIG_FILE",
@@ -137,18 +143,19 @@ pub(super) fn environment(home: &Path) -> Vec<(&'static str, OsString)> {
         "XDG_RUNTIME_DIR",
         "BREAKPAD_DUMP_LOCATION",
     ];
-    let kept = KEPT
+    let inherited = INHERITED
         .into_iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)));
     let homes = HOMES
         .into_iter()
         .map(|name| (name, home.as_os_str().to_owned()));
     let no_bus = ("DBUS_SESSION_BUS_ADDRESS", OsString::from("disabled:"));
-    kept.chain(homes).chain([no_bus]).collect()
+    inherited.chain(homes).chain([no_bus]).collect()
 }
 
-/// What has no flag: `Local State` in the profile. Without a scheme that it knows, Chromium shows the
-/// page that a server sends with its request for a password, instead of an error of its own.
+/// Contents of `Local State` in the profile, for a setting that has no flag. Without supported
+/// authentication schemes, Chromium shows the page that a server sends with status 401 instead of
+/// its own error.
 pub(super) const LOCAL_STATE: &str = r#"{"auth":{"schemes":"none"}}"#;
 
 pub(super) fn with_path(flag: &str, path: &PathBuf) -> OsString {

@@ -1,10 +1,10 @@
-//! A bound on the memory that one browser uses.
+//! Limits the memory of a browser.
 //!
-//! Three bounds, from the first that a page meets to the last. While the browser runs, its use is
-//! sampled, and a browser beyond its limit is ended; the report can then say why. Where cgroups can
-//! be made, the kernel bounds all processes together, a quarter above the limit, for a page that is
-//! faster than the samples. And each process has a limit on its private memory, which needs no
-//! privileges.
+//! There are three limits, from the first that a page reaches to the last. While the browser runs,
+//! its memory usage is sampled, and a browser that exceeds its limit is killed; the report can then
+//! state the reason. Where cgroups can be created, the kernel limits all processes together, a
+//! quarter above that limit, for pages that are faster than the samples. Finally, each process has
+//! a limit on its private memory, which needs no privileges.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,11 +16,11 @@ use plumbline_isolation::{Cgroup, CgroupParent, limit_on_spawn};
 
 use super::process::{group_of, process_ids};
 
-/// How often the use of memory is sampled. A page can fill some 200 MB meanwhile.
+/// Interval between samples of the memory usage. A page can allocate about 200 MB in this time.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long it is remembered which processes are not the browser's: ids are used again.
-const REMEMBER_OTHERS: Duration = Duration::from_secs(5);
+/// Maximum age of the cached group memberships of processes, because process ids are reused.
+const MAX_CACHE_AGE: Duration = Duration::from_secs(5);
 
 /// The limits of one browser.
 pub(super) struct MemoryLimit {
@@ -39,7 +39,7 @@ impl MemoryLimit {
 
     /// Adds the limits that the kernel enforces to a command.
     pub(super) fn apply(&self, command: &mut Command) -> io::Result<()> {
-        // What a process has allocated but not touched counts too: twice as much is allowed.
+        // Memory that a process has allocated but not used counts too, so the limit is doubled.
         limit_on_spawn(command, self.bytes.saturating_mul(2), self.cgroup.as_ref())
     }
 
@@ -47,41 +47,41 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// Whether the kernel ended a process because of the limit.
+    /// Returns whether the kernel killed a process because of the limit.
     pub(super) fn was_enforced(&self) -> bool {
         self.cgroup.as_ref().is_some_and(Cgroup::was_exceeded)
     }
 }
 
-/// Samples how much memory the processes of one group use.
-pub(super) struct MemoryUse {
+/// Samples the memory usage of the processes of one group.
+pub(super) struct MemoryUsage {
     group: u32,
-    /// Whether a process is of the group.
-    known: HashMap<u32, bool>,
-    known_since: Instant,
+    /// Cache of whether a process belongs to the group.
+    memberships: HashMap<u32, bool>,
+    cached_since: Instant,
 }
 
-impl MemoryUse {
+impl MemoryUsage {
     pub(super) fn of_group(group: u32) -> Self {
         Self {
             group,
-            known: HashMap::new(),
-            known_since: Instant::now(),
+            memberships: HashMap::new(),
+            cached_since: Instant::now(),
         }
     }
 
-    /// Returns the private memory of all processes, and the shared memory of the one with most of
-    /// it: the process that draws has mapped what the others share with it.
+    /// Returns the private memory of all processes plus the shared memory of the process that has
+    /// most of it: the process that draws has mapped what the others share with it.
     pub(super) fn sample(&mut self) -> u64 {
-        if self.known_since.elapsed() > REMEMBER_OTHERS {
-            self.known.clear();
-            self.known_since = Instant::now();
+        if self.cached_since.elapsed() > MAX_CACHE_AGE {
+            self.memberships.clear();
+            self.cached_since = Instant::now();
         }
         let group = self.group;
         let (mut private, mut shared) = (0, 0);
         for pid in process_ids() {
             let is_member = self
-                .known
+                .memberships
                 .entry(pid)
                 .or_insert_with(|| group_of(pid) == Some(group));
             if *is_member {
@@ -94,7 +94,7 @@ impl MemoryUse {
     }
 }
 
-/// Reads a line such as `RssAnon:     1234 kB`.
+/// Returns the value of a line such as `RssAnon:     1234 kB` in bytes; 0 if it is missing.
 fn field_bytes(status: &str, name: &str) -> u64 {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     let kilobytes = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_read_in_bytes_and_a_missing_one_is_nothing() {
+    fn a_field_is_converted_to_bytes_and_a_missing_one_is_zero() {
         let status = "Name:\tchromium\nRssAnon:\t    2048 kB\nRssShmem:\t       0 kB\n";
         assert_eq!(field_bytes(status, "RssAnon:"), 2 << 20);
         assert_eq!(field_bytes(status, "RssShmem:"), 0);
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn the_use_of_this_process_group_is_counted() {
+    fn the_memory_usage_of_this_process_group_is_sampled() {
         let own = group_of(std::process::id()).unwrap();
-        let mut use_of_group = MemoryUse::of_group(own);
-        let before = use_of_group.sample();
-        let kept = vec![1_u8; 50 << 20];
-        let after = use_of_group.sample();
-        assert!(after > before + kept.len() as u64 / 2, "{before} {after}");
+        let mut usage = MemoryUsage::of_group(own);
+        let before = usage.sample();
+        let buffer = vec![1_u8; 50 << 20];
+        let after = usage.sample();
+        assert!(after > before + buffer.len() as u64 / 2, "{before} {after}");
     }
 }

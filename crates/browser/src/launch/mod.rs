@@ -1,5 +1,5 @@
-//! Finding Chromium and starting it: one process group, one profile directory, one pair of pipes
-//! per browser, and nothing of it left afterwards.
+//! Finds and starts Chromium. Each browser has its own process group, profile directory and pair of
+//! pipes, all of which are removed when it ends.
 
 mod browser;
 mod find;
@@ -7,8 +7,8 @@ mod flags;
 mod memory;
 mod process;
 mod profile;
+mod proxy_port;
 mod stderr;
-mod way_out;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,49 +29,49 @@ use find::User;
 use memory::MemoryLimit;
 use process::Process;
 use profile::Profile;
+use proxy_port::ProxyPort;
 use stderr::StderrTail;
-use way_out::WayOut;
 
-/// From the start of the process until it has answered its first call. Usually 0.3 to 0.5 s.
+/// Maximum time from the start of the process to the response to its first call, which usually
+/// takes 0.3 to 0.5 s.
 const START_DEADLINE: Duration = Duration::from_secs(15);
 
-/// What an operator may choose about browsers.
+/// Options of an operator for browsers.
 #[derive(Debug, Clone)]
 pub struct LaunchOptions {
-    /// The program; else `PLUMBLINE_CHROMIUM`, `CHROME_PATH`, then the usual places.
+    /// The program. By default `PLUMBLINE_CHROMIUM` and `CHROME_PATH` are read, then the usual
+    /// locations are searched.
     pub chromium: Option<PathBuf>,
-    /// Chromium's own sandbox. Only an operator who knows why turns it off.
+    /// Whether Chromium's own sandbox is used. It should be disabled only for a good reason.
     pub sandbox: bool,
-    /// Where profile directories live while their browser does; else `plumbline-UID` in the
+    /// Directory for the profiles of running browsers. The default is `plumbline-UID` in the
     /// system's directory for temporary files.
     pub run_dir: Option<PathBuf>,
-    /// The browser may resolve no name and connect nowhere but to the proxy of its visit, whose
-    /// network must then be [`crate::NetworkPath::Proxy`]. Where the machine permits it, the
-    /// browser gets a network namespace of its own for that.
+    /// Whether the browser may only connect to the proxy of its visit, and resolve no names. The
+    /// network of the visit must then be [`crate::NetworkPath::Proxy`]. Where the machine permits
+    /// it, the browser runs in its own network namespace.
     pub only_through_proxy: bool,
-    /// Whether such a browser gets its namespace where the machine permits it. Without one it is
-    /// kept in by Chromium's flags.
+    /// Whether such a browser runs in a network namespace where the machine permits it. Without a
+    /// namespace it is restricted by Chromium's flags.
     pub network_namespace: bool,
-    /// How much memory all processes of a browser may use together. A page that makes its browser
-    /// use more ends it.
+    /// Memory limit for all processes of a browser together. A browser that exceeds it is killed.
     pub memory_bytes: u64,
 }
 
-/// How much memory a browser may use unless the operator says otherwise. Of the pages measured so
-/// far none needed 1 GiB.
+/// Default memory limit of a browser. None of the pages measured so far needed 1 GiB.
 pub const DEFAULT_MEMORY_BYTES: u64 = 2 << 30;
 
-/// How a browser is kept from reaching anything but the proxy of its visit.
+/// How a browser is prevented from connecting to anything but the proxy of its visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkIsolation {
-    /// A network namespace contains nothing else.
+    /// A network namespace that contains nothing else.
     Namespace,
-    /// Only Chromium's flags do; the reason says why there is no namespace.
+    /// Chromium's flags only, with the reason why there is no namespace.
     Shared { reason: String },
 }
 
 impl NetworkIsolation {
-    fn where_permitted(ids: Ids) -> Self {
+    fn detect(ids: Ids) -> Self {
         match plumbline_isolation::probe(ids) {
             Ok(()) => Self::Namespace,
             Err(error) => Self::Shared {
@@ -94,23 +94,24 @@ impl Default for LaunchOptions {
     }
 }
 
-/// Knows how to start a browser on this machine.
+/// Starts browsers on this machine.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     chromium: PathBuf,
-    /// Who the browser runs as when we are root; Chromium's sandbox needs somebody else.
+    /// The user that the browser runs as if this process is root, as which Chromium's sandbox does
+    /// not work.
     user: Option<User>,
     sandbox: bool,
     run_dir: PathBuf,
     only_through_proxy: bool,
     isolation: NetworkIsolation,
     memory_bytes: u64,
-    /// The directory in which cgroups can be made, if there is one.
+    /// Directory in which cgroups can be created, if there is one.
     cgroups: Option<CgroupParent>,
 }
 
 impl Launcher {
-    /// Finds Chromium and a place for profiles, and says clearly what is missing.
+    /// Finds Chromium and prepares the directory for profiles.
     pub fn find(options: LaunchOptions) -> Result<Self, BrowserError> {
         let chromium = find::chromium(options.chromium)?;
         let user = find::browser_user();
@@ -118,14 +119,14 @@ impl Launcher {
         profile::prepare_run_dir(&run_dir, user.is_some())?;
         process::adopt_orphans();
         let isolation = if options.network_namespace {
-            NetworkIsolation::where_permitted(ids(user))
+            NetworkIsolation::detect(ids(user))
         } else {
             NetworkIsolation::Shared {
-                reason: "it was switched off".to_owned(),
+                reason: "disabled by an option".to_owned(),
             }
         };
         let cgroups = CgroupParent::find()
-            .inspect_err(|reason| tracing::debug!(reason, "browsers get no cgroup of their own"))
+            .inspect_err(|reason| tracing::debug!(reason, "no cgroups for browsers"))
             .ok();
         Ok(Self {
             chromium,
@@ -139,7 +140,7 @@ impl Launcher {
         })
     }
 
-    /// How the browsers of this launcher are kept from reaching anything but their proxy.
+    /// Returns how browsers are prevented from connecting to anything but their proxy.
     pub fn network_isolation(&self) -> &NetworkIsolation {
         &self.isolation
     }
@@ -152,23 +153,23 @@ impl Launcher {
         &self.run_dir
     }
 
-    /// Whether Chromium's own sandbox is used.
+    /// Returns whether Chromium's own sandbox is used.
     pub fn is_sandboxed(&self) -> bool {
         self.sandbox
     }
 
-    /// How much memory a browser of this launcher may use.
+    /// Returns the memory limit of a browser.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Whether the kernel enforces that limit on all processes of a browser together. Otherwise the
-    /// use of memory is sampled.
+    /// Returns whether the kernel enforces the limit on all processes of a browser together.
+    /// Otherwise only samples of the memory usage are compared with it.
     pub fn has_cgroups(&self) -> bool {
         self.cgroups.is_some()
     }
 
-    /// Starts a browser only to ask what it is.
+    /// Starts a browser to read its version.
     pub async fn version(&self) -> Result<Version, BrowserError> {
         let browser = self.launch().await?;
         let version = browser.version().clone();
@@ -176,21 +177,21 @@ impl Launcher {
         Ok(version)
     }
 
-    /// Starts a browser and waits until it answers.
+    /// Starts a browser and waits until it responds.
     pub async fn launch(&self) -> Result<Browser, BrowserError> {
         let profile = Profile::create(&self.run_dir, self.user)?;
-        let (their_read, our_write) = std::io::pipe().map_err(|e| not_started(&e))?;
-        let (our_read, their_write) = std::io::pipe().map_err(|e| not_started(&e))?;
-        let (stderr, their_stderr) = std::io::pipe().map_err(|e| not_started(&e))?;
+        let (their_read, our_write) = std::io::pipe().map_err(|e| start_error(&e))?;
+        let (our_read, their_write) = std::io::pipe().map_err(|e| start_error(&e))?;
+        let (stderr, their_stderr) = std::io::pipe().map_err(|e| start_error(&e))?;
 
         let mut command = self.command(&profile);
         let memory = MemoryLimit::new(self.memory_bytes, self.cgroups.as_ref())
-            .map_err(|e| not_started(&e))?;
-        // Before descriptors are moved, which could replace those that these two use.
-        memory.apply(&mut command).map_err(|e| not_started(&e))?;
+            .map_err(|e| start_error(&e))?;
+        // Before file descriptors are mapped, which could replace those that these two use.
+        memory.apply(&mut command).map_err(|e| start_error(&e))?;
         let network = self
-            .give_network(&mut command)
-            .map_err(|e| not_started(&e))?;
+            .prepare_network(&mut command)
+            .map_err(|e| start_error(&e))?;
         command.stderr(their_stderr);
         command
             .fd_mappings(vec![
@@ -203,37 +204,38 @@ impl Launcher {
                     child_fd: 4,
                 },
             ])
-            .map_err(|e| not_started(&e))?;
-        let spawned = command.spawn();
-        // The command still holds the browser's ends of the pipes: without it they close with it.
+            .map_err(|e| start_error(&e))?;
+        let result = command.spawn();
+        // The command has the browser's ends of the pipes open, which must be closed when the
+        // browser ends.
         drop(command);
-        let (child, way_out) = network.opened(spawned)?;
+        let (child, proxy_port) = network.complete(result)?;
 
         let process = Process::watch(child, profile, memory);
-        let stderr = StderrTail::follow(stderr.into()).map_err(|e| not_started(&e))?;
+        let stderr = StderrTail::follow(stderr.into()).map_err(|e| start_error(&e))?;
         let (client, events) =
-            protocol::connect(our_write.into(), our_read.into()).map_err(|e| not_started(&e))?;
-        let mut browser = Browser::greet(process, client, events, stderr, START_DEADLINE).await?;
-        browser.way_out = way_out;
+            protocol::connect(our_write.into(), our_read.into()).map_err(|e| start_error(&e))?;
+        let mut browser = Browser::connect(process, client, events, stderr, START_DEADLINE).await?;
+        browser.proxy_port = proxy_port;
         Ok(browser)
     }
 
     /// Prepares the network that the command will start in.
-    fn give_network(&self, command: &mut Command) -> std::io::Result<Network> {
+    fn prepare_network(&self, command: &mut Command) -> std::io::Result<Network> {
         if !self.only_through_proxy {
-            return Ok(Network::OfThisMachine);
+            return Ok(Network::Unrestricted);
         }
         match self.isolation {
             NetworkIsolation::Namespace => {
-                command.args(flags::only_through(plumbline_isolation::LISTENER));
+                command.args(flags::proxy(plumbline_isolation::LISTENER));
                 plumbline_isolation::enter_on_spawn(command, ids(self.user))
                     .map(Network::Namespace)
                     .map_err(std::io::Error::other)
             }
             NetworkIsolation::Shared { .. } => {
-                let way_out = WayOut::open()?;
-                command.args(flags::only_through(way_out.address()?));
-                Ok(Network::Flags(way_out))
+                let port = ProxyPort::open()?;
+                command.args(flags::proxy(port.address()?));
+                Ok(Network::Flags(port))
             }
         }
     }
@@ -263,35 +265,35 @@ impl Launcher {
 
 /// The network of a browser that is about to be started.
 enum Network {
-    OfThisMachine,
-    Flags(WayOut),
-    Namespace(plumbline_isolation::Pending),
+    Unrestricted,
+    Flags(ProxyPort),
+    Namespace(plumbline_isolation::PendingListener),
 }
 
 impl Network {
-    /// Returns the started process and the listener that is its only way out, if it has one.
-    fn opened(
+    /// Returns the started process and its proxy port, if it may connect to nothing else.
+    fn complete(
         self,
-        spawned: std::io::Result<Child>,
-    ) -> Result<(Child, Option<WayOut>), BrowserError> {
-        match (self, spawned) {
-            (Self::OfThisMachine, Ok(child)) => Ok((child, None)),
-            (Self::Flags(way_out), Ok(child)) => Ok((child, Some(way_out))),
+        result: std::io::Result<Child>,
+    ) -> Result<(Child, Option<ProxyPort>), BrowserError> {
+        match (self, result) {
+            (Self::Unrestricted, Ok(child)) => Ok((child, None)),
+            (Self::Flags(port), Ok(child)) => Ok((child, Some(port))),
             (Self::Namespace(pending), Ok(mut child)) => match pending.listener() {
-                Ok(listener) => Ok((child, Some(WayOut::on(listener)))),
+                Ok(listener) => Ok((child, Some(ProxyPort::on(listener)))),
                 Err(error) => {
                     let _ = child.kill();
                     let _ = child.wait();
-                    Err(not_started(&error))
+                    Err(start_error(&error))
                 }
             },
-            (Self::Namespace(pending), Err(error)) => Err(not_started(&pending.explain(error))),
-            (_, Err(error)) => Err(not_started(&error)),
+            (Self::Namespace(pending), Err(error)) => Err(start_error(&pending.explain(error))),
+            (_, Err(error)) => Err(start_error(&error)),
         }
     }
 }
 
-/// The ids that a browser will have.
+/// Returns the ids that a browser runs with.
 fn ids(user: Option<User>) -> Ids {
     user.map_or_else(Ids::own, |user| Ids {
         uid: user.uid,
@@ -299,7 +301,7 @@ fn ids(user: Option<User>) -> Ids {
     })
 }
 
-fn not_started(error: &dyn std::fmt::Display) -> BrowserError {
+fn start_error(error: &dyn std::fmt::Display) -> BrowserError {
     BrowserError::Start {
         reason: error.to_string(),
     }

@@ -1,8 +1,8 @@
-//! The directory of one browser, and the directory of all of them.
+//! The profile directories of browsers, and the run directory that contains them.
 //!
-//! `RUN_DIR/PID-N/owner` is ours and locked as long as we live; `RUN_DIR/PID-N/home` is the
-//! browser's. The lock tells the dead from the living, also after a process id was given away again
-//! and between containers that share a directory.
+//! `RUN_DIR/PID-N/owner` belongs to this process and is locked while it runs;
+//! `RUN_DIR/PID-N/home` belongs to the browser. The lock shows whether the owner still runs, also
+//! after its process id was reused and between containers that share a directory.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::Write;
@@ -18,7 +18,8 @@ use crate::BrowserError;
 const OWNER: &str = "owner";
 const HOME: &str = "home";
 
-/// Processes that were just killed may still be writing.
+/// Maximum time for removing a directory, because processes that were just killed may still write
+/// to it.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 
 pub(super) fn default_run_dir() -> PathBuf {
@@ -26,7 +27,8 @@ pub(super) fn default_run_dir() -> PathBuf {
     std::env::temp_dir().join(format!("plumbline-{uid}"))
 }
 
-/// Makes sure that the directory is there, is ours, and can be passed through by the browser's user.
+/// Creates the run directory if necessary, and checks that it belongs to this user and that the
+/// browser's user can access its subdirectories.
 pub(super) fn prepare_run_dir(run_dir: &Path, for_other_user: bool) -> Result<(), BrowserError> {
     let refuse = |reason: String| BrowserError::RunDir {
         path: run_dir.to_owned(),
@@ -41,7 +43,7 @@ pub(super) fn prepare_run_dir(run_dir: &Path, for_other_user: bool) -> Result<()
     if !metadata.is_dir() {
         return Err(refuse("it is not a directory".to_owned()));
     }
-    // In a place that everybody may write to, somebody else could have been there first.
+    // In a directory that is writable for everybody, another user could have created it first.
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(refuse("it belongs to another user".to_owned()));
     }
@@ -55,7 +57,7 @@ pub(super) fn prepare_run_dir(run_dir: &Path, for_other_user: bool) -> Result<()
             .find(|part| fs::metadata(part).is_ok_and(|m| m.mode() & 0o001 == 0));
         if let Some(closed) = closed {
             return Err(refuse(format!(
-                "the browser runs as an unprivileged user, who may not pass through `{}`",
+                "the browser runs as an unprivileged user without access to `{}`",
                 closed.display()
             )));
         }
@@ -63,11 +65,11 @@ pub(super) fn prepare_run_dir(run_dir: &Path, for_other_user: bool) -> Result<()
     Ok(())
 }
 
-/// A fresh directory for one browser. Dropping it removes it.
+/// A new directory for one browser, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Profile {
     directory: PathBuf,
-    /// Held for its lock.
+    /// Open for its lock.
     _owner: File,
 }
 
@@ -81,9 +83,9 @@ impl Profile {
 
     fn try_create(run_dir: &Path, user: Option<User>) -> std::io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Keeps a sweep from meeting a directory whose owner file is not locked yet.
-        let all = File::open(run_dir)?;
-        all.lock_shared()?;
+        // Prevents a sweep while there is a directory whose owner file is not locked yet.
+        let run_dir_lock = File::open(run_dir)?;
+        run_dir_lock.lock_shared()?;
         let directory = loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let directory = run_dir.join(format!("{}-{number}", std::process::id()));
@@ -124,23 +126,23 @@ impl Drop for Profile {
 }
 
 fn remove(directory: &Path) {
-    let given_up = Instant::now() + REMOVAL_DEADLINE;
+    let deadline = Instant::now() + REMOVAL_DEADLINE;
     while let Err(error) = fs::remove_dir_all(directory) {
         if error.kind() == std::io::ErrorKind::NotFound {
             return;
         }
-        if Instant::now() > given_up {
-            tracing::warn!(directory = %directory.display(), %error, "a profile was not removed");
+        if Instant::now() > deadline {
+            tracing::warn!(directory = %directory.display(), %error, "failed to remove a profile");
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Ends browsers whose owner died and removes what they left. Returns how many there were.
+/// Kills browsers whose owner has ended, removes their profiles, and returns their number.
 pub fn sweep(run_dir: &Path) -> Result<usize, BrowserError> {
     match try_sweep(run_dir) {
-        Ok(swept) => Ok(swept),
+        Ok(removed) => Ok(removed),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(BrowserError::RunDir {
             path: run_dir.to_owned(),
@@ -150,21 +152,22 @@ pub fn sweep(run_dir: &Path) -> Result<usize, BrowserError> {
 }
 
 fn try_sweep(run_dir: &Path) -> std::io::Result<usize> {
-    let all = File::open(run_dir)?;
-    all.lock()?;
-    let mut swept = 0;
+    let run_dir_lock = File::open(run_dir)?;
+    run_dir_lock.lock()?;
+    let mut removed = 0;
     for entry in fs::read_dir(run_dir)? {
         let directory = entry?.path();
         if is_profile(&directory) && is_orphaned(&directory) {
             process::kill_browsers_of(&directory.join(HOME));
             remove(&directory);
-            swept += 1;
+            removed += 1;
         }
     }
-    Ok(swept)
+    Ok(removed)
 }
 
-/// Whether we made it: a person may have pointed us at a directory with other things in it.
+/// Returns whether a directory is a profile, by its name: an operator may have configured a run
+/// directory that contains other files.
 fn is_profile(directory: &Path) -> bool {
     let name = directory.file_name().and_then(|name| name.to_str());
     let numbers = name.and_then(|name| name.split_once('-'));
@@ -176,7 +179,7 @@ fn is_profile(directory: &Path) -> bool {
 fn is_orphaned(directory: &Path) -> bool {
     match File::open(directory.join(OWNER)) {
         Ok(owner) => owner.try_lock().is_ok(),
-        // Died between making the directory and the file.
+        // The owner ended between creating the directory and the file.
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_disappears_when_it_is_dropped() {
+    fn a_profile_is_removed_when_it_is_dropped() {
         let run_dir = run_dir();
         let profile = Profile::create(run_dir.path(), None).unwrap();
         fs::write(profile.home().join("Cookies"), "x").unwrap();
@@ -199,29 +202,29 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_removes_the_dead_and_spares_the_living_and_the_foreign() {
+    fn a_sweep_removes_only_profiles_of_ended_processes() {
         let run_dir = run_dir();
-        let living = Profile::create(run_dir.path(), None).unwrap();
-        let dead = run_dir.path().join("4000000-1");
-        fs::create_dir_all(dead.join(HOME)).unwrap();
-        fs::write(dead.join(OWNER), "4000000\n").unwrap();
-        let half_made = run_dir.path().join("4000000-2");
-        fs::create_dir_all(&half_made).unwrap();
+        let active = Profile::create(run_dir.path(), None).unwrap();
+        let orphaned = run_dir.path().join("4000000-1");
+        fs::create_dir_all(orphaned.join(HOME)).unwrap();
+        fs::write(orphaned.join(OWNER), "4000000\n").unwrap();
+        let incomplete = run_dir.path().join("4000000-2");
+        fs::create_dir_all(&incomplete).unwrap();
         let foreign = run_dir.path().join("somebody-else");
         fs::create_dir_all(&foreign).unwrap();
 
         assert_eq!(sweep(run_dir.path()).unwrap(), 2);
-        assert!(living.home().exists() && foreign.exists());
-        assert!(!dead.exists() && !half_made.exists());
+        assert!(active.home().exists() && foreign.exists());
+        assert!(!orphaned.exists() && !incomplete.exists());
     }
 
     #[test]
-    fn a_sweep_of_nothing_is_fine() {
+    fn a_sweep_of_a_missing_directory_removes_nothing() {
         assert_eq!(sweep(Path::new("/nowhere/at/all")).unwrap(), 0);
     }
 
     #[test]
-    fn a_directory_that_others_may_write_to_is_refused() {
+    fn a_directory_that_other_users_may_write_to_is_an_error() {
         let run_dir = run_dir();
         fs::set_permissions(run_dir.path(), Permissions::from_mode(0o777)).unwrap();
         let error = prepare_run_dir(run_dir.path(), false).unwrap_err();
@@ -229,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_the_browser_cannot_reach_is_refused_by_name() {
+    fn a_directory_that_the_browser_cannot_access_is_an_error() {
         let run_dir = run_dir();
         fs::set_permissions(run_dir.path(), Permissions::from_mode(0o700)).unwrap();
         let inner = run_dir.path().join("inner");
         let error = prepare_run_dir(&inner, true).unwrap_err();
-        assert!(error.to_string().contains("pass through"));
+        assert!(error.to_string().contains("without access"));
         assert!(prepare_run_dir(&inner, false).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! How much a page may make our process hold.
+//! Limits how much memory of this process a page may use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The largest message that is read from the browser.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 32_000_000;
 
-/// All that one browser may make us hold at a time: messages that nobody has looked at yet, and what a visit keeps of those
-/// that somebody has (request log, trace, console, artifacts).
+/// The limit for everything that is held at one time because of one browser: messages that have not
+/// been processed yet, and what a visit keeps of those that have been (request log, trace, console,
+/// artifacts).
 pub(crate) const MAX_HELD_BYTES: usize = 128_000_000;
 
-/// What a page made too large. Whatever it is, the visit is over.
+/// A size limit that a page exceeded, which ends the visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Excess {
+pub(crate) enum LimitExceeded {
     #[error("a message of the browser is larger than {} MB", MAX_MESSAGE_BYTES / 1_000_000)]
     Message,
-    #[error("what the browser reported is larger than {} MB", MAX_HELD_BYTES / 1_000_000)]
+    #[error("the browser reported more than {} MB", MAX_HELD_BYTES / 1_000_000)]
     Held,
     #[error("the trace is larger than {limit_mb} MB")]
     Trace { limit_mb: usize },
-    #[error("the browser could not record all of the trace")]
+    #[error("the browser could not record the whole trace")]
     LostTrace,
     #[error("the trace did not arrive in time")]
     SlowTrace,
@@ -41,48 +42,48 @@ impl Budget {
     }
 }
 
-/// A part of a budget that is used as long as this lives.
+/// A part of a budget, which is released when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
-impl Held {
-    /// For tests of who keeps something: so many bytes may be kept.
+impl Reservation {
+    /// Creates an empty reservation of a budget with this limit, for tests.
     #[cfg(test)]
     pub(crate) fn within(limit: usize) -> Self {
-        Self::nothing_of(&Budget::new(limit))
+        Self::empty(&Budget::new(limit))
     }
 
-    pub(super) fn nothing_of(budget: &Arc<Budget>) -> Self {
+    pub(super) fn empty(budget: &Arc<Budget>) -> Self {
         Self {
             budget: Arc::clone(budget),
             bytes: 0,
         }
     }
 
-    /// Uses so many bytes more of the budget. When there is not as much left, nothing changes.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Excess> {
-        let more = |held: usize| {
+    /// Reserves more bytes of the budget. If the budget is exceeded, nothing changes.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        let add = |held: usize| {
             let held = held.checked_add(bytes)?;
             (held <= self.budget.limit).then_some(held)
         };
         self.budget
             .held
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .map_err(|_| Excess::Held)?;
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+            .map_err(|_| LimitExceeded::Held)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Takes over what another part uses.
+    /// Adds the bytes of another reservation to this one.
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -93,28 +94,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_can_be_used_again() {
+    fn dropped_bytes_can_be_reserved_again() {
         let budget = Budget::new(10);
-        let mut kept = Held::nothing_of(&budget);
-        kept.grow(4).unwrap();
-        let mut other = Held::nothing_of(&budget);
-        other.grow(6).unwrap();
-        assert_eq!(kept.grow(1), Err(Excess::Held));
-        drop(other);
-        kept.grow(1).unwrap();
-        assert_eq!(kept.grow(6), Err(Excess::Held));
-        assert_eq!(kept.grow(usize::MAX), Err(Excess::Held));
+        let mut first = Reservation::empty(&budget);
+        first.grow(4).unwrap();
+        let mut second = Reservation::empty(&budget);
+        second.grow(6).unwrap();
+        assert_eq!(first.grow(1), Err(LimitExceeded::Held));
+        drop(second);
+        first.grow(1).unwrap();
+        assert_eq!(first.grow(6), Err(LimitExceeded::Held));
+        assert_eq!(first.grow(usize::MAX), Err(LimitExceeded::Held));
     }
 
     #[test]
-    fn what_is_absorbed_stays_in_use() {
+    fn absorbed_bytes_stay_reserved() {
         let budget = Budget::new(10);
-        let mut kept = Held::nothing_of(&budget);
-        let mut other = Held::nothing_of(&budget);
-        other.grow(7).unwrap();
-        kept.absorb(other);
-        assert_eq!(kept.grow(4), Err(Excess::Held));
-        drop(kept);
-        assert_eq!(Held::nothing_of(&budget).grow(10), Ok(()));
+        let mut first = Reservation::empty(&budget);
+        let mut second = Reservation::empty(&budget);
+        second.grow(7).unwrap();
+        first.absorb(second);
+        assert_eq!(first.grow(4), Err(LimitExceeded::Held));
+        drop(first);
+        assert_eq!(Reservation::empty(&budget).grow(10), Ok(()));
     }
 }

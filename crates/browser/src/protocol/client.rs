@@ -13,23 +13,25 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::budget::{Budget, Excess, Held, MAX_HELD_BYTES, MAX_MESSAGE_BYTES};
-use super::envelope::{Envelope, Event, Request, SessionId};
-use super::messages::{self, Next};
+use super::budget::{Budget, LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, Reservation};
+use super::envelope::{CallMessage, Envelope, Event, SessionId};
+use super::messages::{self, ReadResult};
 use super::{CALL_DEADLINE, CallError};
 
-/// Everything the browser reports, in order. Nothing holds the browser up. When a message is too large, or too much is held at
-/// a time, events end here, every call fails with [`CallError::TooLarge`], and what the browser still says is not kept.
+/// All events of the browser, in order. The browser is never blocked. If a message is too large, or
+/// too much is held at one time, the events end, every call fails with [`CallError::TooLarge`], and
+/// further messages of the browser are discarded.
 pub(crate) type Events = mpsc::UnboundedReceiver<Event>;
 
-/// What an event or an answer takes besides its text.
+/// Memory of an event or a response in addition to its text.
 const OVERHEAD_BYTES: usize = 200;
 
-/// What Linux grants anybody without asking; a trace then needs fewer turns between two processes.
+/// Size of the pipe from the browser, which is Linux's limit for unprivileged processes. With a
+/// larger pipe a trace needs fewer switches between the two processes.
 const PIPE_BYTES: usize = 1 << 20;
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
-/// Asks the browser for things. Cheap to clone.
+/// Calls methods of the browser. It is cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Client {
     shared: Arc<Shared>,
@@ -44,36 +46,38 @@ struct Shared {
 #[derive(Default)]
 struct State {
     last_id: u64,
-    waiting: HashMap<u64, Waiting>,
-    /// Sessions that answer no more, and why.
-    gone: HashMap<SessionId, CallError>,
-    /// The page made something too large: nothing is asked or read any more.
-    excess: Option<Excess>,
+    pending: HashMap<u64, PendingCall>,
+    /// Sessions that no longer respond, with the reason.
+    closed_sessions: HashMap<SessionId, CallError>,
+    /// The limit that the page exceeded, after which nothing is sent or read.
+    limit_exceeded: Option<LimitExceeded>,
     ended: bool,
 }
 
-struct Waiting {
+struct PendingCall {
     session: Option<SessionId>,
-    answer: oneshot::Sender<Result<Answer, Failed>>,
+    sender: oneshot::Sender<Result<Response, CallFailure>>,
 }
 
-/// What the browser answered, counted until somebody has read it.
-struct Answer {
+/// The response to a call, which counts towards the budget until it is read.
+struct Response {
     result: Box<RawValue>,
-    _held: Held,
+    _reservation: Reservation,
 }
 
-enum Failed {
+enum CallFailure {
+    /// The browser refused the call, with its reason.
     Refused(String),
-    Gone(CallError),
+    /// The session or the whole connection has ended.
+    Closed(CallError),
 }
 
-/// Starts talking through the two pipe ends that the browser has as its file descriptors 3 and 4.
+/// Connects to a browser through pipes whose other ends are its file descriptors 3 and 4.
 pub(crate) fn connect(
     to_browser: OwnedFd,
     from_browser: OwnedFd,
 ) -> std::io::Result<(Client, Events)> {
-    // A refusal (a quota for pipes is used up) only makes it slower.
+    // If this fails, because a quota for pipes is used up, reading is only slower.
     let _ = rustix::pipe::fcntl_setpipe_size(&from_browser, PIPE_BYTES);
     connect_within(to_browser, from_browser, MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
 }
@@ -93,13 +97,13 @@ fn connect_within(
         budget: Budget::new(max_held_bytes),
     });
     tokio::spawn(write_all(sender, messages));
-    let reading = Arc::clone(&shared);
-    tokio::spawn(read_all(receiver, reading, events, max_message_bytes));
+    let reader = read_all(receiver, Arc::clone(&shared), events, max_message_bytes);
+    tokio::spawn(reader);
     Ok((Client { shared, outgoing }, subscriber))
 }
 
 impl Client {
-    /// Calls a method, at once; the future reads its answer.
+    /// Calls a method. The call is sent immediately; the future returns its response.
     pub(crate) fn call<T: DeserializeOwned>(
         &self,
         session: Option<&SessionId>,
@@ -116,39 +120,42 @@ impl Client {
         method: &'static str,
         params: Value,
     ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
-        let (answer, answered) = oneshot::channel();
-        let posted = self.post(session, method, params, Some(answer));
+        let (sender, receiver) = oneshot::channel();
+        let call_id = self.send_call(session, method, params, Some(sender));
         let shared = Arc::clone(&self.shared);
         async move {
-            let id = posted?;
-            let answer = match timeout(deadline, answered).await {
-                Ok(Ok(Ok(answer))) => answer,
-                Ok(Ok(Err(Failed::Refused(reason)))) => {
+            let id = call_id?;
+            let response = match timeout(deadline, receiver).await {
+                Ok(Ok(Ok(response))) => response,
+                Ok(Ok(Err(CallFailure::Refused(reason)))) => {
                     return Err(CallError::Refused { method, reason });
                 }
-                Ok(Ok(Err(Failed::Gone(error)))) => return Err(error),
+                Ok(Ok(Err(CallFailure::Closed(error)))) => return Err(error),
                 Ok(Err(_)) => return Err(CallError::Ended),
                 Err(_) => {
-                    shared.lock().waiting.remove(&id);
-                    return Err(CallError::Late { method });
+                    shared.lock().pending.remove(&id);
+                    return Err(CallError::TimedOut { method });
                 }
             };
-            serde_json::from_str(answer.result.get()).map_err(|error| CallError::Misunderstood {
-                method,
-                reason: error.to_string(),
+            serde_json::from_str(response.result.get()).map_err(|error| {
+                CallError::InvalidResponse {
+                    method,
+                    reason: error.to_string(),
+                }
             })
         }
     }
 
-    /// Calls a method without waiting for its answer. Calls arrive in the order they were made.
+    /// Calls a method without waiting for its response. Calls arrive in the order in which they
+    /// were made.
     pub(crate) fn send(
         &self,
         session: Option<&SessionId>,
         method: &'static str,
         params: impl Serialize,
     ) {
-        if let Err(error) = self.post(session, method, params, None) {
-            tracing::debug!(method, %error, "not sent");
+        if let Err(error) = self.send_call(session, method, params, None) {
+            tracing::debug!(method, %error, "call not sent");
         }
     }
 
@@ -156,56 +163,56 @@ impl Client {
         self.shared.lock().ended
     }
 
-    /// What the page made too large, if anything.
-    pub(crate) fn excess(&self) -> Option<Excess> {
-        self.shared.lock().excess
+    /// Returns the limit that the page exceeded, if any.
+    pub(crate) fn limit_exceeded(&self) -> Option<LimitExceeded> {
+        self.shared.lock().limit_exceeded
     }
 
-    /// Ends the conversation because the page made something too large.
-    pub(crate) fn give_up(&self, excess: Excess) {
-        self.shared.give_up(excess);
+    /// Ends the connection because the page exceeded a limit.
+    pub(crate) fn abort(&self, limit: LimitExceeded) {
+        self.shared.abort(limit);
     }
 
-    /// For counting what is kept of what the browser says.
-    pub(crate) fn held(&self) -> Held {
-        Held::nothing_of(&self.shared.budget)
+    /// Returns an empty reservation of the browser's budget.
+    pub(crate) fn reservation(&self) -> Reservation {
+        Reservation::empty(&self.shared.budget)
     }
 
-    fn post(
+    fn send_call(
         &self,
         session: Option<&SessionId>,
         method: &'static str,
         params: impl Serialize,
-        answer: Option<oneshot::Sender<Result<Answer, Failed>>>,
+        sender: Option<oneshot::Sender<Result<Response, CallFailure>>>,
     ) -> Result<u64, CallError> {
         let mut state = self.shared.lock();
         if state.ended {
             return Err(CallError::Ended);
         }
-        if let Some(excess) = state.excess {
-            return Err(CallError::TooLarge(excess));
+        if let Some(limit) = state.limit_exceeded {
+            return Err(CallError::TooLarge(limit));
         }
-        if let Some(error) = session.and_then(|session| state.gone.get(session)) {
+        if let Some(error) = session.and_then(|session| state.closed_sessions.get(session)) {
             return Err(error.clone());
         }
         state.last_id += 1;
         let id = state.last_id;
-        let request = Request {
+        let call = CallMessage {
             id,
             method,
             params,
             session_id: session.map(SessionId::as_str),
         };
-        let mut message = serde_json::to_vec(&request).map_err(|error| CallError::Refused {
+        let mut message = serde_json::to_vec(&call).map_err(|error| CallError::Refused {
             method,
             reason: error.to_string(),
         })?;
         message.push(0);
-        if let Some(answer) = answer {
+        if let Some(sender) = sender {
             let session = session.cloned();
-            state.waiting.insert(id, Waiting { session, answer });
+            state.pending.insert(id, PendingCall { session, sender });
         }
-        // Under the lock, so that messages go out in the order of their ids.
+        // Under the lock, so that messages are sent in the order of their ids.
         self.outgoing.send(message).map_err(|_| CallError::Ended)?;
         Ok(id)
     }
@@ -216,93 +223,97 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answered(&self, id: u64, outcome: Result<Answer, Failed>) {
-        if let Some(waiting) = self.lock().waiting.remove(&id) {
-            let _ = waiting.answer.send(outcome);
+    fn complete_call(&self, id: u64, result: Result<Response, CallFailure>) {
+        if let Some(call) = self.lock().pending.remove(&id) {
+            let _ = call.sender.send(result);
         }
     }
 
-    /// After a crash a session never answers again: everyone who waits for it is told at once.
-    fn session_gone(&self, session: SessionId, error: &CallError) {
+    /// Fails all pending calls of a session that will not respond any more.
+    fn close_session(&self, session: SessionId, error: &CallError) {
         let mut state = self.lock();
-        let lost: Vec<u64> = state
-            .waiting
+        let ids: Vec<u64> = state
+            .pending
             .iter()
-            .filter(|(_, waiting)| waiting.session.as_ref() == Some(&session))
+            .filter(|(_, call)| call.session.as_ref() == Some(&session))
             .map(|(id, _)| *id)
             .collect();
-        for id in lost {
-            if let Some(waiting) = state.waiting.remove(&id) {
-                let _ = waiting.answer.send(Err(Failed::Gone(error.clone())));
+        for id in ids {
+            if let Some(call) = state.pending.remove(&id) {
+                let _ = call.sender.send(Err(CallFailure::Closed(error.clone())));
             }
         }
-        state.gone.entry(session).or_insert_with(|| error.clone());
+        state
+            .closed_sessions
+            .entry(session)
+            .or_insert_with(|| error.clone());
     }
 
-    fn ended(&self) {
+    fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
-        // Dropping the senders tells every caller.
-        state.waiting.clear();
+        // Dropping the senders fails all pending calls.
+        state.pending.clear();
     }
 
-    /// Everyone who waits is told at once.
-    fn give_up(&self, excess: Excess) {
+    /// Fails all pending calls because the page exceeded a limit.
+    fn abort(&self, limit: LimitExceeded) {
         let mut state = self.lock();
-        let excess = *state.excess.get_or_insert(excess);
-        for (_, waiting) in state.waiting.drain() {
-            let gone = Failed::Gone(CallError::TooLarge(excess));
-            let _ = waiting.answer.send(Err(gone));
+        let limit = *state.limit_exceeded.get_or_insert(limit);
+        for (_, call) in state.pending.drain() {
+            let failure = CallFailure::Closed(CallError::TooLarge(limit));
+            let _ = call.sender.send(Err(failure));
         }
     }
 
-    fn hold(&self, text: &RawValue) -> Result<Held, Excess> {
-        let mut held = Held::nothing_of(&self.budget);
-        held.grow(text.get().len() + OVERHEAD_BYTES)?;
-        Ok(held)
+    fn reserve(&self, text: &RawValue) -> Result<Reservation, LimitExceeded> {
+        let mut reservation = Reservation::empty(&self.budget);
+        reservation.grow(text.get().len() + OVERHEAD_BYTES)?;
+        Ok(reservation)
     }
 
-    fn take(&self, message: &[u8], events: &mpsc::UnboundedSender<Event>) -> Result<(), Excess> {
+    fn handle_message(
+        &self,
+        message: &[u8],
+        events: &mpsc::UnboundedSender<Event>,
+    ) -> Result<(), LimitExceeded> {
         let envelope: Envelope<'_> = match serde_json::from_slice(message) {
             Ok(envelope) => envelope,
             Err(error) => {
-                // Without what the error quotes, which may be a page's.
+                // Without the text that the error quotes, which may be content of a page.
                 let (category, column) = (error.classify(), error.column());
-                tracing::debug!(
-                    ?category,
-                    column,
-                    "a message of the browser was not understood"
-                );
+                tracing::debug!(?category, column, "invalid message from the browser");
                 return Ok(());
             }
         };
         if let Some(id) = envelope.id {
-            let outcome = match (envelope.error, envelope.result) {
-                (Some(refusal), _) => Err(Failed::Refused(refusal.reason())),
+            let result = match (envelope.error, envelope.result) {
+                (Some(error), _) => Err(CallFailure::Refused(error.reason())),
                 (None, result) => {
                     let result = result.unwrap_or(RawValue::NULL);
-                    Ok(Answer {
-                        _held: self.hold(result)?,
+                    Ok(Response {
+                        _reservation: self.reserve(result)?,
                         result: result.to_owned(),
                     })
                 }
             };
-            self.answered(id, outcome);
+            self.complete_call(id, result);
         } else if let Some(method) = envelope.method {
             let session = envelope.session_id.as_deref().map(SessionId::from);
             let params = envelope.params.unwrap_or(RawValue::NULL);
-            self.notice_losses(&method, session.as_ref(), params);
+            self.close_sessions(&method, session.as_ref(), params);
             let _ = events.send(Event {
                 session,
                 method: method.into_owned(),
-                _held: self.hold(params)?,
+                _reservation: self.reserve(params)?,
                 params: params.to_owned(),
             });
         }
         Ok(())
     }
 
-    fn notice_losses(&self, method: &str, session: Option<&SessionId>, params: &RawValue) {
+    /// Closes sessions whose target crashed or was detached.
+    fn close_sessions(&self, method: &str, session: Option<&SessionId>, params: &RawValue) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Detached {
@@ -310,12 +321,12 @@ impl Shared {
         }
         match (method, session) {
             ("Inspector.targetCrashed", Some(session)) => {
-                self.session_gone(session.clone(), &CallError::Crashed);
+                self.close_session(session.clone(), &CallError::Crashed);
             }
             ("Target.detachedFromTarget", _) => {
                 if let Ok(detached) = serde_json::from_str::<Detached>(params.get()) {
                     let session = SessionId::from(detached.session_id.as_str());
-                    self.session_gone(session, &CallError::Detached);
+                    self.close_session(session, &CallError::Detached);
                 }
             }
             _ => {}
@@ -339,22 +350,23 @@ async fn read_all(
 ) {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, from_browser);
     let mut message = Vec::new();
-    while shared.lock().excess.is_none() {
-        let taken = match messages::next(&mut reader, &mut message, max_message_bytes).await {
-            Ok(Next::Message) => shared.take(&message, &events),
-            Ok(Next::TooLarge) => Err(Excess::Message),
-            Ok(Next::End) | Err(_) => return shared.ended(),
+    while shared.lock().limit_exceeded.is_none() {
+        let read = messages::read_message(&mut reader, &mut message, max_message_bytes).await;
+        let result = match read {
+            Ok(ReadResult::Message) => shared.handle_message(&message, &events),
+            Ok(ReadResult::TooLarge) => Err(LimitExceeded::Message),
+            Ok(ReadResult::End) | Err(_) => return shared.end(),
         };
-        if let Err(excess) = taken {
-            shared.give_up(excess);
+        if let Err(limit) = result {
+            shared.abort(limit);
         }
-        // One very large answer must not keep its memory for the rest of the visit.
+        // The memory of a very large response must not be kept for the rest of the visit.
         message.shrink_to(READ_BUFFER_BYTES);
     }
-    // Tells who waits for events that there will be none.
+    // Closes the channel of events.
     drop((events, message));
-    messages::drain_all(&mut reader).await;
-    shared.ended();
+    messages::discard_all(&mut reader).await;
+    shared.end();
 }
 
 #[cfg(test)]
@@ -389,7 +401,7 @@ mod tests {
     }
 
     impl Peer {
-        async fn heard(&mut self) -> Value {
+        async fn receive(&mut self) -> Value {
             let mut message = Vec::new();
             loop {
                 match self.from_us.read_u8().await.unwrap() {
@@ -399,7 +411,7 @@ mod tests {
             }
         }
 
-        async fn say(&mut self, message: Value) {
+        async fn send(&mut self, message: Value) {
             let mut bytes = serde_json::to_vec(&message).unwrap();
             bytes.push(0);
             self.to_us.write_all(&bytes).await.unwrap();
@@ -407,23 +419,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_reaches_its_caller_and_an_event_the_subscriber() {
+    async fn a_response_reaches_its_caller_and_an_event_the_receiver() {
         let (client, mut events, mut peer) = pair();
         let session = SessionId::from("S");
-        let asked = tokio::spawn(async move {
+        let call = tokio::spawn(async move {
             client
                 .call::<Value>(Some(&session), "Moon.phase", json!({"day": 3}))
                 .await
         });
-        let heard = peer.heard().await;
-        assert_eq!(heard["method"], "Moon.phase");
-        assert_eq!(heard["sessionId"], "S");
-        assert_eq!(heard["params"]["day"], 3);
-        peer.say(json!({"method": "Moon.rose", "params": {"at": 7}}))
+        let message = peer.receive().await;
+        assert_eq!(message["method"], "Moon.phase");
+        assert_eq!(message["sessionId"], "S");
+        assert_eq!(message["params"]["day"], 3);
+        peer.send(json!({"method": "Moon.rose", "params": {"at": 7}}))
             .await;
-        peer.say(json!({"id": heard["id"], "result": {"full": true}}))
+        peer.send(json!({"id": message["id"], "result": {"full": true}}))
             .await;
-        assert_eq!(asked.await.unwrap().unwrap(), json!({"full": true}));
+        assert_eq!(call.await.unwrap().unwrap(), json!({"full": true}));
         let event = events.recv().await.unwrap();
         assert_eq!(event.method, "Moon.rose");
         assert_eq!(event.read::<Value>().unwrap()["at"], 7);
@@ -434,37 +446,37 @@ mod tests {
         let (client, _events, mut peer) = pair();
         let (one, two) = (SessionId::from("one"), SessionId::from("two"));
         let (caller, crashed) = (client.clone(), one.clone());
-        let lost =
+        let failed =
             tokio::spawn(
                 async move { caller.call::<Value>(Some(&crashed), "A.b", json!({})).await },
             );
         let caller = client.clone();
-        let kept =
+        let other =
             tokio::spawn(async move { caller.call::<Value>(Some(&two), "A.b", json!({})).await });
-        let mut kept_id = Value::Null;
+        let mut other_id = Value::Null;
         for _ in 0..2 {
-            let heard = peer.heard().await;
-            if heard["sessionId"] == "two" {
-                kept_id = heard["id"].clone();
+            let message = peer.receive().await;
+            if message["sessionId"] == "two" {
+                other_id = message["id"].clone();
             }
         }
-        peer.say(json!({"method": "Inspector.targetCrashed", "params": {}, "sessionId": "one"}))
+        peer.send(json!({"method": "Inspector.targetCrashed", "params": {}, "sessionId": "one"}))
             .await;
-        assert_eq!(lost.await.unwrap(), Err(CallError::Crashed));
+        assert_eq!(failed.await.unwrap(), Err(CallError::Crashed));
         let later = client.call::<Value>(Some(&one), "A.c", json!({})).await;
         assert_eq!(later, Err(CallError::Crashed));
-        peer.say(json!({"id": kept_id, "result": 1})).await;
-        assert_eq!(kept.await.unwrap(), Ok(json!(1)));
+        peer.send(json!({"id": other_id, "result": 1})).await;
+        assert_eq!(other.await.unwrap(), Ok(json!(1)));
     }
 
     #[tokio::test]
-    async fn when_the_pipe_closes_all_calls_fail_at_once() {
+    async fn all_calls_fail_when_the_pipe_is_closed() {
         let (client, mut events, mut peer) = pair();
         let caller = client.clone();
-        let asked = tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
-        peer.heard().await;
+        let call = tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
+        peer.receive().await;
         drop(peer);
-        assert_eq!(asked.await.unwrap(), Err(CallError::Ended));
+        assert_eq!(call.await.unwrap(), Err(CallError::Ended));
         assert!(events.recv().await.is_none());
         assert_eq!(
             client.call::<Value>(None, "A.b", json!({})).await,
@@ -474,53 +486,54 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_or_strange_answer_is_an_error_with_the_reason() {
+    async fn a_refusal_and_an_invalid_response_are_errors_with_a_reason() {
         let (client, _events, mut peer) = pair();
         let caller = client.clone();
         let refused =
             tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
-        let id = peer.heard().await["id"].clone();
-        peer.say(json!({"id": id, "error": {"code": 1, "message": "no"}}))
+        let id = peer.receive().await["id"].clone();
+        peer.send(json!({"id": id, "error": {"code": 1, "message": "no"}}))
             .await;
         let error = refused.await.unwrap().unwrap_err();
         assert_eq!(error.to_string(), "the browser refused A.b: no");
-        let strange = tokio::spawn(async move { client.call::<u32>(None, "A.b", json!({})).await });
-        let id = peer.heard().await["id"].clone();
-        peer.say(json!({"id": id, "result": "words"})).await;
+        let invalid = tokio::spawn(async move { client.call::<u32>(None, "A.b", json!({})).await });
+        let id = peer.receive().await["id"].clone();
+        peer.send(json!({"id": id, "result": "words"})).await;
         assert!(matches!(
-            strange.await.unwrap(),
-            Err(CallError::Misunderstood { .. })
+            invalid.await.unwrap(),
+            Err(CallError::InvalidResponse { .. })
         ));
     }
 
     #[tokio::test]
-    async fn a_call_without_an_answer_ends_at_its_deadline() {
+    async fn a_call_without_a_response_times_out() {
         let (client, _events, _peer) = pair();
         let error = client
             .call_within::<Value>(Duration::from_millis(20), None, "A.b", json!({}))
             .await
             .unwrap_err();
-        assert_eq!(error, CallError::Late { method: "A.b" });
+        assert_eq!(error, CallError::TimedOut { method: "A.b" });
     }
 
     #[tokio::test]
-    async fn a_message_too_large_ends_events_and_calls_and_the_pipe_is_still_read() {
+    async fn a_message_that_is_too_large_ends_events_and_calls_but_not_reading() {
         let (client, mut events, mut peer) = pair_within(1000, 1_000_000);
         let caller = client.clone();
-        let asked = tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
-        let id = peer.heard().await["id"].clone();
-        peer.say(json!({"method": "Moon.rose", "params": {}})).await;
-        // Far more than a pipe holds, so that a reader that stopped would hold this up.
+        let call = tokio::spawn(async move { caller.call::<Value>(None, "A.b", json!({})).await });
+        let id = peer.receive().await["id"].clone();
+        peer.send(json!({"method": "Moon.rose", "params": {}}))
+            .await;
+        // Far more than fits into the pipe, so this would block if nothing were read any more.
         let text = "x".repeat(5_000_000);
-        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+        peer.send(json!({"method": "Moon.spoke", "params": {"text": text}}))
             .await;
-        peer.say(json!({"method": "Moon.set", "params": {}})).await;
-        peer.say(json!({"id": id, "result": 1})).await;
-        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+        peer.send(json!({"method": "Moon.set", "params": {}})).await;
+        peer.send(json!({"id": id, "result": 1})).await;
+        peer.send(json!({"method": "Moon.spoke", "params": {"text": text}}))
             .await;
-        let too_large = CallError::TooLarge(Excess::Message);
-        assert_eq!(asked.await.unwrap(), Err(too_large.clone()));
-        assert_eq!(client.excess(), Some(Excess::Message));
+        let too_large = CallError::TooLarge(LimitExceeded::Message);
+        assert_eq!(call.await.unwrap(), Err(too_large.clone()));
+        assert_eq!(client.limit_exceeded(), Some(LimitExceeded::Message));
         assert_eq!(events.recv().await.unwrap().method, "Moon.rose");
         assert!(events.recv().await.is_none());
         let later = client.call::<Value>(None, "A.c", json!({})).await;
@@ -528,52 +541,52 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_that_nobody_takes_are_bounded_by_their_bytes() {
+    async fn unread_events_are_limited_by_their_size() {
         let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
         let text = "x".repeat(30_000);
         for _ in 0..200 {
-            peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+            peer.send(json!({"method": "Moon.spoke", "params": {"text": text}}))
                 .await;
         }
-        let mut taken = 0;
+        let mut received = 0;
         while events.recv().await.is_some() {
-            taken += 1;
+            received += 1;
         }
-        assert_eq!(taken, 3);
-        assert_eq!(client.excess(), Some(Excess::Held));
+        assert_eq!(received, 3);
+        assert_eq!(client.limit_exceeded(), Some(LimitExceeded::Held));
     }
 
     #[tokio::test]
-    async fn events_that_are_taken_count_no_more() {
+    async fn events_that_were_dropped_do_not_count() {
         let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
         let text = "x".repeat(30_000);
         for _ in 0..20 {
-            peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+            peer.send(json!({"method": "Moon.spoke", "params": {"text": text}}))
                 .await;
             assert!(events.recv().await.is_some());
         }
-        assert_eq!(client.excess(), None);
-        let mut kept = client.held();
-        kept.grow(80_000).unwrap();
-        peer.say(json!({"method": "Moon.spoke", "params": {"text": text}}))
+        assert_eq!(client.limit_exceeded(), None);
+        let mut reservation = client.reservation();
+        reservation.grow(80_000).unwrap();
+        peer.send(json!({"method": "Moon.spoke", "params": {"text": text}}))
             .await;
         assert!(events.recv().await.is_none());
-        assert_eq!(client.excess(), Some(Excess::Held));
+        assert_eq!(client.limit_exceeded(), Some(LimitExceeded::Held));
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_reads_are_bounded_by_their_bytes() {
+    async fn unread_responses_are_limited_by_their_size() {
         let (client, mut events, mut peer) = pair_within(1_000_000, 100_000);
-        let mut asked = Vec::new();
+        let mut calls = Vec::new();
         for _ in 0..4 {
-            asked.push(client.call::<String>(None, "A.b", json!({})));
-            let id = peer.heard().await["id"].clone();
-            peer.say(json!({"id": id, "result": "x".repeat(30_000)}))
+            calls.push(client.call::<String>(None, "A.b", json!({})));
+            let id = peer.receive().await["id"].clone();
+            peer.send(json!({"id": id, "result": "x".repeat(30_000)}))
                 .await;
         }
         assert!(events.recv().await.is_none());
-        assert_eq!(client.excess(), Some(Excess::Held));
-        let last = asked.pop().unwrap().await;
-        assert_eq!(last, Err(CallError::TooLarge(Excess::Held)));
+        assert_eq!(client.limit_exceeded(), Some(LimitExceeded::Held));
+        let last = calls.pop().unwrap().await;
+        assert_eq!(last, Err(CallError::TooLarge(LimitExceeded::Held)));
     }
 }

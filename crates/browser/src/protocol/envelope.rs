@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::budget::Held;
+use super::budget::Reservation;
 
-/// One page, frame or worker that we are attached to.
+/// The id of a session, which is attached to one page, frame or worker.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionId(Arc<str>);
 
@@ -30,38 +30,39 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// Something that happened in the browser.
+/// An event of the browser.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// `None` when the browser as a whole says it.
+    /// The session that the event belongs to; `None` for events of the browser as a whole.
     pub session: Option<SessionId>,
     pub method: String,
     pub params: Box<RawValue>,
-    /// Counts it until it is dropped.
-    pub _held: Held,
+    /// Counts the event towards the budget until it is dropped.
+    pub _reservation: Reservation,
 }
 
 impl Event {
-    /// For tests of who takes events.
+    /// Creates an event, for tests of event handlers.
     #[cfg(test)]
-    pub(crate) fn made(method: &str, params: &serde_json::Value) -> Self {
+    pub(crate) fn for_test(method: &str, params: &serde_json::Value) -> Self {
         Self {
             session: Some("S".into()),
             method: method.to_owned(),
             params: serde_json::value::to_raw_value(params).expect("a value is JSON"),
-            _held: Held::nothing_of(&super::budget::Budget::new(usize::MAX)),
+            _reservation: Reservation::empty(&super::budget::Budget::new(usize::MAX)),
         }
     }
 
-    /// Reads the parameters, or `None` when they are not as expected.
+    /// Parses the parameters; `None` if they do not have the expected type.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params.get()).ok()
     }
 }
 
+/// A call of a method.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Request<'a, P> {
+pub(super) struct CallMessage<'a, P> {
     pub id: u64,
     pub method: &'a str,
     pub params: P,
@@ -69,7 +70,7 @@ pub(super) struct Request<'a, P> {
     pub session_id: Option<&'a str>,
 }
 
-/// Whatever arrives: an answer has an id, an event a method.
+/// Any message of the browser: a response has an id, an event has a method.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Envelope<'a> {
@@ -80,20 +81,20 @@ pub(super) struct Envelope<'a> {
     pub params: Option<&'a RawValue>,
     #[serde(borrow)]
     pub result: Option<&'a RawValue>,
-    pub error: Option<Refusal>,
+    pub error: Option<ErrorObject>,
     #[serde(borrow)]
     pub session_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct ErrorObject {
     #[serde(default)]
     pub message: String,
     #[serde(default)]
     pub data: Option<String>,
 }
 
-impl Refusal {
+impl ErrorObject {
     pub(super) fn reason(self) -> String {
         match self.data {
             Some(data) => format!("{} ({data})", self.message),
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_event_with_unknown_fields_is_read() {
+    fn an_unknown_event_with_unknown_fields_is_parsed() {
         let text =
             r#"{"method":"Moon.rose","params":{"phase":{"of":"moon"}},"sessionId":"S","tide":3}"#;
         let envelope: Envelope<'_> = serde_json::from_str(text).unwrap();
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_keeps_what_the_browser_said() {
+    fn an_error_has_the_message_and_data_of_the_browser() {
         let text = r#"{"id":7,"error":{"code":-32000,"message":"No frame","data":"with that id"}}"#;
         let envelope: Envelope<'_> = serde_json::from_str(text).unwrap();
         assert_eq!(envelope.id, Some(7));

@@ -1,30 +1,30 @@
-//! Waiting until a page is quiet, driven by what it reports.
+//! Waits until the network and the main thread of a page are idle.
 
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Failure, FailureCode};
 
-use super::failure::VisitError;
-use super::page::Page;
-use super::plan::VisitPlan;
+use crate::page::{Page, VisitError};
+use crate::plan::VisitPlan;
 use crate::protocol::{CALL_DEADLINE, CallError};
 
-/// A main thread that answers nothing for so long at the deadline is not going to.
-const HUNG: Duration = Duration::from_secs(3);
+/// Maximum response time of the main thread at the deadline, after which it counts as hung.
+const HUNG_AFTER: Duration = Duration::from_secs(3);
 
-/// When the question came at the wrong moment, e.g. between two documents.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// Minimum time between two queries of the main thread, for queries that fail, for example between
+/// two documents.
+const QUERY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Returns when the page is loaded, painted and quiet, or at the deadline with a warning if there is
-/// something to measure. Tells where each document stands as soon as it is there.
-pub(super) async fn until_quiet(
+/// Waits until the page is loaded, painted and idle, or until the deadline, which adds a warning if
+/// there is something to measure. Calls `document_loaded` with the URL of each document.
+pub(super) async fn until_idle(
     page: &mut Page<'_>,
     plan: &VisitPlan,
     deadline: Instant,
-    arrived: &(dyn Fn(&str) + Send + Sync),
+    document_loaded: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<(), VisitError> {
     let mut documents = 0;
-    // The main thread has been asked, and could not be quiet for long enough before this.
+    // The earliest time at which the main thread can have been idle for long enough.
     let mut not_before = Instant::now();
     loop {
         if let Some(failure) = page.loading.failure() {
@@ -32,36 +32,37 @@ pub(super) async fn until_quiet(
         }
         if page.loading.documents() > documents {
             documents = page.loading.documents();
-            arrived(page.loading.final_url());
+            document_loaded(page.loading.final_url());
         }
         let window = if page.loading.is_painted() {
-            plan.quiet
+            plan.idle
         } else {
             plan.blank
         };
-        let quiet_at = page.loading.quiet_at(window).map(|at| at.max(not_before));
+        let idle_at = page.loading.idle_at(window).map(|at| at.max(not_before));
         let now = Instant::now();
         if now >= deadline {
-            return at_the_deadline(page).await;
+            return check_at_deadline(page).await;
         }
-        match quiet_at {
+        match idle_at {
             Some(at) if now >= at => {
-                let since_work = since_long_task(page, deadline).await?;
-                if since_work >= window {
-                    return quiet(page);
+                let idle_time = time_since_long_task(page, deadline).await?;
+                if idle_time >= window {
+                    return check_idle_page(page);
                 }
-                not_before = Instant::now() + (window - since_work).max(ASK_AGAIN);
+                not_before = Instant::now() + (window - idle_time).max(QUERY_INTERVAL);
             }
             _ => {
-                let wake = quiet_at.map_or(deadline, |at| at.min(deadline));
-                page.next_event(wake).await?;
+                let wakeup = idle_at.map_or(deadline, |at| at.min(deadline));
+                page.next_event(wakeup).await?;
             }
         }
     }
 }
 
-fn quiet(page: &mut Page<'_>) -> Result<(), VisitError> {
-    // What was reported while the main thread was asked.
+/// Checks that an idle page has not failed and is painted.
+fn check_idle_page(page: &mut Page<'_>) -> Result<(), VisitError> {
+    // A failure may have been reported while the main thread was queried.
     if let Some(failure) = page.loading.failure() {
         return Err(failure.clone().into());
     }
@@ -69,36 +70,43 @@ fn quiet(page: &mut Page<'_>) -> Result<(), VisitError> {
         return Ok(());
     }
     let message = if page.loading.shows_only_frames() {
-        "The page itself shows nothing: what is seen are its frames, which can be audited by their own addresses."
+        "The page itself shows nothing, only its frames, which can be audited by their own URLs."
     } else {
         "The page loaded but showed nothing."
     };
     Err(Failure::new(FailureCode::NoPaint, message).into())
 }
 
-/// How long the main thread has had no task of more than 50 ms. Zero if it does not say.
-async fn since_long_task(page: &mut Page<'_>, deadline: Instant) -> Result<Duration, VisitError> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    let answer = page
-        .evaluate::<f64>(left.min(CALL_DEADLINE), include_str!("long-tasks.js"))
+/// Returns the time since the last task of more than 50 ms on the main thread; zero if it does not
+/// respond.
+async fn time_since_long_task(
+    page: &mut Page<'_>,
+    deadline: Instant,
+) -> Result<Duration, VisitError> {
+    let remaining = deadline.saturating_duration_since(Instant::now());
+    let timeout = remaining.min(CALL_DEADLINE);
+    let result = page
+        .evaluate::<f64>(timeout, include_str!("long-tasks.js"))
         .await;
-    match answer {
+    match result {
         Ok(ms) => Ok(Duration::from_secs_f64(ms.max(0.0) / 1000.0)),
-        // Busy, or on its way to another document: both are told by events or the deadline.
+        // The main thread is busy, or the page is navigating. Events or the deadline follow.
         Err(
-            CallError::Late { .. } | CallError::Refused { .. } | CallError::Misunderstood { .. },
+            CallError::TimedOut { .. }
+            | CallError::Refused { .. }
+            | CallError::InvalidResponse { .. },
         ) => Ok(Duration::ZERO),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn at_the_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
+async fn check_at_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
     if page.loading.has_document() {
-        match page.evaluate::<f64>(HUNG, "0").await {
-            Err(CallError::Late { .. }) => {
+        match page.evaluate::<f64>(HUNG_AFTER, "0").await {
+            Err(CallError::TimedOut { .. }) => {
                 return Err(Failure::new(
                     FailureCode::PageHung,
-                    "The page's scripts never came to an end.",
+                    "The page's scripts did not end in time.",
                 )
                 .into());
             }
@@ -109,12 +117,14 @@ async fn at_the_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
         }
     }
     if page.loading.is_painted() {
-        page.warn("The page was not quiet when its time was over; what it had done until then was measured.");
+        page.warn(
+            "The page was not idle within the time limit; what it did until then was measured.",
+        );
         return Ok(());
     }
     Err(Failure::new(
         FailureCode::Timeout,
-        "The page showed nothing in the time it had.",
+        "The page showed nothing within the time limit.",
     )
     .into())
 }

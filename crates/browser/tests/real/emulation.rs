@@ -1,4 +1,4 @@
-//! What a page, a frame in another process and a worker see of the device.
+//! Tests of the emulated device as seen by a page, a frame in another process and a worker.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use plumbline_browser::VisitPlan;
 use serde_json::{Value, json};
 
 use crate::site::Site;
-use crate::{Bench, device, plan};
+use crate::{TestBed, device, plan};
 
 struct Views {
     page: Value,
@@ -14,14 +14,14 @@ struct Views {
     worker: Value,
 }
 
-async fn views_of(id: &str) -> Views {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn visit_with(id: &str) -> Views {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
         device: device(id),
-        quiet: Duration::from_millis(1500),
+        idle: Duration::from_millis(1500),
         ..plan(site.url("what-the-page-sees.html"))
     };
-    bench.measured(&plan).await;
+    bed.measure(&plan).await;
     let reports = site.reports();
     let view = |here: &str| {
         reports
@@ -36,12 +36,12 @@ async fn views_of(id: &str) -> Views {
     }
 }
 
-/// In every process, and in what it sends.
-fn everywhere_is(views: &Views, user_agent: &str, platform: &str) {
+/// Checks user agent and platform in every process and in request headers.
+fn check_identity(views: &Views, user_agent: &str, platform: &str) {
     for view in [&views.page, &views.frame, &views.worker] {
-        let seen = view["userAgent"].as_str().unwrap();
-        assert!(seen.contains(user_agent), "{}: {seen}", view["here"]);
-        assert!(!seen.contains("Headless"));
+        let text = view["userAgent"].as_str().unwrap();
+        assert!(text.contains(user_agent), "{}: {text}", view["here"]);
+        assert!(!text.contains("Headless"));
     }
     for view in [&views.page, &views.frame] {
         assert_eq!(view["platform"], platform, "{}", view["here"]);
@@ -49,7 +49,7 @@ fn everywhere_is(views: &Views, user_agent: &str, platform: &str) {
     }
 }
 
-fn is_touched(view: &Value, touch: bool) {
+fn check_touch(view: &Value, touch: bool) {
     let points = if touch { 5 } else { 0 };
     assert_eq!(view["touchPoints"], points, "{}", view["here"]);
     assert_eq!(view["touchEvents"], touch, "{}", view["here"]);
@@ -59,16 +59,16 @@ fn is_touched(view: &Value, touch: bool) {
 }
 
 #[tokio::test]
-async fn an_android_phone_is_itself_in_every_process() {
-    let views = views_of("mobile").await;
-    everywhere_is(&views, "moto g power (2022)", "Linux armv81");
+async fn an_android_phone_has_the_same_identity_in_every_process() {
+    let views = visit_with("mobile").await;
+    check_identity(&views, "moto g power (2022)", "Linux armv81");
     assert_eq!(views.page["inner"], json!([412, 823]));
     assert_eq!(views.page["orientation"], "portrait-primary");
     assert_eq!(views.page["visible"], "visible");
     for view in [&views.page, &views.frame] {
         assert_eq!(view["screen"], json!([412, 823]));
         assert_eq!(view["scale"], 1.75);
-        is_touched(view, true);
+        check_touch(view, true);
         assert_eq!(view["headers"]["sec-ch-ua-mobile"], "?1");
         assert_eq!(view["headers"]["sec-ch-ua-platform"], "\"Android\"");
     }
@@ -87,13 +87,13 @@ async fn an_android_phone_is_itself_in_every_process() {
 
 #[tokio::test]
 async fn an_iphone_has_its_own_viewport_and_sends_no_client_hints() {
-    let views = views_of("iphone12Pro").await;
-    everywhere_is(&views, "iPhone; CPU iPhone OS", "iPhone");
+    let views = visit_with("iphone12Pro").await;
+    check_identity(&views, "iPhone; CPU iPhone OS", "iPhone");
     assert_eq!(views.page["inner"], json!([390, 664]));
     for view in [&views.page, &views.frame] {
         assert_eq!(view["screen"], json!([390, 844]), "{}", view["here"]);
         assert_eq!(view["scale"], 3, "{}", view["here"]);
-        is_touched(view, true);
+        check_touch(view, true);
         let headers = view["headers"].as_object().unwrap();
         let hints = headers
             .keys()
@@ -104,46 +104,46 @@ async fn an_iphone_has_its_own_viewport_and_sends_no_client_hints() {
 }
 
 #[tokio::test]
-async fn a_tablet_is_no_phone() {
-    let views = views_of("samsungGalaxyTab7").await;
-    everywhere_is(&views, "SM-T870", "Linux armv81");
+async fn a_tablet_is_not_a_phone() {
+    let views = visit_with("samsungGalaxyTab7").await;
+    check_identity(&views, "SM-T870", "Linux armv81");
     assert!(!views.page["userAgent"].as_str().unwrap().contains("Mobile"));
-    is_touched(&views.page, true);
+    check_touch(&views.page, true);
     assert_eq!(views.page["headers"]["sec-ch-ua-mobile"], "?0");
     assert_eq!(views.page["hints"]["formFactors"], json!(["Tablet"]));
 }
 
 #[tokio::test]
 async fn a_desktop_has_a_mouse() {
-    let views = views_of("desktop").await;
-    everywhere_is(&views, "Macintosh; Intel Mac OS X", "MacIntel");
+    let views = visit_with("desktop").await;
+    check_identity(&views, "Macintosh; Intel Mac OS X", "MacIntel");
     assert_eq!(views.page["inner"], json!([1350, 940]));
     assert_eq!(views.page["scale"], 1);
     assert_eq!(views.page["orientation"], "landscape-primary");
-    is_touched(&views.page, false);
-    is_touched(&views.frame, false);
+    check_touch(&views.page, false);
+    check_touch(&views.frame, false);
     assert_eq!(views.page["hints"]["bitness"], "64");
     assert_eq!(views.page["headers"]["sec-ch-ua-platform"], "\"macOS\"");
 }
 
 #[tokio::test]
-async fn the_made_up_brand_is_the_one_that_this_chromium_makes_up() {
-    let views = views_of("mobile").await;
+async fn the_grease_brand_is_that_of_this_chromium() {
+    let views = visit_with("mobile").await;
     let brands = views.page["hints"]["brands"].as_array().unwrap();
-    let made_up = brands.iter().find(|brand| {
+    let grease = brands.iter().find(|brand| {
         let name = brand["brand"].as_str().unwrap();
         name.starts_with("Not")
     });
-    // The browser's own list, which nothing overrides in a page of a plain profile.
+    // The browser's own list, which is not overridden in a page of a plain profile.
     let own = own_brands().await;
-    assert!(own.contains(made_up.unwrap()), "{own:?}");
+    assert!(own.contains(grease.unwrap()), "{own:?}");
 }
 
 async fn own_brands() -> Vec<Value> {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let mut dump = std::process::Command::new(bench.launcher.chromium());
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let mut dump = std::process::Command::new(bed.launcher.chromium());
     let home = tempfile::tempdir().unwrap();
-    // Only asked for its brands, on a page of ours: the sandbox of root is not the matter here.
+    // No sandbox, because it does not work as root and only a page of this test is loaded.
     dump.args([
         "--headless=new",
         "--no-sandbox",

@@ -1,4 +1,4 @@
-//! What a visit gathers for the checks that say what costs time.
+//! Tests of the artifacts that a visit gathers.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use plumbline_bundle::{Artifact, Bundle};
 use serde_json::Value;
 
 use crate::site::Site;
-use crate::{Bench, plan};
+use crate::{TestBed, plan};
 
 fn artifact(bundle: &Bundle, name: &str) -> Value {
     match &bundle.artifacts[name] {
@@ -16,24 +16,24 @@ fn artifact(bundle: &Bundle, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn elements_that_the_trace_names_by_number_are_looked_up() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("costs-time.html"))).await;
+async fn elements_in_the_trace_are_described() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("costs-time.html"))).await;
     let trace: Value = serde_json::from_slice(&bundle.trace).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let node_of = |name: &str| {
-        let mut named = events.iter().filter(|event| event["name"] == name);
-        named.find_map(|event| event["args"]["data"]["nodeId"].as_i64())
+        let mut events = events.iter().filter(|event| event["name"] == name);
+        events.find_map(|event| event["args"]["data"]["nodeId"].as_i64())
     };
     let elements = artifact(&bundle, "trace-elements");
     let selector = |name: &str| {
         let node = node_of(name).unwrap();
         let all = elements.as_array().unwrap();
-        let found = all
+        let element = all
             .iter()
             .find(|element| element["nodeId"] == node)
             .unwrap();
-        found["node"]["selector"].as_str().unwrap().to_owned()
+        element["node"]["selector"].as_str().unwrap().to_owned()
     };
     assert_eq!(
         selector("largestContentfulPaint::Candidate"),
@@ -43,9 +43,9 @@ async fn elements_that_the_trace_names_by_number_are_looked_up() {
 }
 
 #[tokio::test]
-async fn images_come_with_what_gives_them_a_size() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("costs-time.html"))).await;
+async fn images_have_the_rules_that_set_their_size() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("costs-time.html"))).await;
     let images = artifact(&bundle, "image-sizing");
     let rules: Vec<(String, Value)> = images
         .as_array()
@@ -56,20 +56,23 @@ async fn images_come_with_what_gives_them_a_size() {
             (selector.to_owned(), image["rules"].clone())
         })
         .collect();
-    let of = |selector: &str| &rules.iter().find(|(known, _)| known == selector).unwrap().1;
-    assert_eq!(of("body > img#bare")["width"], Value::Null);
-    assert!(of("body > img#bare").is_object());
-    // Its attributes say it all: nobody was asked.
-    assert!(of("body > img#by-attributes").is_null());
-    assert_eq!(of("body > img#by-style")["height"], "40px");
-    assert_eq!(of("body > img#by-ratio")["aspectRatio"], "1 / 1");
+    let rules_of = |selector: &str| {
+        let mut rules = rules.iter();
+        &rules.find(|(image, _)| image == selector).unwrap().1
+    };
+    assert_eq!(rules_of("body > img#bare")["width"], Value::Null);
+    assert!(rules_of("body > img#bare").is_object());
+    // The attributes are sufficient, so no rules were read.
+    assert!(rules_of("body > img#by-attributes").is_null());
+    assert_eq!(rules_of("body > img#by-style")["height"], "40px");
+    assert_eq!(rules_of("body > img#by-ratio")["aspectRatio"], "1 / 1");
 }
 
-/// On a screen whose own pixels are finer, each line is as high as a whole number of those.
+/// The height of a line is a whole number of pixels of the screen, which are smaller on this one.
 #[tokio::test]
-async fn text_is_looked_at_where_css_pixels_put_it() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("lines-of-text.html"))).await;
+async fn artifacts_are_gathered_with_a_layout_in_css_pixels() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("lines-of-text.html"))).await;
     assert_eq!(artifact(&bundle, "page")["devicePixelRatio"], 1.75);
     let images = artifact(&bundle, "images");
     let tops = images.as_array().unwrap().iter();
@@ -81,74 +84,80 @@ async fn text_is_looked_at_where_css_pixels_put_it() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_left_is_kept_or_says_why_not() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let kept = bench.measured(&plan(site.url("plain-text.html"))).await;
-    assert_eq!(artifact(&kept, "back-forward-cache")["wasRestored"], true);
-    assert_eq!(kept.final_url, site.url("plain-text.html"));
-    assert!(kept.warnings.is_empty(), "{:?}", kept.warnings);
+async fn a_page_is_restored_from_the_back_forward_cache_or_there_are_reasons() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let restored = bed.measure(&plan(site.url("plain-text.html"))).await;
+    assert_eq!(
+        artifact(&restored, "back-forward-cache")["wasRestored"],
+        true
+    );
+    assert_eq!(restored.final_url, site.url("plain-text.html"));
+    assert!(restored.warnings.is_empty(), "{:?}", restored.warnings);
 
-    let lost = bench.measured(&plan(site.url("costs-time.html"))).await;
-    let told = artifact(&lost, "back-forward-cache");
-    assert_eq!(told["wasRestored"], false, "{told}");
-    let reasons = told["reasons"].as_array().unwrap();
+    let reloaded = bed.measure(&plan(site.url("costs-time.html"))).await;
+    let result = artifact(&reloaded, "back-forward-cache");
+    assert_eq!(result["wasRestored"], false, "{result}");
+    let reasons = result["reasons"].as_array().unwrap();
     assert!(!reasons.is_empty());
     assert_eq!(
         reasons[0]["frameUrl"],
         site.url("costs-time.html"),
-        "{told}"
+        "{result}"
     );
-    assert_eq!(lost.final_url, site.url("costs-time.html"));
-    // Coming back loaded it again; that is not the visit's.
-    let log: Value = serde_json::from_slice(&lost.log).unwrap();
-    let sent = log.as_array().unwrap().iter();
-    let documents = sent.filter(|event| {
+    assert_eq!(reloaded.final_url, site.url("costs-time.html"));
+    // Navigating back loaded it again, which is not part of the visit.
+    let log: Value = serde_json::from_slice(&reloaded.log).unwrap();
+    let events = log.as_array().unwrap().iter();
+    let documents = events.filter(|event| {
         event["method"] == "Network.requestWillBeSent" && event["params"]["type"] == "Document"
     });
     assert_eq!(documents.count(), 1);
 }
 
 #[tokio::test]
-async fn elements_say_how_much_of_them_the_scrollers_around_them_leave_to_be_seen() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("scrolls-inside.html"))).await;
+async fn elements_have_their_visible_part_within_scroll_containers() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("scrolls-inside.html"))).await;
     let anchors = artifact(&bundle, "anchors");
-    let seen = |id: &str| {
+    let visible_part = |id: &str| {
         let mut links = anchors.as_array().unwrap().iter();
         let link = links.find(|link| link["id"] == id).unwrap();
         link["node"].get("seen").cloned()
     };
-    // The inner scroller begins at 150 of 200, and what is in it is 60 high.
+    // The inner scroll container begins at 150 of 200, and its content is 60 high.
     let part = serde_json::json!({"left": 0, "top": 150, "width": 120, "height": 50});
-    assert_eq!(seen("part"), Some(part));
-    assert_eq!(seen("none").unwrap()["height"], 0);
+    assert_eq!(visible_part("part"), Some(part));
+    assert_eq!(visible_part("none").unwrap()["height"], 0);
     for whole in ["absolute", "fixed", "whole"] {
-        assert_eq!(seen(whole), None, "{whole}");
+        assert_eq!(visible_part(whole), None, "{whole}");
     }
 }
 
 #[tokio::test]
-async fn a_page_that_stops_whoever_debugs_it_is_looked_at_all_the_same() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench
-        .measured(&plan(site.url("stops-debuggers.html")))
-        .await;
+async fn a_page_with_debugger_statements_is_measured() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("stops-debuggers.html"))).await;
     let scripts = artifact(&bundle, "scripts");
     assert!(scripts[0]["tokenLength"].as_f64() > Some(0.0), "{scripts}");
     assert!(artifact(&bundle, "axe")["version"].is_string());
 }
 
-/// Width and height out of the frame header of a baseline JPEG, in base64 (ITU T.81, B.2.2).
+/// Returns width and height from the frame header of a baseline JPEG in base64 (ITU T.81, B.2.2).
 fn jpeg_size(base64: &str) -> (u16, u16) {
     let sextet = |symbol: u8| {
         let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        alphabet.iter().position(|of| *of == symbol).unwrap_or(0) as u32
+        alphabet
+            .iter()
+            .position(|other| *other == symbol)
+            .unwrap_or(0) as u32
     };
     let bytes: Vec<u8> = base64
         .as_bytes()
         .chunks(4)
         .flat_map(|group| {
-            let bits = group.iter().fold(0, |bits, of| bits << 6 | sextet(*of));
+            let bits = group
+                .iter()
+                .fold(0, |bits, symbol| bits << 6 | sextet(*symbol));
             [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8]
         })
         .collect();
@@ -162,38 +171,41 @@ fn jpeg_size(base64: &str) -> (u16, u16) {
 }
 
 #[tokio::test]
-async fn a_picture_shows_the_whole_page_in_css_pixels() {
+async fn the_full_page_screenshot_has_the_size_of_the_page_in_css_pixels() {
     let started = Instant::now();
-    let (bench, site) = (Bench::new(), Site::start().await);
-    // A host that is busy may be too slow for it once, but not for ever.
-    let picture = loop {
-        let bundle = bench.measured(&plan(site.url("tall.html"))).await;
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    // A busy host may be too slow once, but not every time.
+    let screenshot = loop {
+        let bundle = bed.measure(&plan(site.url("tall.html"))).await;
         if let Artifact::Gathered(_) = &bundle.artifacts["full-page-picture"] {
             break artifact(&bundle, "full-page-picture");
         }
-        assert!(started.elapsed() < Duration::from_secs(240), "never");
+        assert!(
+            started.elapsed() < Duration::from_secs(240),
+            "no screenshot"
+        );
     };
-    assert_eq!(picture["width"].as_f64(), Some(412.0));
-    assert_eq!(picture["height"].as_f64(), Some(3000.0));
-    assert_eq!(jpeg_size(picture["data"].as_str().unwrap()), (412, 3000));
+    assert_eq!(screenshot["width"].as_f64(), Some(412.0));
+    assert_eq!(screenshot["height"].as_f64(), Some(3000.0));
+    assert_eq!(jpeg_size(screenshot["data"].as_str().unwrap()), (412, 3000));
 }
 
 #[tokio::test]
-async fn one_screen_needs_no_second_picture() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("plain-text.html"))).await;
-    if let Artifact::Gathered(picture) = &bundle.artifacts["full-page-picture"] {
-        assert_eq!(picture.get(), "null");
+async fn a_page_of_one_screen_has_no_full_page_screenshot() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("plain-text.html"))).await;
+    if let Artifact::Gathered(screenshot) = &bundle.artifacts["full-page-picture"] {
+        assert_eq!(screenshot.get(), "null");
     }
 }
 
 #[tokio::test]
-async fn libraries_are_known_by_what_they_leave_with_or_without_a_version() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench
-        .measured(&plan(site.url("leaves-marks-of-libraries.html")))
+async fn libraries_are_detected_with_or_without_a_version() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed
+        .measure(&plan(site.url("leaves-marks-of-libraries.html")))
         .await;
-    let mut found: Vec<(String, Value)> = artifact(&bundle, "libraries")
+    let mut libraries: Vec<(String, Value)> = artifact(&bundle, "libraries")
         .as_array()
         .unwrap()
         .iter()
@@ -202,7 +214,7 @@ async fn libraries_are_known_by_what_they_leave_with_or_without_a_version() {
             (name.to_owned(), library["version"].clone())
         })
         .collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    libraries.sort_by(|a, b| a.0.cmp(&b.0));
     let expected = [
         ("D3", Value::Null),
         ("Fuse", "7.1.0".into()),
@@ -213,15 +225,16 @@ async fn libraries_are_known_by_what_they_leave_with_or_without_a_version() {
         ("core-js", Value::Null),
     ];
     let expected = expected.map(|(name, version)| (name.to_owned(), version));
-    assert_eq!(found, expected);
+    assert_eq!(libraries, expected);
 }
 
 #[tokio::test]
-async fn elements_in_a_frame_of_the_same_site_are_looked_up_too() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("frames.html"))).await;
+async fn elements_in_a_frame_of_the_same_site_are_described_too() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("frames.html"))).await;
     let elements = artifact(&bundle, "trace-elements");
     let mut elements = elements.as_array().unwrap().iter();
-    // Only the frames hold a paragraph: painted largest there, and moved when a bar comes in above it.
+    // Only the frames contain a paragraph, which is their largest paint and is shifted when a bar
+    // is inserted above it.
     assert!(elements.any(|element| element["node"]["selector"] == "body > p"));
 }

@@ -1,4 +1,4 @@
-//! Browsers come, go, and leave nothing behind.
+//! Tests of starting and ending browsers without leaving processes or files behind.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{
-    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Phase, Pool, Step, Throttle,
-    VisitError, renderers, sweep, visit,
+    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Phase, Pool, Throttle, VisitError,
+    VisitEvent, renderers, sweep, visit,
 };
 use plumbline_bundle::FailureCode;
 
 use crate::site::Site;
-use crate::{Bench, plan};
+use crate::{TestBed, plan};
 
-/// Every process of a group, also those that are dead and not reaped. (State, parent, group are the
-/// fields after the name in parentheses.)
+/// Returns all processes of a group, including zombies. (State, parent and group are the fields
+/// after the name in parentheses.)
 fn processes_of(group: u32) -> Vec<String> {
     std::fs::read_dir("/proc")
         .unwrap()
@@ -30,7 +30,7 @@ fn processes_of(group: u32) -> Vec<String> {
 
 #[tokio::test]
 async fn ten_visits_leave_no_process_no_zombie_and_no_file() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+    let (bed, site) = (TestBed::new(), Site::start().await);
     for page in [
         "plain-text.html",
         "frames.html",
@@ -40,23 +40,23 @@ async fn ten_visits_leave_no_process_no_zombie_and_no_file() {
     ]
     .repeat(2)
     {
-        let browser = bench.browser().await;
+        let browser = bed.browser().await;
         let group = browser.process_id();
         assert!(processes_of(group).len() > 2);
         let mut plan = plan(site.url(page));
         plan.deadline = Duration::from_secs(2);
         let _ = visit(browser, &plan, &|_| {}).await;
         assert_eq!(processes_of(group), Vec::<String>::new());
-        assert_eq!(bench.leftover_files(), 0);
+        assert_eq!(bed.leftover_files(), 0);
     }
-    // A crash handler ends a moment after its browser and is reaped with the next one, so the last
-    // few of the tests that run beside this one may still be there; unreaped, there would be twenty.
-    assert!(zombies_of_ours() < 10, "{} zombies", zombies_of_ours());
+    // A crash handler ends shortly after its browser and is reaped with the next one, so a few of
+    // tests that run in parallel may still exist; without reaping there would be twenty.
+    assert!(own_zombies() < 10, "{} zombies", own_zombies());
 }
 
-/// Dead children that nobody waited for, whatever group they were in.
-fn zombies_of_ours() -> usize {
-    let ours = format!(" Z {} ", std::process::id());
+/// Returns the number of children of this process that have ended and were not reaped.
+fn own_zombies() -> usize {
+    let own_zombie = format!(" Z {} ", std::process::id());
     std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok())
@@ -64,28 +64,27 @@ fn zombies_of_ours() -> usize {
             stat.rsplit(')')
                 .next()
                 .unwrap_or_default()
-                .starts_with(&ours)
+                .starts_with(&own_zombie)
         })
         .count()
 }
 
 #[tokio::test]
-async fn a_visit_that_is_given_up_leaves_nothing() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let browser = bench.browser().await;
+async fn a_cancelled_visit_leaves_no_process_and_no_file() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let browser = bed.browser().await;
     let group = browser.process_id();
     let plan = plan(site.url("hang"));
-    let given_up =
-        tokio::time::timeout(Duration::from_secs(1), visit(browser, &plan, &|_| {})).await;
-    assert!(given_up.is_err());
+    let result = tokio::time::timeout(Duration::from_secs(1), visit(browser, &plan, &|_| {})).await;
+    assert!(result.is_err());
     assert_eq!(processes_of(group), Vec::<String>::new());
-    assert_eq!(bench.leftover_files(), 0);
+    assert_eq!(bed.leftover_files(), 0);
 }
 
 #[tokio::test]
-async fn a_browser_runs_sandboxed_as_an_ordinary_user() {
-    let bench = Bench::new();
-    let browser = bench.browser().await;
+async fn a_browser_runs_sandboxed_as_an_unprivileged_user() {
+    let bed = TestBed::new();
+    let browser = bed.browser().await;
     let status = std::fs::read_to_string(format!("/proc/{}/status", browser.process_id())).unwrap();
     let uid = status
         .lines()
@@ -95,30 +94,30 @@ async fn a_browser_runs_sandboxed_as_an_ordinary_user() {
     let command_line =
         std::fs::read_to_string(format!("/proc/{}/cmdline", browser.process_id())).unwrap();
     assert!(!command_line.contains("no-sandbox"));
-    assert!(bench.launcher.is_sandboxed());
+    assert!(bed.launcher.is_sandboxed());
     browser.close().await;
 }
 
 #[tokio::test]
-async fn a_crash_of_the_page_is_a_result() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let browser = bench.browser().await;
+async fn a_crash_of_the_page_is_a_failure_of_the_page() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let browser = bed.browser().await;
     let group = browser.process_id();
     let plan = plan(site.url("never-rests.html"));
-    let killer = tokio::task::spawn_blocking(move || kill_renderers_when_seen(group, &site));
-    let outcome = visit(browser, &plan, &|_| {}).await;
+    let killer = tokio::task::spawn_blocking(move || kill_renderers_after_request(group, &site));
+    let result = visit(browser, &plan, &|_| {}).await;
     killer.await.unwrap();
-    match outcome {
+    match result {
         Err(VisitError::Page(failure)) => assert_eq!(failure.code, FailureCode::PageCrashed),
         other => panic!("{other:?}"),
     }
-    assert_eq!(bench.leftover_files(), 0);
+    assert_eq!(bed.leftover_files(), 0);
 }
 
-/// As a page that runs out of memory: its process is killed while it loads.
-fn kill_renderers_when_seen(group: u32, site: &Site) {
-    let given_up = Instant::now() + Duration::from_secs(20);
-    while !site.paths().iter().any(|path| path == "never-rests.html") && Instant::now() < given_up {
+/// Kills the renderers after the page was requested, as if it ran out of memory while it loads.
+fn kill_renderers_after_request(group: u32, site: &Site) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !site.paths().iter().any(|path| path == "never-rests.html") && Instant::now() < deadline {
         std::thread::yield_now();
     }
     for pid in renderers(group) {
@@ -128,25 +127,25 @@ fn kill_renderers_when_seen(group: u32, site: &Site) {
 }
 
 #[tokio::test]
-async fn a_browser_that_dies_under_a_visit_is_a_fault() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let browser = bench.browser().await;
+async fn a_browser_that_ends_during_a_visit_is_a_fault() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let browser = bed.browser().await;
     let group = rustix::process::Pid::from_raw(browser.process_id().cast_signed()).unwrap();
     let plan = plan(site.url("hang"));
-    let when_loading = |step: Step<'_>| {
-        if step == Step::Entered(Phase::Loading) {
+    let kill_while_loading = |event: VisitEvent<'_>| {
+        if event == VisitEvent::PhaseStarted(Phase::Loading) {
             rustix::process::kill_process(group, rustix::process::Signal::KILL).unwrap();
         }
     };
-    let outcome = visit(browser, &plan, &when_loading).await;
-    assert!(matches!(outcome, Err(VisitError::Fault(_))), "{outcome:?}");
-    assert_eq!(bench.leftover_files(), 0);
+    let result = visit(browser, &plan, &kill_while_loading).await;
+    assert!(matches!(result, Err(VisitError::Fault(_))), "{result:?}");
+    assert_eq!(bed.leftover_files(), 0);
 }
 
 #[tokio::test]
-async fn a_pool_hands_out_each_browser_once() {
-    let bench = Bench::new();
-    let pool = Pool::start(bench.launcher.clone(), 1);
+async fn a_pool_returns_each_browser_once() {
+    let bed = TestBed::new();
+    let pool = Pool::start(bed.launcher.clone(), 1);
     let first = pool.take().await.unwrap();
     let second = pool.take().await.unwrap();
     assert_ne!(first.process_id(), second.process_id());
@@ -158,24 +157,24 @@ async fn a_pool_hands_out_each_browser_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spare_that_died_is_replaced() {
-    let bench = Bench::new();
-    let pool = Pool::start(bench.launcher.clone(), 1);
-    let given_up = Instant::now() + Duration::from_secs(20);
+async fn a_spare_that_has_ended_is_replaced() {
+    let bed = TestBed::new();
+    let pool = Pool::start(bed.launcher.clone(), 1);
+    let deadline = Instant::now() + Duration::from_secs(20);
     let spare = loop {
-        match browsers_in(bench.run_dir.path()).first() {
+        match browsers_in(bed.run_dir.path()).first() {
             Some(pid) => break *pid,
-            None => assert!(Instant::now() < given_up),
+            None => assert!(Instant::now() < deadline),
         }
     };
     let pid = rustix::process::Pid::from_raw(spare.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let taken = pool.take().await.unwrap();
-    assert_ne!(taken.process_id(), spare);
-    drop((taken, pool));
+    let browser = pool.take().await.unwrap();
+    assert_ne!(browser.process_id(), spare);
+    drop((browser, pool));
 }
 
-/// Main processes, told by the profile on their command line.
+/// Returns the main processes of browsers with a profile in the run directory.
 fn browsers_in(run_dir: &Path) -> Vec<u32> {
     let is_browser = |pid: &u32| {
         let command_line = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
@@ -190,49 +189,49 @@ fn browsers_in(run_dir: &Path) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_browser_is_an_error_that_says_why() {
-    let bench = Bench::new();
+async fn a_program_that_is_not_a_browser_is_an_error_with_its_output() {
+    let bed = TestBed::new();
     let launcher = Launcher::find(LaunchOptions {
         chromium: Some("/bin/ls".into()),
-        run_dir: Some(bench.run_dir.path().to_owned()),
+        run_dir: Some(bed.run_dir.path().to_owned()),
         ..LaunchOptions::default()
     })
     .unwrap();
     let error = launcher.launch().await.unwrap_err();
     assert!(matches!(error, BrowserError::Start { .. }));
     assert!(error.to_string().contains("unrecognized option"), "{error}");
-    assert_eq!(bench.leftover_files(), 0);
+    assert_eq!(bed.leftover_files(), 0);
 }
 
 #[tokio::test]
-async fn the_version_is_told() {
-    let bench = Bench::new();
-    let version = bench.launcher.version().await.unwrap();
+async fn the_version_can_be_read() {
+    let bed = TestBed::new();
+    let version = bed.launcher.version().await.unwrap();
     assert!(version.product.starts_with("Chrome/"));
     assert!(version.major().parse::<u32>().unwrap() > 100);
     assert_eq!(version.number().split('.').count(), 4);
 }
 
 #[tokio::test]
-async fn a_slowed_processor_has_a_lower_index() {
-    let bench = Bench::new();
-    let gauge = Gauge::open(&bench.launcher).await.unwrap();
-    let plain = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
+async fn a_throttled_cpu_has_a_lower_index() {
+    let bed = TestBed::new();
+    let gauge = Gauge::open(&bed.launcher).await.unwrap();
+    let unthrottled = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
     let paced = Throttle::Paced {
         rate: 8.0,
-        nominal: plain.pace,
+        nominal: unthrottled.pace,
     };
     for throttle in [paced, Throttle::ByChromium { rate: 8.0 }] {
-        let slowed = gauge.read(throttle, Benchmark::Quick).await.unwrap();
+        let throttled = gauge.read(throttle, Benchmark::Quick).await.unwrap();
         assert!(
-            slowed.index < plain.index / 2.0,
-            "{throttle:?} {slowed:?} {plain:?}"
+            throttled.index < unthrottled.index / 2.0,
+            "{throttle:?} {throttled:?} {unthrottled:?}"
         );
     }
     gauge.close().await;
 }
 
-/// Not a test of its own: the process that the next one kills.
+/// Starts a browser and waits; runs in the process that the next test kills, and is not a test.
 #[tokio::test]
 async fn owner_that_is_killed() {
     let Some(run_dir) = std::env::var_os("OWNER_THAT_IS_KILLED") else {
@@ -249,27 +248,27 @@ async fn owner_that_is_killed() {
 }
 
 #[tokio::test]
-async fn when_its_owner_is_killed_a_browser_ends_and_a_sweep_removes_its_files() {
-    let bench = Bench::new();
-    let mut owner = start_owner(bench.run_dir.path());
-    let group = told_browser(&mut owner);
-    assert_eq!(sweep(bench.run_dir.path()).unwrap(), 0);
+async fn after_its_owner_is_killed_a_browser_ends_and_a_sweep_removes_its_files() {
+    let bed = TestBed::new();
+    let mut owner = start_owner(bed.run_dir.path());
+    let group = read_browser_id(&mut owner);
+    assert_eq!(sweep(bed.run_dir.path()).unwrap(), 0);
     owner.kill().unwrap();
     owner.wait().unwrap();
 
-    let given_up = Instant::now() + Duration::from_secs(20);
-    let alive = || {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let is_running = || {
         processes_of(group)
             .iter()
             .any(|stat| !stat.contains(") Z "))
     };
-    while alive() && Instant::now() < given_up {
+    while is_running() && Instant::now() < deadline {
         std::thread::yield_now();
     }
-    assert!(!alive());
-    assert_eq!(bench.leftover_files(), 1);
-    assert_eq!(sweep(bench.run_dir.path()).unwrap(), 1);
-    assert_eq!(bench.leftover_files(), 0);
+    assert!(!is_running());
+    assert_eq!(bed.leftover_files(), 1);
+    assert_eq!(sweep(bed.run_dir.path()).unwrap(), 1);
+    assert_eq!(bed.leftover_files(), 0);
 }
 
 fn start_owner(run_dir: &Path) -> Child {
@@ -281,7 +280,7 @@ fn start_owner(run_dir: &Path) -> Child {
         .unwrap()
 }
 
-fn told_browser(owner: &mut Child) -> u32 {
+fn read_browser_id(owner: &mut Child) -> u32 {
     BufReader::new(owner.stdout.take().unwrap())
         .lines()
         .find_map(|line| line.unwrap().strip_prefix("browser ")?.parse().ok())
@@ -289,30 +288,30 @@ fn told_browser(owner: &mut Child) -> u32 {
 }
 
 #[test]
-fn a_sweep_kills_what_still_runs_in_a_dead_owners_profile() {
-    let bench = Bench::new();
-    let directory = bench.run_dir.path().join("4000000-1");
+fn a_sweep_kills_processes_that_use_a_profile_without_owner() {
+    let bed = TestBed::new();
+    let directory = bed.run_dir.path().join("4000000-1");
     std::fs::create_dir_all(directory.join("home")).unwrap();
     let argument = format!("--user-data-dir={}", directory.join("home").display());
-    let mut left = Command::new("sh")
+    let mut orphan = Command::new("sh")
         .args(["-c", "sleep 60; :", &argument])
         .process_group(0)
         .spawn()
         .unwrap();
-    // A program's arguments can be seen a moment after it was started.
-    let command_line = format!("/proc/{}/cmdline", left.id());
-    let given_up = Instant::now() + Duration::from_secs(20);
+    // The arguments of a program are visible shortly after it was started.
+    let command_line = format!("/proc/{}/cmdline", orphan.id());
+    let deadline = Instant::now() + Duration::from_secs(20);
     while !std::fs::read_to_string(&command_line)
         .unwrap()
         .contains(&argument)
     {
-        assert!(Instant::now() < given_up);
+        assert!(Instant::now() < deadline);
         std::thread::yield_now();
     }
-    assert_eq!(sweep(bench.run_dir.path()).unwrap(), 1);
-    while left.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < given_up);
+    assert_eq!(sweep(bed.run_dir.path()).unwrap(), 1);
+    while orphan.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline);
         std::thread::yield_now();
     }
-    assert_eq!(bench.leftover_files(), 0);
+    assert_eq!(bed.leftover_files(), 0);
 }

@@ -1,7 +1,7 @@
-//! Everything that only a real Chromium can show.
+//! Tests with a real Chromium.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test, also where it is not marked as one"
+    reason = "tests, including their helper functions"
 )]
 
 mod emulation;
@@ -21,21 +21,21 @@ use plumbline_bundle::{Bundle, Failure};
 use plumbline_catalog::{BUILT_IN, Catalog, Device};
 use tempfile::TempDir;
 
-/// A place for profiles that the browser's user can pass through, and a launcher that uses it.
-struct Bench {
+/// A directory for profiles that the browser's user can access, and a launcher that uses it.
+struct TestBed {
     run_dir: TempDir,
     launcher: Launcher,
 }
 
-impl Bench {
+impl TestBed {
     fn new() -> Self {
         Self::with(LaunchOptions::default())
     }
 
     fn with(options: LaunchOptions) -> Self {
         let run_dir = tempfile::tempdir().unwrap();
-        let open = std::fs::Permissions::from_mode(0o711);
-        std::fs::set_permissions(run_dir.path(), open).unwrap();
+        let permissions = std::fs::Permissions::from_mode(0o711);
+        std::fs::set_permissions(run_dir.path(), permissions).unwrap();
         let launcher = Launcher::find(LaunchOptions {
             run_dir: Some(run_dir.path().to_owned()),
             ..options
@@ -52,15 +52,15 @@ impl Bench {
         visit(self.browser().await, plan, &|_| {}).await
     }
 
-    async fn measured(&self, plan: &VisitPlan) -> Bundle {
+    async fn measure(&self, plan: &VisitPlan) -> Bundle {
         self.visit(plan).await.unwrap()
     }
 
-    async fn failed(&self, plan: &VisitPlan) -> Failure {
+    async fn measure_failure(&self, plan: &VisitPlan) -> Failure {
         match self.visit(plan).await {
             Err(VisitError::Page(failure)) => failure,
-            Err(VisitError::Fault(fault)) => panic!("a fault of ours: {fault}"),
-            Ok(bundle) => panic!("was measured, with warnings {:?}", bundle.warnings),
+            Err(VisitError::Fault(fault)) => panic!("not a failure of the page: {fault}"),
+            Ok(bundle) => panic!("measured, with warnings {:?}", bundle.warnings),
         }
     }
 
@@ -74,10 +74,10 @@ fn device(id: &str) -> Device {
     catalog.device(id).unwrap().clone()
 }
 
-/// Short waits, for what needs no metric.
+/// Returns a plan with short waits, for tests that need no metrics.
 fn plan(url: String) -> VisitPlan {
     VisitPlan {
-        quiet: Duration::from_millis(500),
+        idle: Duration::from_millis(500),
         blank: Duration::from_millis(1000),
         deadline: Duration::from_secs(30),
         ..VisitPlan::new(url, device("mobile"))

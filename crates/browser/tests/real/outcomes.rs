@@ -1,31 +1,33 @@
-//! What a visit says of pages that load, and of those that do not.
+//! Tests of the results of visits, for pages that load and for pages that do not.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use plumbline_browser::{LaunchOptions, NetworkPath, Phase, Step, VisitError, VisitPlan, visit};
+use plumbline_browser::{
+    LaunchOptions, NetworkPath, Phase, VisitError, VisitEvent, VisitPlan, visit,
+};
 use plumbline_bundle::FailureCode;
 use serde_json::Value;
 
 use crate::site::Site;
 use crate::socks::Socks;
-use crate::{Bench, device, plan};
+use crate::{TestBed, device, plan};
 
 #[tokio::test]
-async fn a_page_is_measured_with_trace_log_and_picture() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let (phases, arrivals) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+async fn a_visit_returns_trace_log_and_screenshot() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let (phases, documents) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let plan = plan(site.url("plain-text.html"));
-    let note = |step: Step<'_>| match step {
-        Step::Entered(phase) => phases.lock().unwrap().push(phase),
-        Step::Arrived(url) => arrivals.lock().unwrap().push(url.to_owned()),
+    let observer = |event: VisitEvent<'_>| match event {
+        VisitEvent::PhaseStarted(phase) => phases.lock().unwrap().push(phase),
+        VisitEvent::DocumentLoaded(url) => documents.lock().unwrap().push(url.to_owned()),
     };
-    let bundle = visit(bench.browser().await, &plan, &note).await.unwrap();
+    let bundle = visit(bed.browser().await, &plan, &observer).await.unwrap();
 
     let expected = [Phase::Preparing, Phase::Loading, Phase::Gathering];
     assert_eq!(*phases.lock().unwrap(), expected);
-    assert_eq!(*arrivals.lock().unwrap(), [bundle.final_url.as_str()]);
+    assert_eq!(*documents.lock().unwrap(), [bundle.final_url.as_str()]);
     assert_eq!(bundle.timings.len(), 3);
     assert_eq!(bundle.final_url, site.url("plain-text.html"));
     assert_eq!(bundle.document.status, 200);
@@ -58,11 +60,11 @@ async fn a_page_is_measured_with_trace_log_and_picture() {
 }
 
 #[tokio::test]
-async fn the_evidence_says_nothing_about_the_host() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("plain-text.html"))).await;
-    let chromium = bench.launcher.chromium().to_str().unwrap();
-    let run_dir = bench.run_dir.path().to_str().unwrap();
+async fn the_evidence_contains_nothing_about_the_host() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("plain-text.html"))).await;
+    let chromium = bed.launcher.chromium().to_str().unwrap();
+    let run_dir = bed.run_dir.path().to_str().unwrap();
     for evidence in [bundle.trace, bundle.log] {
         let text = String::from_utf8(evidence).unwrap();
         for secret in [chromium, run_dir, "--user-data-dir", "num_cpus", "cpu-"] {
@@ -72,67 +74,67 @@ async fn the_evidence_says_nothing_about_the_host() {
 }
 
 #[tokio::test]
-async fn the_picture_has_the_size_of_the_device() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn the_screenshot_has_the_size_of_the_device() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
         device: device("desktop"),
         ..plan(site.url("plain-text.html"))
     };
-    let picture = bench.measured(&plan).await.screenshot.unwrap();
-    assert_eq!((picture.width_px, picture.height_px), (1350, 940));
-    assert_eq!(picture.mime_type, "image/jpeg");
-    // How every JPEG begins, in base64.
-    assert!(picture.data.starts_with("/9j/"));
+    let screenshot = bed.measure(&plan).await.screenshot.unwrap();
+    assert_eq!((screenshot.width_px, screenshot.height_px), (1350, 940));
+    assert_eq!(screenshot.mime_type, "image/jpeg");
+    // The beginning of every JPEG, in base64.
+    assert!(screenshot.data.starts_with("/9j/"));
 }
 
 #[tokio::test]
-async fn redirects_by_the_server_are_followed_silently() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("redirect"))).await;
+async fn redirects_by_the_server_are_followed_without_a_warning() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("redirect"))).await;
     assert_eq!(bundle.requested_url, site.url("redirect"));
     assert_eq!(bundle.final_url, site.url("plain-text.html"));
     assert!(bundle.warnings.is_empty());
 }
 
 #[tokio::test]
-async fn redirects_by_the_page_are_followed_with_a_warning() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn navigations_by_the_page_are_followed_with_a_warning() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     for page in ["redirect-by-meta.html", "redirect-by-script.html"] {
         let plan = VisitPlan {
-            quiet: Duration::from_millis(1500),
+            idle: Duration::from_millis(1500),
             ..plan(site.url(page))
         };
-        let bundle = bench.measured(&plan).await;
+        let bundle = bed.measure(&plan).await;
         assert_ne!(bundle.final_url, bundle.requested_url);
-        assert!(bundle.warnings[0].contains("sent the browser on"));
+        assert!(bundle.warnings[0].contains("The page navigated to"));
     }
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_site_is_followed_into_its_process() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_redirect_to_another_site_is_followed_into_another_process() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
-        quiet: Duration::from_millis(1500),
+        idle: Duration::from_millis(1500),
         ..plan(site.url("redirect-to-other-site.html"))
     };
-    let bundle = bench.measured(&plan).await;
+    let bundle = bed.measure(&plan).await;
     assert!(bundle.final_url.starts_with("http://localhost:"));
     assert!(bundle.final_url.ends_with("/long-tasks.html"));
 }
 
 #[tokio::test]
 async fn an_error_page_with_a_body_is_measured_with_a_warning() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+    let (bed, site) = (TestBed::new(), Site::start().await);
     for (path, status) in [("missing-page", 404), ("auth", 401)] {
-        let bundle = bench.measured(&plan(site.url(path))).await;
+        let bundle = bed.measure(&plan(site.url(path))).await;
         assert_eq!(bundle.document.status, status);
         assert!(bundle.warnings[0].contains(&status.to_string()));
     }
 }
 
 #[tokio::test]
-async fn answers_that_are_no_page_fail_with_their_reason() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn responses_that_are_not_pages_fail_with_a_reason() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let cases = [
         ("empty-error", FailureCode::NoPaint),
         ("empty", FailureCode::NoPaint),
@@ -147,22 +149,24 @@ async fn answers_that_are_no_page_fail_with_their_reason() {
         ("reloads-forever.html", FailureCode::TooManyRedirects),
     ];
     for (path, code) in cases {
-        let failure = bench.failed(&plan(site.url(path))).await;
+        let failure = bed.measure_failure(&plan(site.url(path))).await;
         assert_eq!(failure.code, code, "{path}: {failure}");
     }
 }
 
 #[tokio::test]
-async fn a_page_made_of_frames_alone_says_where_to_look() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let failure = bench.failed(&plan(site.url("only-frames.html"))).await;
+async fn the_failure_of_a_page_that_consists_of_frames_mentions_them() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let failure = bed
+        .measure_failure(&plan(site.url("only-frames.html")))
+        .await;
     assert_eq!(failure.code, FailureCode::NoPaint, "{failure}");
     assert!(failure.message.contains("its frames"), "{failure}");
 }
 
 #[tokio::test]
-async fn hosts_that_do_not_answer_fail_with_their_reason() {
-    let bench = Bench::new();
+async fn hosts_that_do_not_respond_fail_with_a_reason() {
+    let bed = TestBed::new();
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -179,22 +183,22 @@ async fn hosts_that_do_not_answer_fail_with_their_reason() {
         ("not an address".to_owned(), FailureCode::BlockedTarget),
     ];
     for (url, code) in cases {
-        let failure = bench.failed(&plan(url.clone())).await;
+        let failure = bed.measure_failure(&plan(url.clone())).await;
         assert_eq!(failure.code, code, "{url}: {failure}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_tls_is_a_tls_failure() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_server_without_tls_is_a_tls_failure() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let url = site.url("plain-text.html").replace("http:", "https:");
-    let failure = bench.failed(&plan(url)).await;
+    let failure = bed.measure_failure(&plan(url)).await;
     assert_eq!(failure.code, FailureCode::TlsFailure, "{failure}");
 }
 
 #[tokio::test]
-async fn time_that_runs_out_is_told_apart() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn different_kinds_of_timeouts_have_different_codes() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let cases = [
         ("hang", FailureCode::Timeout),
         ("runs-forever.html", FailureCode::PageHung),
@@ -205,41 +209,41 @@ async fn time_that_runs_out_is_told_apart() {
             deadline: Duration::from_secs(3),
             ..plan(site.url(path))
         };
-        let failure = bench.failed(&plan).await;
+        let failure = bed.measure_failure(&plan).await;
         assert_eq!(failure.code, code, "{path}: {failure}");
     }
 }
 
 #[tokio::test]
-async fn a_page_that_is_never_quiet_is_measured_at_the_deadline() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_page_that_is_never_idle_is_measured_at_the_deadline() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     for page in ["never-rests.html", "three-requests-never-end.html"] {
         let plan = VisitPlan {
             deadline: Duration::from_secs(3),
             ..plan(site.url(page))
         };
-        let bundle = bench.measured(&plan).await;
+        let bundle = bed.measure(&plan).await;
         assert!(
-            bundle.warnings.iter().any(|w| w.contains("not quiet")),
+            bundle.warnings.iter().any(|w| w.contains("not idle")),
             "{page}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_page_that_loads_without_end_is_too_large() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_page_that_never_stops_loading_is_too_large() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
         max_bytes: 20_000_000,
         ..plan(site.url("loads-without-end.html"))
     };
-    assert_eq!(bench.failed(&plan).await.code, FailureCode::TooLarge);
+    assert_eq!(bed.measure_failure(&plan).await.code, FailureCode::TooLarge);
 }
 
 #[tokio::test]
-async fn dialogs_do_not_hold_a_visit_up() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("opens-dialogs.html"))).await;
+async fn dialogs_do_not_block_a_visit() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("opens-dialogs.html"))).await;
     assert!(bundle.warnings[0].contains("dialog"));
     let report = &site.reports()["dialogs"];
     assert_eq!(report["agreed"], false);
@@ -247,13 +251,13 @@ async fn dialogs_do_not_hold_a_visit_up() {
 }
 
 #[tokio::test]
-async fn windows_printing_and_permissions_do_not_hold_a_visit_up() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn windows_printing_and_permissions_do_not_block_a_visit() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
-        quiet: Duration::from_millis(2500),
+        idle: Duration::from_millis(2500),
         ..plan(site.url("asks-for-everything.html"))
     };
-    let bundle = bench.measured(&plan).await;
+    let bundle = bed.measure(&plan).await;
     assert_eq!(bundle.final_url, site.url("asks-for-everything.html"));
     let report = &site.reports()["permissions"];
     assert_eq!(report["notified"], "denied");
@@ -261,8 +265,8 @@ async fn windows_printing_and_permissions_do_not_hold_a_visit_up() {
 }
 
 #[tokio::test]
-async fn a_page_cannot_leave_the_web_and_a_download_leaves_it_as_it_is() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn downloads_and_forbidden_urls_do_not_change_the_page() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let pages = [
         "goes-to-download.html",
         "goes-to-forbidden-place.html?file:///etc/passwd",
@@ -270,7 +274,7 @@ async fn a_page_cannot_leave_the_web_and_a_download_leaves_it_as_it_is() {
         "goes-to-forbidden-place.html?view-source:http://127.0.0.1/",
     ];
     for page in pages {
-        let bundle = bench.measured(&plan(site.url(page))).await;
+        let bundle = bed.measure(&plan(site.url(page))).await;
         assert_eq!(bundle.final_url, site.url(page));
         assert_eq!(bundle.document.status, 200);
     }
@@ -278,7 +282,7 @@ async fn a_page_cannot_leave_the_web_and_a_download_leaves_it_as_it_is() {
 
 #[tokio::test]
 async fn frames_workers_and_service_workers_are_in_the_log() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let cases = [
         ("frames.html", "iframe", "frame-inside.html?other"),
         ("works-in-worker.html", "worker", "picture.svg"),
@@ -290,20 +294,23 @@ async fn frames_workers_and_service_workers_are_in_the_log() {
     ];
     for (page, kind, request) in cases {
         let plan = VisitPlan {
-            quiet: Duration::from_millis(1000),
+            idle: Duration::from_millis(1000),
             ..plan(site.url(page))
         };
-        let bundle = bench.measured(&plan).await;
+        let bundle = bed.measure(&plan).await;
         let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
-        let of_kind = log
+        let events_of_kind = log
             .iter()
             .filter(|event| event["targetType"] == kind)
             .count();
-        let asked = log.iter().any(|event| {
+        let is_requested = log.iter().any(|event| {
             let url = event["params"]["request"]["url"].as_str();
             url.is_some_and(|url| url.contains(request))
         });
-        assert!(of_kind > 0 && asked, "{page}: {of_kind} events of {kind}");
+        assert!(
+            events_of_kind > 0 && is_requested,
+            "{page}: {events_of_kind} events of {kind}"
+        );
     }
     assert!(site.reports().contains_key("service worker"));
     let agents = site.user_agents_for("picture.svg");
@@ -314,60 +321,38 @@ async fn frames_workers_and_service_workers_are_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_page_that_takes_more_memory_than_a_browser_may_use_is_too_large() {
+async fn a_page_that_exceeds_the_memory_limit_is_too_large() {
     let site = Site::start().await;
-    let bench = Bench::with(LaunchOptions {
+    let bed = TestBed::with(LaunchOptions {
         memory_bytes: 700 << 20,
         ..LaunchOptions::default()
     });
-    let failure = bench
-        .failed(&plan(site.url("takes-much-memory.html")))
+    let failure = bed
+        .measure_failure(&plan(site.url("takes-much-memory.html")))
         .await;
     assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
     assert!(failure.message.contains("700 MiB"), "{failure}");
 }
 
 #[tokio::test]
-async fn chromiums_own_throttling_slows_requests() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let plan = VisitPlan {
-        network: NetworkPath::Throttled {
-            down_kbps: 1600.0,
-            up_kbps: 750.0,
-            rtt_ms: 200.0,
-        },
-        ..plan(site.url("plain-text.html"))
-    };
-    let bundle = bench.measured(&plan).await;
-    let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
-    let time_of = |method: &str| {
-        let event = log.iter().find(|event| event["method"] == method).unwrap();
-        event["params"]["timestamp"].as_f64().unwrap()
-    };
-    let waited_s = time_of("Network.responseReceived") - time_of("Network.requestWillBeSent");
-    // 3.75 round trips; what the host adds only makes it longer.
-    assert!(waited_s > 0.7, "{waited_s}");
-}
-
-#[tokio::test]
-async fn through_a_proxy_nothing_is_connected_to_directly() {
+async fn with_a_proxy_there_are_no_direct_connections() {
     let site = Site::start().await;
-    let bench = Bench::new();
-    let nobody: SocketAddr = "127.0.0.1:9".parse().unwrap();
+    let bed = TestBed::new();
+    let closed: SocketAddr = "127.0.0.1:9".parse().unwrap();
     let plan = VisitPlan {
-        network: NetworkPath::Proxy(nobody),
+        network: NetworkPath::Proxy(closed),
         ..plan(site.url("plain-text.html"))
     };
-    let failure = bench.failed(&plan).await;
+    let failure = bed.measure_failure(&plan).await;
     assert_eq!(failure.code, FailureCode::ConnectionFailed, "{failure}");
     assert!(site.paths().is_empty());
 }
 
 #[tokio::test]
-async fn names_are_resolved_by_the_proxy_and_chromium_asks_for_nothing_of_its_own() {
+async fn only_the_proxy_resolves_names_and_chromium_makes_no_requests_of_its_own() {
     let site = Site::start().await;
-    let socks = Socks::leading_to(site.address()).await;
-    let bench = Bench::with(LaunchOptions {
+    let socks = Socks::forwarding_to(site.address()).await;
+    let bed = TestBed::with(LaunchOptions {
         only_through_proxy: true,
         ..LaunchOptions::default()
     });
@@ -379,10 +364,10 @@ async fn names_are_resolved_by_the_proxy_and_chromium_asks_for_nothing_of_its_ow
     for page in pages {
         let plan = VisitPlan {
             network: NetworkPath::Proxy(socks.address),
-            quiet: Duration::from_millis(2000),
+            idle: Duration::from_millis(2000),
             ..plan(format!("http://some-name.test/{page}"))
         };
-        let bundle = bench.measured(&plan).await;
+        let bundle = bed.measure(&plan).await;
         assert_eq!(bundle.document.status, 200);
     }
     let expected = [
@@ -391,9 +376,7 @@ async fn names_are_resolved_by_the_proxy_and_chromium_asks_for_nothing_of_its_ow
         "some-name.test",
         "websocket.test",
     ];
-    assert_eq!(socks.asked(), expected);
-    let direct = bench
-        .visit(&plan("http://some-name.test/".to_owned()))
-        .await;
+    assert_eq!(socks.hosts(), expected);
+    let direct = bed.visit(&plan("http://some-name.test/".to_owned())).await;
     assert!(matches!(direct, Err(VisitError::Fault(_))), "{direct:?}");
 }

@@ -1,4 +1,4 @@
-//! A small web server on loopback: our fixture pages and answers that go wrong.
+//! A small web server on loopback that serves fixture pages and faulty responses.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,12 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub struct Site {
     address: SocketAddr,
-    seen: Arc<Seen>,
+    records: Arc<Records>,
     server: tokio::task::JoinHandle<()>,
 }
 
+/// A record of the requests to the server.
 #[derive(Default)]
-struct Seen {
+struct Records {
     reports: Mutex<Vec<Value>>,
     paths: Mutex<Vec<String>>,
     user_agents: Mutex<Vec<(String, String)>>,
@@ -33,18 +34,18 @@ impl Site {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen::default());
-        let shared = Arc::clone(&seen);
+        let records = Arc::new(Records::default());
+        let shared = Arc::clone(&records);
         let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let seen = Arc::clone(&shared);
-                // A browser that goes away in the middle is no failure of the server.
-                tokio::spawn(async move { serve(stream, &seen).await.ok() });
+                let records = Arc::clone(&shared);
+                // A browser may close its connection at any time.
+                tokio::spawn(async move { serve(stream, &records).await.ok() });
             }
         });
         Self {
             address,
-            seen,
+            records,
             server,
         }
     }
@@ -57,21 +58,23 @@ impl Site {
         format!("http://{}/{path}", self.address)
     }
 
-    /// What pages have told, by where they told it from.
+    /// Returns the reports of pages, by the place that they were sent from.
     pub fn reports(&self) -> BTreeMap<String, Value> {
-        let reports = self.seen.reports.lock().unwrap();
+        let reports = self.records.reports.lock().unwrap();
         let here = |report: &Value| report["here"].as_str().unwrap_or_default().to_owned();
         reports.iter().map(|r| (here(r), r.clone())).collect()
     }
 
     pub fn user_agents_for(&self, path: &str) -> Vec<String> {
-        let seen = self.seen.user_agents.lock().unwrap();
-        let agents = seen.iter().filter(|(of, _)| of == path);
+        let user_agents = self.records.user_agents.lock().unwrap();
+        let agents = user_agents
+            .iter()
+            .filter(|(request_path, _)| request_path == path);
         agents.map(|(_, agent)| agent.clone()).collect()
     }
 
     pub fn paths(&self) -> Vec<String> {
-        self.seen.paths.lock().unwrap().clone()
+        self.records.paths.lock().unwrap().clone()
     }
 }
 
@@ -112,20 +115,21 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Request> {
     })
 }
 
-async fn serve(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
+async fn serve(stream: TcpStream, records: &Records) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let Ok(request) = read(&mut stream).await else {
-        // Somebody speaks TLS, and is answered without.
-        stream.write_all(b"HTTP/1.1 400 Said\r\n\r\n").await?;
+        // A TLS handshake gets a response without TLS.
+        stream.write_all(b"HTTP/1.1 400 Status\r\n\r\n").await?;
         return stream.flush().await;
     };
-    seen.paths.lock().unwrap().push(request.path.clone());
+    records.paths.lock().unwrap().push(request.path.clone());
     let agent = request
         .headers
         .get("user-agent")
         .cloned()
         .unwrap_or_default();
-    seen.user_agents
+    records
+        .user_agents
         .lock()
         .unwrap()
         .push((request.path.clone(), agent));
@@ -141,9 +145,9 @@ async fn serve(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
         "broken" => Ok(()),
         "endless" => endless(&mut stream).await,
         path => {
-            let (status, headers, body) = answer(path, &request, seen);
+            let (status, headers, body) = respond(path, &request, records);
             let head = format!(
-                "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
+                "HTTP/1.1 {status} Status\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
                 body.len()
             );
             stream.write_all(head.as_bytes()).await?;
@@ -157,13 +161,13 @@ async fn endless(stream: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
-    let some = vec![b'x'; 64 << 10];
+    let block = vec![b'x'; 64 << 10];
     loop {
-        stream.write_all(&some).await?;
+        stream.write_all(&block).await?;
     }
 }
 
-fn answer(path: &str, request: &Request, seen: &Seen) -> (u16, String, Vec<u8>) {
+fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Vec<u8>) {
     let html = "content-type: text/html\r\n".to_owned();
     let text = |status: u16, headers: &str, body: &str| {
         (status, format!("{headers}\r\n"), body.as_bytes().to_vec())
@@ -171,7 +175,7 @@ fn answer(path: &str, request: &Request, seen: &Seen) -> (u16, String, Vec<u8>) 
     match path {
         "report" => {
             let report = serde_json::from_slice(&request.body).unwrap();
-            seen.reports.lock().unwrap().push(report);
+            records.reports.lock().unwrap().push(report);
             text(200, "content-type: text/plain", "")
         }
         "headers" => {

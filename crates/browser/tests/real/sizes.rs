@@ -1,4 +1,4 @@
-//! Pages that make the browser say more than we may hold.
+//! Tests of pages about which the browser reports more than the limits permit.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use plumbline_browser::VisitPlan;
 use plumbline_bundle::FailureCode;
 
 use crate::site::Site;
-use crate::{Bench, plan};
+use crate::{TestBed, plan};
 
-/// The most that our process may need, whatever a page does.
+/// Maximum memory of this process, whatever a page does.
 const MAX_MB: u64 = 400;
 
-/// The most memory that this process has ever had.
+/// Returns the peak memory usage of this process.
 fn peak_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -19,7 +19,7 @@ fn peak_mb() -> u64 {
     kb.parse::<u64>().unwrap() / 1024
 }
 
-/// Some of these pages keep the browser busy for long, and that is not what is tested.
+/// Returns a plan with a long deadline, because some of these pages block the browser for long.
 fn slow_plan(site: &Site, page: &str) -> VisitPlan {
     VisitPlan {
         deadline: Duration::from_secs(150),
@@ -28,31 +28,32 @@ fn slow_plan(site: &Site, page: &str) -> VisitPlan {
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_hold_ends_the_visit_and_is_not_held() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_page_that_exceeds_a_size_limit_ends_the_visit_and_uses_no_more_memory() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     for (page, reason) in [
         ("console-large-message.html", Some("larger than 32 MB")),
-        // These two make the browser large as well: which limit is reached first depends on the host.
+        // These two need much memory in the browser too; which limit is exceeded first depends on
+        // the host.
         ("memory-console-text.html", None),
         ("memory-images-in-page.html", None),
-        ("trace-marks.html", Some("record")),
+        ("trace-marks.html", Some("trace")),
     ] {
-        let failure = bench.failed(&slow_plan(&site, page)).await;
+        let failure = bed.measure_failure(&slow_plan(&site, page)).await;
         assert_eq!(failure.code, FailureCode::TooLarge, "{page}: {failure}");
         if let Some(reason) = reason {
             assert!(failure.message.contains(reason), "{page}: {failure}");
         }
         assert!(peak_mb() < MAX_MB, "{page}: {} MB", peak_mb());
     }
-    assert_eq!(bench.leftover_files(), 0);
+    assert_eq!(bed.leftover_files(), 0);
 }
 
 #[tokio::test]
-async fn a_script_too_large_to_read_is_not_read() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn a_script_that_is_too_large_is_not_read() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let page = "memory-inline-script.html";
-    let bundle = bench.measured(&slow_plan(&site, page)).await;
-    // Listed by its length, or not at all where a busy host did not find the time to list it.
+    let bundle = bed.measure(&slow_plan(&site, page)).await;
+    // It is listed with its length, or not at all if the host is too busy.
     assert!(bundle.artifacts.contains_key("scripts"));
     assert!(peak_mb() < MAX_MB, "{} MB", peak_mb());
 }

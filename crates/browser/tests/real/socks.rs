@@ -1,4 +1,4 @@
-//! A SOCKS5 proxy that leads every name to one server and remembers what it was asked for.
+//! A SOCKS5 proxy that forwards all connections to one server and records the requested hosts.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub struct Socks {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    hosts: Arc<Mutex<Vec<String>>>,
     server: tokio::task::JoinHandle<()>,
 }
 
@@ -19,38 +19,38 @@ impl Drop for Socks {
 }
 
 impl Socks {
-    pub async fn leading_to(server: SocketAddr) -> Self {
+    pub async fn forwarding_to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::clone(&asked);
-        let accepting = tokio::spawn(async move {
+        let hosts = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&hosts);
+        let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let asked = Arc::clone(&shared);
-                tokio::spawn(async move { serve(stream, server, &asked).await.ok() });
+                let hosts = Arc::clone(&shared);
+                tokio::spawn(async move { serve(stream, server, &hosts).await.ok() });
             }
         });
         Self {
             address,
-            asked,
-            server: accepting,
+            hosts,
+            server: task,
         }
     }
 
-    /// Names and addresses, each once.
-    pub fn asked(&self) -> Vec<String> {
-        let mut asked = self.asked.lock().unwrap().clone();
-        asked.sort();
-        asked.dedup();
-        asked
+    /// Returns the distinct names and addresses that were requested.
+    pub fn hosts(&self) -> Vec<String> {
+        let mut hosts = self.hosts.lock().unwrap().clone();
+        hosts.sort();
+        hosts.dedup();
+        hosts
     }
 }
 
-/// RFC 1928, as far as a browser needs it.
+/// Serves one connection by RFC 1928, as far as a browser needs it.
 async fn serve(
     mut browser: TcpStream,
     server: SocketAddr,
-    asked: &Mutex<Vec<String>>,
+    hosts: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     let [_, methods] = read(&mut browser).await?;
     browser.read_exact(&mut vec![0; methods.into()]).await?;
@@ -67,7 +67,7 @@ async fn serve(
         _ => std::net::Ipv6Addr::from(read::<16>(&mut browser).await?).to_string(),
     };
     let [_, _] = read(&mut browser).await?;
-    asked.lock().unwrap().push(host);
+    hosts.lock().unwrap().push(host);
     let mut upstream = TcpStream::connect(server).await?;
     browser.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
     copy_bidirectional(&mut browser, &mut upstream).await?;

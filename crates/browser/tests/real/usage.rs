@@ -1,10 +1,10 @@
-//! How much of its scripts and style sheets a page uses.
+//! Tests of the measured usage of scripts and style sheets.
 
 use plumbline_bundle::{Artifact, Bundle};
 use serde_json::Value;
 
 use crate::site::Site;
-use crate::{Bench, plan};
+use crate::{TestBed, plan};
 
 fn artifact(bundle: &Bundle, name: &str) -> Value {
     match bundle.artifacts.get(name) {
@@ -14,10 +14,10 @@ fn artifact(bundle: &Bundle, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_runs_and_what_matches_is_counted_and_texts_are_not_kept() {
-    let (bench, site) = (Bench::new(), Site::start().await);
+async fn used_code_and_rules_are_counted_and_texts_are_not_stored() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
     let url = site.url("uses-half-of-it.html");
-    let bundle = bench.measured(&plan(url.clone())).await;
+    let bundle = bed.measure(&plan(url.clone())).await;
 
     let scripts = artifact(&bundle, "scripts");
     let script = &scripts.as_array().unwrap()[0];
@@ -40,17 +40,19 @@ async fn what_runs_and_what_matches_is_counted_and_texts_are_not_kept() {
 }
 
 #[tokio::test]
-async fn bundles_are_taken_apart_by_their_source_maps() {
-    let (bench, site) = (Bench::new(), Site::start().await);
-    let bundle = bench.measured(&plan(site.url("built-twice.html"))).await;
+async fn scripts_are_divided_into_modules_by_their_source_maps() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("built-twice.html"))).await;
 
     let scripts = artifact(&bundle, "scripts");
-    let of = |name: &str| {
+    let script = |name: &str| {
         let mut scripts = scripts.as_array().unwrap().iter();
-        let is = |script: &&Value| script["url"] == site.url(name);
-        scripts.find(is).unwrap().clone()
+        scripts
+            .find(|script| script["url"] == site.url(name))
+            .unwrap()
+            .clone()
     };
-    let second = of("built-twice-2.js");
+    let second = script("built-twice-2.js");
     let map = &second["sourceMap"];
     assert_eq!(map["url"], site.url("built-twice-2.js.map"));
     assert_eq!(map["error"], Value::Null);
@@ -68,9 +70,9 @@ async fn bundles_are_taken_apart_by_their_source_maps() {
         ]
     );
     let number = |value: &Value| value.as_u64().unwrap();
-    let sum = |what: &str| {
-        let each = modules.iter().map(|module| number(&module[what]));
-        each.sum::<u64>()
+    let sum = |field: &str| {
+        let values = modules.iter().map(|module| number(&module[field]));
+        values.sum::<u64>()
     };
     let last_line = "//# sourceMappingURL=built-twice-2.js.map\n".len() as u64;
     assert_eq!(sum("length"), number(&second["length"]) - last_line);

@@ -9,7 +9,9 @@ use plumbline_agent::AuditOutput;
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::Announcement;
-use plumbline_server::{Agents, App, Desk, DeskParts, Metrics, Phases, Uploads, router, serve};
+use plumbline_server::{
+    Agents, App, Dispatcher, DispatcherParts, Metrics, Phases, Uploads, router, serve,
+};
 use plumbline_store::{
     Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder,
     AuditState, FileBlobs, LeaseScope, NewAudit, ReleaseReason, SqliteStore, Store, Submission,
@@ -34,7 +36,7 @@ impl Rig {
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
         let catalog = Arc::new(Catalog::load(BUILT_IN).unwrap());
         let blobs = |kind| Arc::new(FileBlobs::open(&dir.path().join(kind)).unwrap());
-        let desk = Desk::new(DeskParts {
+        let dispatcher = Dispatcher::new(DispatcherParts {
             store: store.clone(),
             agents: store.clone(),
             bundles: blobs("bundles"),
@@ -45,11 +47,11 @@ impl Rig {
             lease: Duration::from_secs(30),
             locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
             simulate: true,
-            beside: Vec::new(),
+            observers: Vec::new(),
         });
         let app = App {
             agents: Some(Agents {
-                desk: Arc::new(desk),
+                dispatcher: Arc::new(dispatcher),
                 store: store.clone(),
                 uploads: Uploads::open(&dir.path().join("uploads"), 100_000_000).unwrap(),
             }),

@@ -1,3 +1,5 @@
+//! Authentication of agents.
+
 use axum::{
     extract::FromRequestParts,
     http::{header, request::Parts},
@@ -7,86 +9,98 @@ use plumbline_store::{
     AgentPresence, AgentRecord, AgentToken, AttemptState, KeyDigest, Lease, Timestamp,
 };
 
-use super::TokenScope;
-use crate::{errors::Failure, notes::Notes, peer, router::Shared};
+use super::parts as agent_parts;
+use crate::{
+    dispatch::TokenScope, errors::Failure, peer, request_context::RequestContext,
+    state::SharedState,
+};
 
-/// An agent, proven by its token, that speaks our protocol.
+/// An agent that has authenticated with its token and uses this server's protocol version.
 pub(crate) struct AgentCaller {
     record: AgentRecord,
-    pub(crate) notes: Notes,
+    pub(crate) context: RequestContext,
 }
 
-/// Longer names of anything are a mistake or an attack: they are stored and shown.
+/// The longest name of anything that an agent announces. Names are stored and shown; longer ones are
+/// a mistake or an attack.
 const NAME_CHARS: usize = 100;
 
-impl FromRequestParts<Shared> for AgentCaller {
+impl FromRequestParts<SharedState> for AgentCaller {
     type Rejection = Failure;
 
-    /// The protocol first: who speaks another could not make sense of any other refusal.
-    async fn from_request_parts(parts: &mut Parts, service: &Shared) -> Result<Self, Failure> {
-        let spoken = parts.headers.get(PROTOCOL_HEADER);
-        let spoken = spoken.and_then(|version| version.to_str().ok()?.parse().ok());
-        if spoken != Some(plumbline_seam::PROTOCOL) {
+    /// Checks the protocol first: an agent of another version could not interpret any other refusal.
+    async fn from_request_parts(parts: &mut Parts, service: &SharedState) -> Result<Self, Failure> {
+        let version = parts.headers.get(PROTOCOL_HEADER);
+        let version = version.and_then(|version| version.to_str().ok()?.parse().ok());
+        if version != Some(plumbline_seam::PROTOCOL) {
             return Err(Failure::OtherProtocol);
         }
         let now = (service.app.clock)();
-        let from = peer::address_of(parts, &service.app.limits);
-        let token = presented(parts);
+        let address = peer::client_address(parts, &service.app.limits);
+        let token = presented_token(parts);
         let key = token.as_ref().map(AgentToken::key);
-        service.wrong_keys.check(from, key, now).await?;
-        let proven = match &token {
-            Some(token) => usable(token, service).await?,
+        service.failed_keys.check(address, key, now).await?;
+        let record = match &token {
+            Some(token) => usable_record(token, service).await?,
             None => None,
         };
-        let (Some(key), Some(record)) = (key, proven) else {
-            service.wrong_keys.failed(from, key, now).await?;
+        let (Some(key), Some(record)) = (key, record) else {
+            service
+                .failed_keys
+                .record_failure(address, key, now)
+                .await?;
             return Err(Failure::InvalidToken);
         };
-        service.wrong_keys.proved(key);
+        service.failed_keys.record_success(key);
         Ok(Self {
             record,
-            notes: Notes::of(parts),
+            context: RequestContext::of(parts),
         })
     }
 }
 
 impl AgentCaller {
-    /// As it was when the token was looked up.
+    /// Whether the token was drained when the request arrived.
     pub(crate) fn was_drained(&self) -> bool {
         self.record.drained_at.is_some()
     }
 
-    /// As it is now, or was a moment ago; who has been revoked since is refused.
-    pub(crate) async fn is_drained(&self, service: &Shared) -> Result<bool, Failure> {
-        let record = super::of(service)?.desk.record(&self.record.id).await?;
-        match record {
+    /// Whether the token is drained now, or was a moment ago. Fails if it has been revoked since the
+    /// request arrived.
+    pub(crate) async fn is_drained(&self, service: &SharedState) -> Result<bool, Failure> {
+        let dispatcher = &agent_parts(service)?.dispatcher;
+        match dispatcher.record(&self.record.id).await? {
             Some(record) if record.revoked_at.is_none() => Ok(record.drained_at.is_some()),
             _ => Err(Failure::InvalidToken),
         }
     }
 
-    /// What the names of all its processes begin with.
-    fn processes(&self) -> String {
+    /// The prefix of the names of all processes that use the token.
+    fn process_prefix(&self) -> String {
         format!("agent/{}/", self.record.id)
     }
 
-    /// What its token allows to all its processes together.
+    /// What the token allows to all its processes together.
     pub(crate) fn scope(&self) -> TokenScope {
         TokenScope {
-            processes: self.processes(),
+            process_prefix: self.process_prefix(),
             bounds: self.record.bounds.clone(),
         }
     }
 
-    /// What it says about itself, under a name that only it can have. Refused where its token does
-    /// not allow that.
-    pub(crate) fn sighting(&self, said: Announcement) -> Result<AgentPresence, Failure> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_name = (1..=NAME_CHARS).contains(&said.process.len());
-        if !is_name || !said.process.chars().all(plain) {
+    /// Converts an announcement to a presence under a name that no other token can have. Fails if
+    /// the token does not allow what is announced.
+    pub(crate) fn presence(&self, announcement: Announcement) -> Result<AgentPresence, Failure> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let process = &announcement.process;
+        if !(1..=NAME_CHARS).contains(&process.len()) || !process.chars().all(is_plain) {
             return Err(Failure::InvalidBody);
         }
-        let texts = [&said.location, &said.chromium, &said.version];
+        let texts = [
+            &announcement.location,
+            &announcement.chromium,
+            &announcement.version,
+        ];
         if texts
             .iter()
             .any(|text| text.chars().count() > NAME_CHARS || text.chars().any(char::is_control))
@@ -94,85 +108,97 @@ impl AgentCaller {
             return Err(Failure::InvalidBody);
         }
         let bounds = &self.record.bounds;
-        if !bounds.allows_location(&said.location) {
+        if !bounds.allows_location(&announcement.location) {
             return Err(Failure::OtherLocation {
                 allowed: bounds.locations.clone().unwrap_or_default().join(", "),
-                location: said.location,
+                location: announcement.location,
             });
         }
-        if let Some(allowed) = bounds.slots.filter(|allowed| said.slots > *allowed) {
-            return Err(Failure::TooManySlots {
-                allowed,
-                slots: said.slots,
-            });
+        let slots = announcement.slots;
+        if let Some(allowed) = bounds.slots.filter(|allowed| slots > *allowed) {
+            return Err(Failure::TooManySlots { allowed, slots });
         }
         Ok(AgentPresence {
-            process: format!("{}{}", self.processes(), said.process),
+            process: format!("{}{}", self.process_prefix(), announcement.process),
             agent_id: Some(self.record.id.clone()),
-            location: said.location,
-            chromium: said.chromium,
-            host_index: said.host_index.filter(|index| index.is_finite()),
-            slots: said.slots,
-            version: said.version,
+            location: announcement.location,
+            chromium: announcement.chromium,
+            host_index: announcement.host_index.filter(|index| index.is_finite()),
+            slots,
+            version: announcement.version,
             seen_at: Timestamp(0),
         })
     }
 
-    /// What became of an attempt, if it is this agent's.
-    pub(crate) async fn standing(
+    /// Returns the state of an attempt; one that another agent holds counts as lost.
+    pub(crate) async fn attempt_state(
         &self,
-        service: &Shared,
+        service: &SharedState,
         tracking_id: &str,
         attempt: u32,
     ) -> Result<AttemptState, Failure> {
-        // No audit has such a name, and PostgreSQL takes no text with a NUL.
+        // No audit has such an id, and PostgreSQL accepts no text with a NUL.
         if tracking_id.contains(char::is_control) {
             return Ok(AttemptState::Lost);
         }
-        let desk = &super::of(service)?.desk;
-        let processes = self.processes();
-        let standing = desk.standing(&processes, tracking_id, attempt).await?;
-        if standing != AttemptState::Lost {
-            self.notes.audit(tracking_id);
+        let dispatcher = &agent_parts(service)?.dispatcher;
+        let prefix = self.process_prefix();
+        let state = dispatcher
+            .attempt_state(&prefix, tracking_id, attempt)
+            .await?;
+        if state != AttemptState::Lost {
+            self.context.set_audit(tracking_id);
         }
-        Ok(standing)
+        Ok(state)
     }
 
-    /// It says that it has the attempt: see [`Desk::confirm`](super::Desk::confirm).
-    pub(crate) fn confirm(&self, service: &Shared, said: &Attempt) -> Result<bool, Failure> {
-        let desk = &super::of(service)?.desk;
-        let is_confirmed = desk.confirm(&self.processes(), &said.tracking_id, said.attempt);
+    /// Confirms that the agent has received a lease; see
+    /// [`Dispatcher::confirm`](crate::Dispatcher::confirm).
+    pub(crate) fn confirm(
+        &self,
+        service: &SharedState,
+        attempt: &Attempt,
+    ) -> Result<bool, Failure> {
+        let dispatcher = &agent_parts(service)?.dispatcher;
+        let prefix = self.process_prefix();
+        let is_confirmed = dispatcher.confirm(&prefix, &attempt.tracking_id, attempt.attempt);
         if is_confirmed {
-            self.notes.audit(&said.tracking_id);
+            self.context.set_audit(&attempt.tracking_id);
         }
         Ok(is_confirmed)
     }
 
-    pub(crate) async fn held(
+    /// Returns the lease of an attempt if this agent holds it.
+    pub(crate) async fn lease(
         &self,
-        service: &Shared,
+        service: &SharedState,
         tracking_id: &str,
         attempt: u32,
     ) -> Result<Option<Lease>, Failure> {
-        Ok(match self.standing(service, tracking_id, attempt).await? {
+        let state = self.attempt_state(service, tracking_id, attempt).await?;
+        Ok(match state {
             AttemptState::Held(lease) => Some(lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 }
 
-async fn usable(token: &AgentToken, service: &Shared) -> Result<Option<AgentRecord>, Failure> {
+async fn usable_record(
+    token: &AgentToken,
+    service: &SharedState,
+) -> Result<Option<AgentRecord>, Failure> {
     let key = token.key();
-    let record = super::of(service)?.store.agent(key.id()).await?;
-    // An unknown id is compared too, so that the time of an answer tells nothing about it.
+    let record = agent_parts(service)?.store.agent(key.id()).await?;
+    // An unknown id is compared too, so that response times do not reveal which ids exist.
     let stored = record
         .as_ref()
         .map_or(KeyDigest([0; 32]), |record| record.digest);
-    let proven = stored == key.digest();
-    Ok(record.filter(|record| proven && record.revoked_at.is_none()))
+    let is_equal = stored == key.digest();
+    Ok(record.filter(|record| is_equal && record.revoked_at.is_none()))
 }
 
-fn presented(parts: &Parts) -> Option<AgentToken> {
+/// Returns the token of the `Authorization` header; a request with several is refused.
+fn presented_token(parts: &Parts) -> Option<AgentToken> {
     let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return None;

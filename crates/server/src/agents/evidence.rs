@@ -1,4 +1,4 @@
-//! Uploads of evidence: in one request where nothing goes wrong, and gone on with where it did.
+//! Uploads of evidence: one request if nothing goes wrong, resumable otherwise.
 
 use std::io;
 use std::sync::Arc;
@@ -9,106 +9,112 @@ use axum::{
     response::Response,
 };
 use plumbline_seam::{Evidence, LeaseState, UploadStatus};
-use plumbline_store::Hold as Kept;
+use plumbline_store::Hold;
 
-use super::{
-    caller::AgentCaller,
+use super::{caller::AgentCaller, parts};
+use crate::{
+    envelope,
+    errors::Failure,
+    query::Query,
+    state::SharedState,
     uploads::{UploadError, Uploads},
 };
-use crate::{answer, errors::Failure, query::Query, router::Shared};
 
-/// For one request; a line that needs longer goes on in the next.
-pub(crate) const UPLOAD_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// How long one request may take; a connection that needs longer continues in the next.
+pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Unpacked they may not have more: a page view holds them in memory.
+/// The largest upload of report media. Unpacked they may not be larger either: a page view holds them in
+/// memory.
 const MEDIA_BYTES: u64 = 64 * 1024 * 1024;
 
-type Named = Path<(String, u32, String)>;
+type UploadPath = Path<(String, u32, String)>;
 
-/// `GET /agent/v1/evidence/{id}/{attempt}/{kind}`: where to go on.
+/// `GET /agent/v1/evidence/{id}/{attempt}/{kind}`: the offset at which to continue.
 pub(crate) async fn received(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: AgentCaller,
-    Path((tracking_id, attempt, kind)): Named,
+    Path((tracking_id, attempt, kind)): UploadPath,
 ) -> Result<Response, Failure> {
     let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
-    if caller
-        .held(&service, &tracking_id, attempt)
-        .await?
-        .is_none()
-    {
-        return Ok(lost());
+    let lease = caller.lease(&service, &tracking_id, attempt).await?;
+    if lease.is_none() {
+        return Ok(lost_response());
     }
-    let name = name(&tracking_id, attempt, kind);
-    let received = super::of(&service)?.uploads.received(&name).await;
-    let received = received.map_err(unkept)?;
-    Ok(answered(received, false))
+    let name = upload_name(&tracking_id, attempt, kind);
+    let received = parts(&service)?.uploads.received(&name).await;
+    let received = received.map_err(storage_failure)?;
+    Ok(received_response(received, false))
 }
 
 /// `PUT /agent/v1/evidence/{id}/{attempt}/{kind}?offset=…&bytes=…&sha256=…`
 ///
-/// Complete when `bytes` have arrived from the beginning and have this digest: then they are kept.
+/// An upload is complete, and stored, when `bytes` bytes with this digest have arrived.
 pub(crate) async fn upload(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: AgentCaller,
-    Path((tracking_id, attempt, kind)): Named,
+    Path((tracking_id, attempt, kind)): UploadPath,
     query: Query,
     request: Request,
 ) -> Result<Response, Failure> {
     let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
-    let number = |name, called| -> Result<u64, Failure> {
-        let given = query.get(name, called, |text| text.parse().ok())?;
-        given.ok_or(Failure::InvalidParameter(called))
+    let number = |name, label| -> Result<u64, Failure> {
+        let value = query.get(name, label, |text| text.parse().ok())?;
+        value.ok_or(Failure::InvalidParameter(label))
     };
     let offset = number("offset", "Offset")?;
     let total = number("bytes", "Bytes")?;
     let sha256 = query
-        .get("sha256", "Sha256", digest)?
+        .get("sha256", "Sha256", parse_digest)?
         .ok_or(Failure::InvalidParameter("Sha256"))?;
-    let agents = super::of(&service)?;
+    let agents = parts(&service)?;
     let uploads = &agents.uploads;
-    if total > most_bytes(uploads, kind) {
+    if total > max_bytes(uploads, kind) {
         return Err(Failure::BodyTooLarge);
     }
-    if caller
-        .held(&service, &tracking_id, attempt)
-        .await?
-        .is_none()
-    {
-        return Ok(lost());
+    let lease = caller.lease(&service, &tracking_id, attempt).await?;
+    if lease.is_none() {
+        return Ok(lost_response());
     }
-    let name = name(&tracking_id, attempt, kind);
-    let appended = uploads.append(&name, offset, total, request.into_body());
-    let received = match appended.await {
+    let name = upload_name(&tracking_id, attempt, kind);
+    let appended = uploads
+        .append(&name, offset, total, request.into_body())
+        .await;
+    let received = match appended {
         Ok(received) => received,
-        Err(error) => return Err(without_room(uploads, &name, refused(error)).await),
+        Err(error) => return Err(remove_if_full(uploads, &name, upload_failure(error)).await),
     };
     if received < total {
-        return Ok(answered(received, false));
+        return Ok(received_response(received, false));
     }
-    let whole = uploads.whole(&name, sha256).await.map_err(refused)?;
-    // Much may have happened while it came.
-    let Some(lease) = caller.held(&service, &tracking_id, attempt).await? else {
+    let upload = uploads.complete(&name, sha256).await;
+    let upload = upload.map_err(upload_failure)?;
+    // The lease may have been lost while the upload arrived.
+    let Some(lease) = caller.lease(&service, &tracking_id, attempt).await? else {
         remove(uploads, &name).await;
-        return Ok(lost());
+        return Ok(lost_response());
     };
-    // To its end, even when the agent no longer waits: nothing half kept stays in a bucket.
-    let desk = Arc::clone(&agents.desk);
-    let kept = tokio::spawn(async move { desk.keep_file(&lease, kind, whole.path()).await });
-    let hold = match kept.await.map_err(Failure::internal)? {
+    // Storing is finished even if the agent no longer waits: nothing partial stays in a bucket.
+    let dispatcher = Arc::clone(&agents.dispatcher);
+    let storing = tokio::spawn(async move {
+        dispatcher
+            .store_evidence_file(&lease, kind, upload.path())
+            .await
+    });
+    let hold = match storing.await.map_err(Failure::internal)? {
         Ok(hold) => hold,
-        Err(error) => return Err(without_room(uploads, &name, unkept(error)).await),
+        Err(error) => return Err(remove_if_full(uploads, &name, storage_failure(error)).await),
     };
     remove(uploads, &name).await;
     Ok(match hold {
-        Kept::Held => answered(total, true),
-        Kept::Lost => lost(),
+        Hold::Held => received_response(total, true),
+        Hold::Lost => lost_response(),
     })
 }
 
-/// Who is told that there is no room does not go on: what has arrived would only keep the disk full.
-async fn without_room(uploads: &Uploads, name: &str, failure: Failure) -> Failure {
-    if matches!(failure, Failure::NoRoom(_)) {
+/// Removes an upload that failed because the disk is full: its sender does not continue, and the
+/// partial file would only keep the disk full.
+async fn remove_if_full(uploads: &Uploads, name: &str, failure: Failure) -> Failure {
+    if matches!(failure, Failure::StorageFull(_)) {
         remove(uploads, name).await;
     }
     failure
@@ -116,23 +122,23 @@ async fn without_room(uploads: &Uploads, name: &str, failure: Failure) -> Failur
 
 async fn remove(uploads: &Uploads, name: &str) {
     if let Err(error) = uploads.remove(name).await {
-        tracing::warn!(%error, "an upload could not be removed, and goes when it is old");
+        tracing::warn!(%error, "failed to remove an upload; it is removed once it is old");
     }
 }
 
-/// How large an upload of this kind may be.
-fn most_bytes(uploads: &Uploads, kind: Evidence) -> u64 {
+/// The largest upload of this kind.
+fn max_bytes(uploads: &Uploads, kind: Evidence) -> u64 {
     match kind {
-        Evidence::Bundle => uploads.most_bytes,
-        Evidence::ReportMedia => uploads.most_bytes.min(MEDIA_BYTES),
+        Evidence::Bundle => uploads.max_bytes,
+        Evidence::ReportMedia => uploads.max_bytes.min(MEDIA_BYTES),
     }
 }
 
-fn name(tracking_id: &str, attempt: u32, kind: Evidence) -> String {
+fn upload_name(tracking_id: &str, attempt: u32, kind: Evidence) -> String {
     format!("{tracking_id}-{attempt}-{}", kind.as_str())
 }
 
-fn digest(hex: &str) -> Option<[u8; 32]> {
+fn parse_digest(hex: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
@@ -143,36 +149,39 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-fn answered(received: u64, complete: bool) -> Response {
-    answer::data(UploadStatus {
+fn received_response(received: u64, complete: bool) -> Response {
+    envelope::data(UploadStatus {
         lease: LeaseState::Held,
         received,
         complete,
     })
 }
 
-fn lost() -> Response {
-    answer::data(UploadStatus {
+fn lost_response() -> Response {
+    envelope::data(UploadStatus {
         lease: LeaseState::Lost,
         received: 0,
         complete: false,
     })
 }
 
-fn refused(error: UploadError) -> Failure {
+fn upload_failure(error: UploadError) -> Failure {
     match error {
-        UploadError::Elsewhere => Failure::UploadElsewhere,
+        UploadError::OffsetConflict => Failure::UploadConflict,
         UploadError::TooLong => Failure::BodyTooLarge,
-        UploadError::BrokenOff => Failure::BodyTooSlow,
+        UploadError::Interrupted => Failure::BodyTooSlow,
         UploadError::Corrupt => Failure::CorruptUpload,
-        UploadError::File(error) => unkept(error),
+        UploadError::File(error) => storage_failure(error),
     }
 }
 
-/// A full disk is told apart: whoever uploads may go on without its evidence.
-fn unkept(error: io::Error) -> Failure {
+/// Converts an error of the file system. A full disk has a failure of its own, because the agent can
+/// then continue without its evidence.
+fn storage_failure(error: io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::NoRoom(error.into()),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Failure::StorageFull(error.into())
+        }
         io::ErrorKind::InvalidInput => Failure::NotFound,
         _ => Failure::internal(error),
     }
@@ -183,18 +192,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_may_not_be_as_large_as_a_bundle() {
+    fn media_are_limited_more_strictly_than_bundles() {
         let dir = tempfile::tempdir().unwrap();
-        let at_most = |bytes, kind| most_bytes(&Uploads::open(dir.path(), bytes).unwrap(), kind);
-        assert_eq!(at_most(1 << 30, Evidence::Bundle), 1 << 30);
-        assert_eq!(at_most(1 << 30, Evidence::ReportMedia), MEDIA_BYTES);
-        assert_eq!(at_most(10, Evidence::ReportMedia), 10);
+        let limit = |bytes, kind| max_bytes(&Uploads::open(dir.path(), bytes).unwrap(), kind);
+        assert_eq!(limit(1 << 30, Evidence::Bundle), 1 << 30);
+        assert_eq!(limit(1 << 30, Evidence::ReportMedia), MEDIA_BYTES);
+        assert_eq!(limit(10, Evidence::ReportMedia), 10);
     }
 
     #[test]
     fn a_digest_has_sixty_four_digits() {
         let hex = "00ff".repeat(16);
-        assert_eq!(digest(&hex).unwrap()[..2], [0, 255]);
+        assert_eq!(parse_digest(&hex).unwrap()[..2], [0, 255]);
         for wrong in [
             "",
             "00",
@@ -202,7 +211,7 @@ mod tests {
             &"é".repeat(32),
             &"+1".repeat(32),
         ] {
-            assert_eq!(digest(wrong), None, "{wrong}");
+            assert_eq!(parse_digest(wrong), None, "{wrong}");
         }
     }
 }

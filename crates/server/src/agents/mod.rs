@@ -1,22 +1,12 @@
-//! Agents elsewhere: what they are told and what they hand in, over HTTP. `docs/agents.md` says the
-//! same in words.
+//! The HTTP interface for agents on other machines, as documented in `docs/agents.md`.
 //!
-//! [`Desk`] is what the agent inside this process uses as well; the rest turns requests into its
-//! steps. Every step but the first names an attempt, and none is taken for an attempt that the
-//! asker's token does not hold.
+//! The handlers call the [`Dispatcher`](crate::Dispatcher), which the agent inside this process uses
+//! as well. Every request but the first names an attempt, and is refused if the caller's token does
+//! not hold that attempt.
 
 mod caller;
-mod confirmation;
-mod desk;
 mod evidence;
-mod places;
-mod polls;
-mod report_room;
-mod roll;
-mod steps;
-mod uploads;
-
-use std::sync::Arc;
+mod handlers;
 
 use axum::{
     Router,
@@ -27,43 +17,36 @@ use axum::{
     routing::{get, post},
 };
 use plumbline_seam as seam;
-use plumbline_store::AgentStore;
 
-pub use desk::{Asker, Beside, DEFAULT_LEASE, Desk, DeskParts, EMBEDDED, TokenScope};
-pub(crate) use evidence::UPLOAD_WITHIN;
-pub(crate) use steps::{REPORT_WITHIN, WAIT_AT_MOST};
-pub use uploads::Uploads;
+pub(crate) use evidence::UPLOAD_TIMEOUT;
+pub(crate) use handlers::{MAX_WAIT, REPORT_TIMEOUT};
 
-use crate::{errors::Failure, router::Shared};
-
-/// What agents elsewhere are served from.
-#[derive(Clone)]
-pub struct Agents {
-    pub desk: Arc<Desk>,
-    pub store: Arc<dyn AgentStore>,
-    pub uploads: Uploads,
-}
+use crate::{
+    app::Agents,
+    errors::Failure,
+    state::{ServiceState, SharedState},
+};
 
 pub(crate) const EVIDENCE_ROUTE: &str = "/agent/v1/evidence/{id}/{attempt}/{kind}";
 
-/// Every route for agents. They are no part of the public description: they are spoken by our own
-/// program, at its own version, with a token that no client has.
-pub(crate) fn routes() -> Router<Shared> {
+/// The routes for agents. They are not part of the API's description: only Plumbline's own agents use
+/// them, at their own protocol version, with tokens that no client has.
+pub(crate) fn routes() -> Router<SharedState> {
     Router::new()
-        .route(seam::LEASE, post(steps::lease))
-        .route(seam::HEARTBEAT, post(steps::heartbeat))
-        .route(seam::PROGRESS, post(steps::progress))
-        .route(seam::FINISH, post(steps::finish))
-        .route(seam::RETURN, post(steps::give_back))
+        .route(seam::LEASE, post(handlers::lease))
+        .route(seam::HEARTBEAT, post(handlers::heartbeat))
+        .route(seam::PROGRESS, post(handlers::progress))
+        .route(seam::FINISH, post(handlers::finish))
+        .route(seam::RETURN, post(handlers::release))
         .route(
             EVIDENCE_ROUTE,
             get(evidence::received).put(evidence::upload),
         )
-        .layer(middleware::from_fn(speak))
+        .layer(middleware::from_fn(add_protocol_header))
 }
 
-/// Every answer says which protocol is spoken here, above all one that refuses another.
-async fn speak(request: Request, next: Next) -> Response {
+/// Adds the protocol version to every response, including one that refuses another version.
+async fn add_protocol_header(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     response.headers_mut().insert(
         HeaderName::from_static(seam::PROTOCOL_HEADER),
@@ -72,7 +55,7 @@ async fn speak(request: Request, next: Next) -> Response {
     response
 }
 
-/// The agents' part of the service; their routes exist only where there is one.
-fn of(service: &Shared) -> Result<&Agents, Failure> {
+/// Returns the parts that serve agents; the routes exist only if there are any.
+fn parts(service: &ServiceState) -> Result<&Agents, Failure> {
     service.app.agents.as_ref().ok_or(Failure::NotFound)
 }

@@ -1,21 +1,21 @@
-//! What an account can learn about itself.
+//! The account of the caller.
 
 use axum::{extract::State, response::Response};
 use serde_json::json;
 
-use crate::{answer, auth::Caller, errors::Failure, router::Shared};
+use crate::{auth::Caller, envelope, errors::Failure, state::SharedState};
 
-/// `GET /v1/credits`
+/// `GET /v1/credits`: the balance of the account.
 pub(crate) async fn credits(caller: Caller) -> Response {
-    answer::data(json!({ "credits": caller.credits }))
+    envelope::data(json!({ "credits": caller.credits }))
 }
 
-/// `GET /v1/webhook-secret`: what this account's webhooks are signed with.
+/// `GET /v1/webhook-secret`: the secret that signs the account's webhooks.
 pub(crate) async fn webhook_secret(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;
     let secret = store.webhook_secret(&caller.account_id, false).await?;
-    Ok(answer::data(json!({ "secret": secret })))
+    Ok(envelope::data(json!({ "secret": secret })))
 }

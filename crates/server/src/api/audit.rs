@@ -10,39 +10,41 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::{
-    answer,
     api::{
         audits::state_name,
-        export::{self, Wanted},
+        export::{self, RequestedFormat},
         idempotency::{self, IdempotencyKey},
-        order::{Object, Wish},
         path_id::PathId,
+        request_body::{AuditRequest, JsonObject},
     },
     auth::{Caller, Starter},
+    envelope,
     errors::Failure,
     query::Query,
-    router::Shared,
+    state::SharedState,
 };
 
-/// Random characters of an id, 62 kinds each: 190 bits, so that none is ever guessed or drawn twice.
+/// The number of random characters of an id, of 62 kinds: 190 bits, so that no id can be guessed or
+/// generated twice.
 const ID_RANDOM_CHARS: usize = 32;
 
-/// `POST /v1/audit/start`
+/// `POST /v1/audit/start`: starts an audit.
 ///
-/// The arguments are checked from left to right: the key before any of the body is read.
+/// The arguments are extracted in order: the key is checked before the body is read.
 pub(crate) async fn start(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     starter: Starter,
     idempotency: IdempotencyKey,
-    Object(wish): Object<Wish>,
+    JsonObject(request): JsonObject<AuditRequest>,
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
-    let (order, options) = wish.into_order(&service.app)?;
+    let (order, options) = request.into_order(&service.app)?;
     starter.take(&service, 1).await?;
     let now = (service.app.clock)();
     let tracking_id = new_id("trk")?;
-    let asked = serde_json::to_string(&("start", &order, options.runs, &options.webhook))
-        .map_err(Failure::internal)?;
+    let canonical_request =
+        serde_json::to_string(&("start", &order, options.runs, &options.webhook))
+            .map_err(Failure::internal)?;
     let audit = NewAudit {
         account_id: starter.account_id.clone(),
         tracking_id: tracking_id.clone(),
@@ -55,17 +57,17 @@ pub(crate) async fn start(
         max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
         idempotency: idempotency_key
-            .map(|key| idempotency::replay(key, &asked, tracking_id.clone(), now)),
+            .map(|key| idempotency::record(key, &canonical_request, tracking_id.clone(), now)),
         ..Submission::single(audit)
     };
     let tracking_id = submit(&service, submission).await?.unwrap_or(tracking_id);
-    starter.notes.audit(&tracking_id);
-    Ok(answer::started(&tracking_id))
+    starter.context.set_audit(&tracking_id);
+    Ok(envelope::started(&tracking_id))
 }
 
-/// The earlier reply where the submission repeats one.
+/// Submits audits to the store. Returns the earlier reply if the submission repeats one.
 pub(crate) async fn submit(
-    service: &Shared,
+    service: &SharedState,
     submission: Submission,
 ) -> Result<Option<String>, Failure> {
     let now = submission.accepted_at;
@@ -76,58 +78,63 @@ pub(crate) async fn submit(
         Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
         Acceptance::TooManyFailed(until) => {
             let wait_ms = until.0.saturating_sub(now.0).max(1);
-            // Rounded up: whoever waits as told is served.
+            // Rounded up, so that a request after this wait succeeds.
             Err(Failure::TooManyFailedAudits((wait_ms - 1) / 1000 + 1))
         }
         Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
     }
 }
 
+/// Generates an id such as `trk_…`.
 pub(crate) fn new_id(kind: &str) -> Result<String, Failure> {
     let random = random_text(ID_RANDOM_CHARS)
         .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
     Ok(format!("{kind}_{random}"))
 }
 
-/// The longest that a status is waited for.
-pub(crate) const WAIT_AT_MOST_S: u32 = 30;
+/// The longest time for which a status request waits.
+pub(crate) const MAX_WAIT_S: u32 = 30;
 
-/// `GET /v1/audit/status/{id}`; with `wait`, answered when the audit is completed, at the latest
-/// after so many seconds, or when the service is being stopped.
+/// `GET /v1/audit/status/{id}`: the status of an audit. With `wait`, the response is sent when the audit
+/// is completed, at the latest after so many seconds, or when the service shuts down.
 pub(crate) async fn status(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     PathId(id): PathId,
     query: Query,
 ) -> Result<Response, Failure> {
-    let wait_s = query.number("wait", "Wait", 0..=WAIT_AT_MOST_S)?;
+    let wait_s = query.number("wait", "Wait", 0..=MAX_WAIT_S)?;
     let app = &service.app;
-    let found = match wait_s {
+    let status = match wait_s {
         None | Some(0) => app.store.status(&caller.account_id, &id).await?,
         Some(wait_s) => {
             let wait = Duration::from_secs(wait_s.into());
-            let _place = service.places.wait(caller.from, &caller.key_id)?;
+            let _permit = service
+                .capacity
+                .acquire_wait(caller.address, &caller.key_id)?;
             tokio::select! {
-                found = app.store.wait_for_completion(&caller.account_id, &id, wait) => found?,
-                () = asked_to_stop(app.stopping.clone()) => {
+                status = app.store.wait_for_completion(&caller.account_id, &id, wait) => status?,
+                () = shutdown_requested(app.stopping.clone()) => {
                     app.store.status(&caller.account_id, &id).await?
                 }
             }
         }
     };
-    let found = found.ok_or(Failure::NotFound)?;
-    caller.notes.audit(&found.tracking_id);
-    Ok(answer::data(Tracking::from(&found)))
+    let status = status.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&status.tracking_id);
+    Ok(envelope::data(Tracking::from(&status)))
 }
 
-pub(crate) async fn asked_to_stop(mut stopping: watch::Receiver<bool>) {
-    let asked = stopping.wait_for(|stopping| *stopping).await.is_ok();
-    // Nobody is left who could ask.
-    if !asked {
+/// Waits until the service shuts down.
+pub(crate) async fn shutdown_requested(mut stopping: watch::Receiver<bool>) {
+    let is_requested = stopping.wait_for(|stopping| *stopping).await.is_ok();
+    // If the sender is gone, no shutdown can be requested any more.
+    if !is_requested {
         std::future::pending().await
     }
 }
 
+/// The status of an audit in the contract's format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tracking<'a> {
@@ -153,15 +160,15 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
     }
 }
 
-/// `GET /v1/audit/data/{id}`
+/// `GET /v1/audit/data/{id}`: the scores and metrics of an audit.
 pub(crate) async fn data(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.report(&caller.account_id, &id).await?;
-    let stored = found.ok_or(Failure::NotFound)?;
-    caller.notes.audit(&stored.audit_id);
+    let stored = service.app.store.report(&caller.account_id, &id).await?;
+    let stored = stored.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&stored.audit_id);
     let data = plumbline_report::contract::audit_data(
         &stored.audit_id,
         stored.created_at.0,
@@ -169,26 +176,26 @@ pub(crate) async fn data(
         &stored.report,
     )
     .map_err(|error| Failure::internal(format!("report {id} is unreadable: {error}")))?;
-    Ok(answer::data(data))
+    Ok(envelope::data(data))
 }
 
-/// `GET /v1/audit/report/{id}`: everything that was measured and judged, as it was kept; with
-/// `?format=…` as a file in another form.
+/// `GET /v1/audit/report/{id}`: the whole report as it was stored; with `?format=…` as a file in
+/// another format.
 pub(crate) async fn report(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     PathId(id): PathId,
-    Wanted(format): Wanted,
+    RequestedFormat(format): RequestedFormat,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.report(&caller.account_id, &id).await?;
-    let stored = found.ok_or(Failure::NotFound)?;
-    caller.notes.audit(&stored.audit_id);
+    let stored = service.app.store.report(&caller.account_id, &id).await?;
+    let stored = stored.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&stored.audit_id);
     if let Some(format) = format {
         return export::file(&service, stored, format).await;
     }
     let report = RawValue::from_string(stored.report)
         .map_err(|error| Failure::internal(format!("report {id} is unreadable: {error}")))?;
-    Ok(answer::data(Whole {
+    Ok(envelope::data(WholeReport {
         audit_id: &stored.audit_id,
         tracking_id: &stored.tracking_id,
         created_at: iso8601_ms(stored.created_at.0),
@@ -198,7 +205,7 @@ pub(crate) async fn report(
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+struct WholeReport<'a> {
     audit_id: &'a str,
     tracking_id: &'a str,
     created_at: String,

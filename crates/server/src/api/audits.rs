@@ -1,4 +1,4 @@
-//! Past audits: listed, and deleted by their owner.
+//! Lists and deletes audits.
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
@@ -8,60 +8,61 @@ use plumbline_store::{
 use serde::Serialize;
 
 use crate::{
-    answer,
     api::{cursor, path_id::PathId},
     auth::Caller,
+    envelope,
     errors::Failure,
     query::Query,
-    router::Shared,
+    state::SharedState,
     time,
 };
 
-pub(crate) const PAGE_DEFAULT: u32 = 20;
-pub(crate) const PAGE_AT_MOST: u32 = 100;
-/// Ids of a catalog are short; a filter longer than any id is a mistake.
+pub(crate) const DEFAULT_PAGE_SIZE: u32 = 20;
+pub(crate) const MAX_PAGE_SIZE: u32 = 100;
+/// The longest id in a filter. Ids of a catalog are short; a longer filter is a mistake.
 pub(crate) const FILTER_ID_CHARS: usize = 50;
 
-/// `GET /v1/audits`
+/// `GET /v1/audits`: a page of the account's audits.
 pub(crate) async fn list(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, Failure> {
-    let filter = filter(&query, service.app.limits.url_chars)?;
-    let after: Option<ListCursor> = query.get("cursor", "Cursor", cursor::read)?;
+    let filter = parse_filter(&query, service.app.limits.url_chars)?;
+    let after: Option<ListCursor> = query.get("cursor", "Cursor", cursor::parse)?;
     let limit = query
-        .number("limit", "Limit", 1..=PAGE_AT_MOST)?
-        .unwrap_or(PAGE_DEFAULT);
+        .number("limit", "Limit", 1..=MAX_PAGE_SIZE)?
+        .unwrap_or(DEFAULT_PAGE_SIZE);
     let page = service
         .app
         .store
         .audits(&caller.account_id, filter, after, limit)
         .await?;
     let rows: Vec<_> = page.audits.iter().map(Row::from).collect();
-    Ok(answer::page(rows, page.next.map(cursor::write)))
+    Ok(envelope::page(rows, page.next.map(cursor::format)))
 }
 
-fn filter(query: &Query, url_chars: usize) -> Result<AuditFilter, Failure> {
-    let text = |name, called, longest: usize| {
-        query.get(name, called, |text| {
-            (1..=longest)
+fn parse_filter(query: &Query, url_chars: usize) -> Result<AuditFilter, Failure> {
+    let text = |name, label, max_chars: usize| {
+        query.get(name, label, |text| {
+            (1..=max_chars)
                 .contains(&text.chars().count())
                 .then(|| text.to_owned())
         })
     };
-    let moment = |name, called| query.get(name, called, |text| time::read(text).map(Timestamp));
+    let time = |name, label| query.get(name, label, |text| time::parse(text).map(Timestamp));
     Ok(AuditFilter {
         url: text("url", "Url", url_chars)?,
         device: text("device", "Device", FILTER_ID_CHARS)?,
         network: text("network", "Network", FILTER_ID_CHARS)?,
         location: text("location", "Location", FILTER_ID_CHARS)?,
-        state: query.get("state", "State", state_of)?,
-        from: moment("from", "From")?,
-        to: moment("to", "To")?,
+        state: query.get("state", "State", parse_state)?,
+        from: time("from", "From")?,
+        to: time("to", "To")?,
     })
 }
 
+/// Returns the contract's name of a state.
 pub(crate) fn state_name(state: AuditState) -> &'static str {
     match state {
         AuditState::NotStarted => "not-started",
@@ -70,7 +71,7 @@ pub(crate) fn state_name(state: AuditState) -> &'static str {
     }
 }
 
-fn state_of(name: &str) -> Option<AuditState> {
+fn parse_state(name: &str) -> Option<AuditState> {
     [
         AuditState::NotStarted,
         AuditState::InProgress,
@@ -122,24 +123,24 @@ impl<'a> From<&'a AuditEntry> for Row<'a> {
     }
 }
 
-/// `DELETE /v1/audit/data/{id}`: the report, its evidence, and every trace of it in lists.
+/// `DELETE /v1/audit/data/{id}`: deletes an audit with its report and its evidence.
 pub(crate) async fn delete(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;
     let stored = store.report(&caller.account_id, &id).await?;
     let stored = stored.ok_or(Failure::NotFound)?;
-    caller.notes.audit(&id);
-    // What is kept beside it first: as long as that fails, deleting can be tried again.
+    caller.context.set_audit(&id);
+    // Evidence and report media first: if that fails, the request can be repeated.
     let media = service.app.pages.as_ref().map(|pages| &pages.media);
     for blobs in [service.app.bundles.as_ref(), media].into_iter().flatten() {
-        let removed = AttemptBlob::from(&stored).remove_all(&**blobs).await;
-        removed.map_err(Failure::unavailable)?;
+        let removal = AttemptBlob::from(&stored).remove_all(&**blobs).await;
+        removal.map_err(Failure::unavailable)?;
     }
     if !store.delete_audit(&caller.account_id, &id).await? {
         return Err(Failure::NotFound);
     }
-    Ok(answer::data(serde_json::json!({ "auditId": id })))
+    Ok(envelope::data(serde_json::json!({ "auditId": id })))
 }

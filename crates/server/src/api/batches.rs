@@ -1,4 +1,4 @@
-//! Many audits at once: accepted, paid for and watched together.
+//! Batches: audits that are started, paid for and followed together.
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
@@ -6,36 +6,37 @@ use plumbline_store::{AuditEntry, AuditState, Batch, NewAudit, Submission};
 use serde::Serialize;
 
 use crate::{
-    answer,
     api::{
         audit::{new_id, submit},
         audits::{Row, state_name},
         idempotency::{self, IdempotencyKey},
-        order::{ManyWishes, Object},
         path_id::PathId,
+        request_body::{BatchRequest, JsonObject},
     },
     auth::{Caller, Starter},
+    envelope,
     errors::Failure,
-    router::Shared,
+    state::SharedState,
 };
 
-/// `POST /v1/batches`: every URL on every device, location and network, or nothing.
+/// `POST /v1/batches`: starts audits of every URL on every device, location and network, or none.
 pub(crate) async fn start(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     starter: Starter,
     idempotency: IdempotencyKey,
-    Object(wishes): Object<ManyWishes>,
+    JsonObject(request): JsonObject<BatchRequest>,
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
-    let (orders, options) = wishes.into_orders(&service.app)?;
+    let (orders, options) = request.into_orders(&service.app)?;
     let count = orders.len();
     starter
         .take(&service, u32::try_from(count).unwrap_or(u32::MAX))
         .await?;
     let now = (service.app.clock)();
     let batch_id = new_id("bat")?;
-    let asked = serde_json::to_string(&("batch", &orders, options.runs, &options.webhook))
-        .map_err(Failure::internal)?;
+    let canonical_request =
+        serde_json::to_string(&("batch", &orders, options.runs, &options.webhook))
+            .map_err(Failure::internal)?;
     let audits = orders.into_iter().map(|order| {
         Ok(NewAudit {
             account_id: starter.account_id.clone(),
@@ -53,12 +54,12 @@ pub(crate) async fn start(
         max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
         idempotency: idempotency_key
-            .map(|key| idempotency::replay(key, &asked, batch_id.clone(), now)),
+            .map(|key| idempotency::record(key, &canonical_request, batch_id.clone(), now)),
         accepted_at: now,
     };
     let batch_id = submit(&service, submission).await?.unwrap_or(batch_id);
-    starter.notes.audit(&batch_id);
-    Ok(answer::data(Accepted {
+    starter.context.set_audit(&batch_id);
+    Ok(envelope::data(AcceptedBatch {
         batch_id: &batch_id,
         audits: count,
     }))
@@ -66,51 +67,51 @@ pub(crate) async fn start(
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Accepted<'a> {
+struct AcceptedBatch<'a> {
     batch_id: &'a str,
     audits: usize,
 }
 
-/// `GET /v1/batches/{id}`
+/// `GET /v1/batches/{id}`: a batch with its audits.
 pub(crate) async fn one(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.batch(&caller.account_id, &id).await?;
-    let batch = found.ok_or(Failure::NotFound)?;
-    caller.notes.audit(&batch.id);
-    Ok(answer::data(Whole::from(&batch)))
+    let batch = service.app.store.batch(&caller.account_id, &id).await?;
+    let batch = batch.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&batch.id);
+    Ok(envelope::data(BatchStatus::from(&batch)))
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+struct BatchStatus<'a> {
     batch_id: &'a str,
     created_at: String,
     status: &'static str,
-    counts: Counts,
+    counts: BatchCounts,
     audits: Vec<Row<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Counts {
+struct BatchCounts {
     accepted: u64,
     not_started: usize,
     in_progress: usize,
     completed: usize,
-    /// Of the completed, those without measurements.
+    /// Completed audits without measurements.
     failed: usize,
     deleted: u64,
 }
 
-impl<'a> From<&'a Batch> for Whole<'a> {
+impl<'a> From<&'a Batch> for BatchStatus<'a> {
     fn from(batch: &'a Batch) -> Self {
-        let count = |fits: &dyn Fn(&AuditEntry) -> bool| {
-            batch.audits.iter().filter(|audit| fits(audit)).count()
+        let count = |matches: &dyn Fn(&AuditEntry) -> bool| {
+            batch.audits.iter().filter(|audit| matches(audit)).count()
         };
-        let counts = Counts {
+        let counts = BatchCounts {
             accepted: batch.accepted,
             not_started: count(&|audit| audit.state == AuditState::NotStarted),
             in_progress: count(&|audit| audit.state == AuditState::InProgress),
@@ -118,9 +119,9 @@ impl<'a> From<&'a Batch> for Whole<'a> {
             failed: count(&|audit| audit.error.is_some()),
             deleted: batch.accepted.saturating_sub(batch.audits.len() as u64),
         };
-        // Only what is completed can have been deleted.
-        let begun = counts.in_progress + counts.completed > 0 || counts.deleted > 0;
-        let state = match (counts.not_started + counts.in_progress, begun) {
+        // Only completed audits can have been deleted.
+        let has_begun = counts.in_progress + counts.completed > 0 || counts.deleted > 0;
+        let state = match (counts.not_started + counts.in_progress, has_begun) {
             (0, _) => AuditState::Completed,
             (_, true) => AuditState::InProgress,
             (_, false) => AuditState::NotStarted,

@@ -1,21 +1,23 @@
-//! Where a page of a list goes on, as a text that clients hand back unread.
+//! The cursor of the next page of a list, which clients pass back unchanged.
 //!
-//! Two numbers in base 36 with a letter in front that names the form: nothing in it is secret, and
-//! nothing in it tells how many audits others have.
+//! A cursor is two numbers in base 36 after a letter that names the format. It contains no secret and
+//! does not reveal how many audits other accounts have.
 
 use plumbline_store::{ListCursor, Timestamp};
 
-const FORM: char = 'a';
-const BETWEEN: char = '-';
+const FORMAT: char = 'a';
+const SEPARATOR: char = '-';
 
-pub(crate) fn write(place: ListCursor) -> String {
+/// Formats the position after which the next page begins.
+pub(crate) fn format(place: ListCursor) -> String {
     let time = base36(place.accepted_at.0.unsigned_abs());
     let number = base36(place.number.unsigned_abs());
-    format!("{FORM}{time}{BETWEEN}{number}")
+    format!("{FORMAT}{time}{SEPARATOR}{number}")
 }
 
-pub(crate) fn read(text: &str) -> Option<ListCursor> {
-    let (time, number) = text.strip_prefix(FORM)?.split_once(BETWEEN)?;
+/// Parses a cursor.
+pub(crate) fn parse(text: &str) -> Option<ListCursor> {
+    let (time, number) = text.strip_prefix(FORMAT)?.split_once(SEPARATOR)?;
     let digits = |text: &str| {
         let is_plain = text
             .bytes()
@@ -47,25 +49,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_cursor_is_none() {
+    fn a_text_that_is_not_a_cursor_is_refused() {
         for text in [
             "", "a", "a-", "a1", "a1-", "a-1", "b1-1", "a1-1-1", "a+1-1", "a1- 1", "aA-1",
         ] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
-        assert_eq!(read(&format!("a{0}-{0}", "z".repeat(30))), None);
+        assert_eq!(parse(&format!("a{0}-{0}", "z".repeat(30))), None);
     }
 
     proptest! {
         #[test]
-        fn a_place_comes_back_as_it_was(time in 0..i64::MAX, number in 0..i64::MAX) {
+        fn a_position_is_formatted_and_parsed_without_loss(time in 0..i64::MAX, number in 0..i64::MAX) {
             let place = ListCursor { accepted_at: Timestamp(time), number };
-            prop_assert_eq!(read(&write(place)), Some(place));
+            prop_assert_eq!(parse(&format(place)), Some(place));
         }
 
         #[test]
-        fn any_text_is_read_without_harm(text in "\\PC*") {
-            read(&text);
+        fn parsing_never_panics(text in "\\PC*") {
+            parse(&text);
         }
     }
 }

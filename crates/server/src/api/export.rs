@@ -1,4 +1,4 @@
-//! A report as a file that other tools open.
+//! Exports a report as a file for other tools.
 
 use std::sync::Arc;
 
@@ -10,35 +10,23 @@ use axum::{
 };
 use plumbline_report::{ExportError, Format, StoredAudit};
 use plumbline_store::{AttemptBlob, StoredReport};
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
-use crate::{errors::Failure, router::Shared};
+use crate::{errors::Failure, state::SharedState};
 
-/// How many files are made of evidence at a time: each may hold a whole bundle in memory, packed and
-/// unpacked. Who waits longer than an answer may take is told so.
-const AT_A_TIME: usize = 1;
+/// The parameter `format`, if it is given. An unknown format is an invalid value, like an unknown
+/// device.
+pub(crate) struct RequestedFormat(pub(crate) Option<Format>);
 
-pub(crate) struct Turns(Arc<Semaphore>);
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_A_TIME)))
-    }
-}
-
-/// `?format=…`: none where it is not asked for. What is no format is an invalid value, like a device
-/// that there is not.
-pub(crate) struct Wanted(pub(crate) Option<Format>);
-
-impl<S: Send + Sync> FromRequestParts<S> for Wanted {
+impl<S: Send + Sync> FromRequestParts<S> for RequestedFormat {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let query = parts.uri.query().unwrap_or_default();
-        let mut asked =
+        let mut formats =
             form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "format");
-        match (asked.next(), asked.next()) {
+        match (formats.next(), formats.next()) {
             (None, _) => Ok(Self(None)),
             (Some((_, name)), None) => Format::from_name(&name)
                 .map(|format| Self(Some(format)))
@@ -48,29 +36,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Wanted {
     }
 }
 
-/// Unpacks and renders away from the threads that answer others.
+/// Exports a report on a blocking thread.
 pub(crate) async fn file(
-    service: &Shared,
+    service: &SharedState,
     stored: StoredReport,
     format: Format,
 ) -> Result<Response, Failure> {
-    let (turn, bundle) = match &service.app.bundles {
+    let (permit, bundle) = match &service.app.bundles {
         Some(bundles) if format.uses_evidence() => {
-            let turn = Arc::clone(&service.exports.0).acquire_owned().await;
-            let turn = turn.map_err(Failure::unavailable)?;
+            let permit = Arc::clone(&service.exports).acquire_owned().await;
+            let permit = permit.map_err(Failure::unavailable)?;
             let bundle = AttemptBlob::from(&stored).get(&**bundles).await;
-            (Some(turn), bundle.map_err(Failure::unavailable)?)
+            (Some(permit), bundle.map_err(Failure::unavailable)?)
         }
         _ => (None, None),
     };
     let name = format!("{}.{}", stored.audit_id, format.extension());
-    let made = spawn_blocking(move || {
-        let made = make(bundle.as_deref(), &stored, format);
-        // Held to the end of the work, even when nobody waits for it any more.
-        drop(turn);
-        made
+    let exporting = spawn_blocking(move || {
+        let bytes = export(bundle.as_deref(), &stored, format);
+        // Held to the end of the work, even if the request was dropped.
+        drop(permit);
+        bytes
     });
-    let bytes = made.await.map_err(Failure::internal)??;
+    let bytes = exporting.await.map_err(Failure::internal)??;
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
         .map_err(Failure::internal)?;
     let content_type = HeaderValue::from_static(format.content_type());
@@ -81,13 +69,17 @@ pub(crate) async fn file(
     Ok((headers, Body::from(bytes)).into_response())
 }
 
-fn make(bundle: Option<&[u8]>, stored: &StoredReport, format: Format) -> Result<Vec<u8>, Failure> {
-    let made = format.export_stored(&StoredAudit {
+fn export(
+    bundle: Option<&[u8]>,
+    stored: &StoredReport,
+    format: Format,
+) -> Result<Vec<u8>, Failure> {
+    let exported = format.export_stored(&StoredAudit {
         report_json: &stored.report,
         bundle,
         made_at_ms: stored.created_at.0,
     });
-    made.map_err(|error| match error {
+    exported.map_err(|error| match error {
         ExportError::NoEvidence(_) => Failure::NoEvidence,
         other => Failure::internal(format!("{} of {}: {other}", format.name(), stored.audit_id)),
     })

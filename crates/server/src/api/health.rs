@@ -3,21 +3,22 @@ use std::time::Duration;
 use axum::{extract::State, response::Response};
 use serde_json::json;
 
-use crate::{answer, errors::Failure, router::Shared};
+use crate::{envelope, errors::Failure, state::SharedState};
 
-/// Probes ask every few seconds and count a slow answer as none.
-const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// The time within which the store must respond: probes arrive every few seconds and count a slow
+/// response as a failure.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// `GET /healthz`: the process lives.
+/// `GET /healthz`: liveness, which is the ability to respond at all.
 pub(crate) async fn alive() -> Response {
-    answer::data(json!({ "alive": true }))
+    envelope::data(json!({ "alive": true }))
 }
 
-/// `GET /readyz`: the store answers, so requests can be served.
-pub(crate) async fn ready(State(service): State<Shared>) -> Result<Response, Failure> {
-    tokio::time::timeout(STORE_ANSWERS_WITHIN, service.app.store.ping())
+/// `GET /readyz`: readiness, which needs a store that responds.
+pub(crate) async fn ready(State(service): State<SharedState>) -> Result<Response, Failure> {
+    tokio::time::timeout(STORE_TIMEOUT, service.app.store.ping())
         .await
         .map_err(Failure::unavailable)?
         .map_err(Failure::unavailable)?;
-    Ok(answer::data(json!({ "ready": true })))
+    Ok(envelope::data(json!({ "ready": true })))
 }

@@ -2,30 +2,30 @@ use axum::{extract::State, response::Response};
 use plumbline_catalog::Location;
 use serde::Serialize;
 
-use crate::{answer, api::path_id::PathId, errors::Failure, router::Shared};
+use crate::{api::path_id::PathId, envelope, errors::Failure, state::SharedState};
 
-/// `GET /v1/locations`, in the order of the catalog.
-pub(crate) async fn list(State(service): State<Shared>) -> Response {
+/// `GET /v1/locations`: all locations, in the order of the catalog.
+pub(crate) async fn list(State(service): State<SharedState>) -> Response {
     let locations = service.app.catalog.locations().iter();
-    answer::data(locations.map(Record::from).collect::<Vec<_>>())
+    envelope::data(locations.map(LocationRecord::from).collect::<Vec<_>>())
 }
 
-/// `GET /v1/locations/{id}`
+/// `GET /v1/locations/{id}`: one location.
 pub(crate) async fn one(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let location = service.app.catalog.location(&id).ok_or(Failure::NotFound)?;
-    Ok(answer::data(Record::from(location)))
+    Ok(envelope::data(LocationRecord::from(location)))
 }
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct LocationRecord<'a> {
     id: &'a str,
     name: &'a str,
 }
 
-impl<'a> From<&'a Location> for Record<'a> {
+impl<'a> From<&'a Location> for LocationRecord<'a> {
     fn from(location: &'a Location) -> Self {
         Self {
             id: &location.id,

@@ -1,4 +1,4 @@
-//! One file per resource.
+//! The handlers of the API, one file for each resource.
 
 pub(crate) mod account;
 pub(crate) mod audit;
@@ -8,11 +8,11 @@ pub(crate) mod devices;
 pub(crate) mod export;
 pub(crate) mod health;
 pub(crate) mod locations;
+pub(crate) mod metrics;
 pub(crate) mod networks;
-pub(crate) mod operator;
 
 pub(crate) mod idempotency;
-pub(crate) mod order;
+pub(crate) mod request_body;
 
 mod cursor;
 mod path_id;

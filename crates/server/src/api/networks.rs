@@ -1,13 +1,13 @@
 use axum::{extract::State, response::Response};
 use serde::Serialize;
 
-use crate::{answer, router::Shared};
+use crate::{envelope, state::SharedState};
 
-/// `GET /v1/networks`, in the order of the catalog.
-pub(crate) async fn list(State(service): State<Shared>) -> Response {
+/// `GET /v1/networks`: all networks, in the order of the catalog.
+pub(crate) async fn list(State(service): State<SharedState>) -> Response {
     let networks = service.app.catalog.networks().iter();
     let records: Vec<_> = networks
-        .map(|network| Record {
+        .map(|network| NetworkRecord {
             id: &network.id,
             name: &network.name,
             down_kbps: network.down_kbps,
@@ -15,12 +15,12 @@ pub(crate) async fn list(State(service): State<Shared>) -> Response {
             rtt_ms: network.rtt_ms,
         })
         .collect();
-    answer::data(records)
+    envelope::data(records)
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
+struct NetworkRecord<'a> {
     id: &'a str,
     name: &'a str,
     down_kbps: f64,

@@ -1,3 +1,5 @@
+//! Ids in paths.
+
 use axum::{
     extract::{FromRequestParts, Path},
     http::request::Parts,
@@ -5,11 +7,11 @@ use axum::{
 
 use crate::errors::Failure;
 
-/// Interface, section 8: characters of an id in a path, after decoding.
-const LONGEST: usize = 50;
+/// The longest id in a path, in characters after decoding (interface, section 8).
+const MAX_CHARS: usize = 50;
 
-/// An `{id}` that could be one. What cannot be (too long, not UTF-8, control characters) is not
-/// found, like any other id that nobody has: it never reaches the store.
+/// A plausible `{id}`. One that cannot exist (too long, not UTF-8, control characters) is not found,
+/// like any other unknown id, and never reaches the store.
 pub(crate) struct PathId(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
@@ -19,12 +21,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         let Path(id) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Failure::NotFound)?;
-        checked(&id)?;
+        check(&id)?;
         Ok(Self(id))
     }
 }
 
-/// Two ids in a path, as [`PathId`].
+/// Two ids in a path, with the rules of [`PathId`].
 pub(crate) struct PathIds(pub(crate) (String, String));
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
@@ -34,14 +36,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
         let Path(ids) = Path::<(String, String)>::from_request_parts(parts, state)
             .await
             .map_err(|_| Failure::NotFound)?;
-        checked(&ids.0)?;
-        checked(&ids.1)?;
+        check(&ids.0)?;
+        check(&ids.1)?;
         Ok(Self(ids))
     }
 }
 
-fn checked(id: &str) -> Result<(), Failure> {
-    if id.chars().count() > LONGEST || id.chars().any(char::is_control) {
+fn check(id: &str) -> Result<(), Failure> {
+    if id.chars().count() > MAX_CHARS || id.chars().any(char::is_control) {
         return Err(Failure::NotFound);
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! The interface described for programs and people: OpenAPI 3.1 at `/openapi.json`, and the same
-//! as a page at `/docs` that needs nothing but this server.
+//! The description of the API: OpenAPI 3.1 at `/openapi.json`, and the same as a self-contained page
+//! at `/docs`.
 //!
-//! It is made from the router's own list of routes, when the service starts, with the catalog's ids
-//! in it; a route without a description, or the other way round, fails a test.
+//! It is generated from the router's list of routes when the service starts, and contains the ids of
+//! the catalog. A test fails if a route has no description or a description has no route.
 
 pub(crate) mod operations;
 mod page;
@@ -16,31 +16,28 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{App, answer::JSON, router::Shared};
+use crate::{
+    app::App,
+    envelope::JSON,
+    state::{ApiDescription, SharedState},
+};
 
-/// Both forms, made once.
-pub(crate) struct Book {
-    json: String,
-    page: String,
-}
-
-impl Book {
-    pub(crate) fn new(routes: &[(&'static str, &'static str)], app: &App) -> Self {
-        let document = document(routes, app);
-        Self {
-            page: page::render(&document),
-            json: format!("{document:#}"),
-        }
+/// Describes the API in both formats.
+pub(crate) fn describe(routes: &[(&'static str, &'static str)], app: &App) -> ApiDescription {
+    let document = document(routes, app);
+    ApiDescription {
+        page: page::render(&document),
+        json: format!("{document:#}"),
     }
 }
 
 fn document(routes: &[(&'static str, &'static str)], app: &App) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for operation in operations::all() {
-        let (method, path) = operation.at;
-        if routes.contains(&operation.at) {
-            let at = paths.entry(path).or_insert_with(|| json!({}));
-            at[method] = operation.description();
+        let (method, path) = operation.route;
+        if routes.contains(&operation.route) {
+            let item = paths.entry(path).or_insert_with(|| json!({}));
+            item[method] = operation.description();
         }
     }
     json!({
@@ -67,13 +64,17 @@ fn document(routes: &[(&'static str, &'static str)], app: &App) -> Value {
     })
 }
 
-/// `GET /openapi.json`
-pub(crate) async fn json(State(service): State<Shared>) -> Response {
-    ([(header::CONTENT_TYPE, JSON)], service.book.json.clone()).into_response()
+/// `GET /openapi.json`: the OpenAPI document.
+pub(crate) async fn json(State(service): State<SharedState>) -> Response {
+    (
+        [(header::CONTENT_TYPE, JSON)],
+        service.api_description.json.clone(),
+    )
+        .into_response()
 }
 
-/// `GET /docs`
-pub(crate) async fn page(State(service): State<Shared>) -> Response {
+/// `GET /docs`: the page.
+pub(crate) async fn page(State(service): State<SharedState>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (
@@ -82,11 +83,15 @@ pub(crate) async fn page(State(service): State<Shared>) -> Response {
              frame-ancestors 'none'",
         ),
     ];
-    (headers, service.book.page.clone()).into_response()
+    (headers, service.api_description.page.clone()).into_response()
 }
 
-/// `GET /docs/style.css`
+/// `GET /docs/style.css`: the style sheet of the page.
 pub(crate) async fn style() -> Response {
-    let kind = "text/css; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], include_str!("style.css")).into_response()
+    let content_type = "text/css; charset=utf-8";
+    (
+        [(header::CONTENT_TYPE, content_type)],
+        include_str!("style.css"),
+    )
+        .into_response()
 }

@@ -1,4 +1,4 @@
-//! The description as one page of plain HTML: no script, nothing from elsewhere.
+//! Renders the API's description as one HTML page, without scripts and external resources.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ impl Page {
             self.0,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{title} API</title>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"description\" content=\"{} The reference: every operation, with examples.\">\n\
+             <meta name=\"description\" content=\"{} API reference: every operation, with examples.\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <link rel=\"stylesheet\" href=\"/docs/style.css\">\n\
              <link rel=\"icon\" href=\"{}\" type=\"image/svg+xml\">\n</head>\n<body>\n\
@@ -110,7 +110,7 @@ impl Page {
             escape(text(&info["summary"])),
         );
         self.paragraphs(text(&info["description"]));
-        self.put("<p>The same for programs: <a href=\"/openapi.json\">openapi.json</a>.</p>\n");
+        self.put("<p>Machine-readable: <a href=\"/openapi.json\">openapi.json</a>.</p>\n");
     }
 
     fn paragraphs(&mut self, prose_text: &str) {
@@ -120,15 +120,15 @@ impl Page {
     }
 
     fn operation(&mut self, document: &Value, path: &str, method: &str, operation: &Value) {
-        let is_keyed = !list(&operation["security"]).is_empty();
-        let keyed = if is_keyed {
-            " <span class=\"key\">needs a key</span>"
+        let requires_key = !list(&operation["security"]).is_empty();
+        let key_label = if requires_key {
+            " <span class=\"key\">requires a key</span>"
         } else {
             ""
         };
         let _ = write!(
             self.0,
-            "<article>\n<h3 id=\"{}\">{}</h3>\n<p class=\"at\"><code><span class=\"method\">{method}</span> {}</code>{keyed}</p>\n",
+            "<article>\n<h3 id=\"{}\">{}</h3>\n<p class=\"at\"><code><span class=\"method\">{method}</span> {}</code>{key_label}</p>\n",
             escape(text(&operation["operationId"])),
             escape(text(&operation["summary"])),
             escape(path),
@@ -139,11 +139,11 @@ impl Page {
         if body.is_object() {
             self.put(&format!("<p>Body: {}</p>\n", kind(&body["schema"])));
         }
-        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Answers\"><table><thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
+        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Responses\"><table><thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
         for (status, response) in members(&operation["responses"]) {
             let response = resolve(document, response);
             let schema = &response["content"]["application/json"]["schema"];
-            // Where there are several, the one in our envelope comes first.
+            // Of several alternatives, the one in the JSON envelope is the first.
             let enveloped = list(&schema["anyOf"]).first().unwrap_or(schema);
             let schema = &enveloped["properties"]["data"];
             let shape = if schema.is_object() {
@@ -158,22 +158,22 @@ impl Page {
             );
         }
         self.put("</tbody></table></div>\n");
-        self.asked(path, method, is_keyed, &body["examples"]);
-        let answer = &operation["responses"]["200"]["content"]["application/json"]["example"];
-        if !answer.is_null() {
-            self.example("Answer", &format!("{answer:#}"));
+        self.request_examples(path, method, requires_key, &body["examples"]);
+        let response = &operation["responses"]["200"]["content"]["application/json"]["example"];
+        if !response.is_null() {
+            self.example("Response", &format!("{response:#}"));
         }
         self.put("</article>\n");
     }
 
-    /// How it is asked for, as a line for the shell.
-    fn asked(&mut self, path: &str, method: &str, is_keyed: bool, examples: &Value) {
+    /// Shows requests as commands for the shell.
+    fn request_examples(&mut self, path: &str, method: &str, requires_key: bool, examples: &Value) {
         let mut line = "curl -s".to_owned();
         if method != "get" && method != "post" {
             let _ = write!(line, " -X {}", method.to_uppercase());
         }
         let _ = write!(line, " \"$HOST{}\"", path.replace("{id}", "$ID"));
-        if is_keyed {
+        if requires_key {
             line.push_str(" -H \"X-SVC-KEY: $KEY\"");
         }
         if members(examples).next().is_none() {
@@ -190,7 +190,7 @@ impl Page {
         if list(parameters).is_empty() {
             return;
         }
-        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Parameters\"><table><thead><tr><th scope=\"col\">Parameter</th><th scope=\"col\">In</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
+        self.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Parameters\"><table><thead><tr><th scope=\"col\">Parameter</th><th scope=\"col\">In</th><th scope=\"col\">Type</th><th scope=\"col\">Meaning</th></tr></thead><tbody>\n");
         for parameter in list(parameters) {
             let _ = writeln!(
                 self.0,
@@ -204,7 +204,7 @@ impl Page {
         self.put("</tbody></table></div>\n");
     }
 
-    /// Its members in a table; the whole of it, as programs read it, on demand.
+    /// Shows the members of a schema in a table, and the JSON schema in a collapsed block.
     fn schema(&mut self, name: &str, schema: &Value) {
         let _ = write!(self.0, "<article>\n<h3 id=\"{0}\">{0}</h3>\n", escape(name));
         self.paragraphs(text(&schema["description"]));
@@ -212,10 +212,10 @@ impl Page {
         if schema["properties"].is_object() {
             let _ = writeln!(
                 self.0,
-                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Members of {}\"><table><thead><tr><th scope=\"col\">Member</th><th scope=\"col\">Kind</th><th scope=\"col\">Meaning</th></tr></thead><tbody>",
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Members of {}\"><table><thead><tr><th scope=\"col\">Member</th><th scope=\"col\">Type</th><th scope=\"col\">Meaning</th></tr></thead><tbody>",
                 escape(name)
             );
-            for (member, of) in members(&schema["properties"]) {
+            for (member, member_schema) in members(&schema["properties"]) {
                 let optional = if required.contains(&member) {
                     ""
                 } else {
@@ -225,8 +225,8 @@ impl Page {
                     self.0,
                     "<tr><td><code>{}</code>{optional}</td><td>{}</td><td>{}</td></tr>",
                     escape(member),
-                    kind(of),
-                    prose(text(&of["description"])),
+                    kind(member_schema),
+                    prose(text(&member_schema["description"])),
                 );
             }
             self.put("</tbody></table></div>\n");
@@ -241,17 +241,17 @@ impl Page {
         );
     }
 
-    fn example(&mut self, title: &str, shown: &str) {
+    fn example(&mut self, title: &str, code: &str) {
         let _ = writeln!(
             self.0,
             "<figure><figcaption>{}</figcaption><pre tabindex=\"0\">{}</pre></figure>",
             escape(title),
-            escape(shown)
+            escape(code)
         );
     }
 }
 
-/// A schema in a few words, with a link where it has a name.
+/// Describes the type of a schema in a few words, with a link if it has a name.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|to| to.rsplit('/').next()) {
         return format!("<a href=\"#{0}\">{0}</a>", escape(name));
@@ -259,9 +259,13 @@ fn kind(schema: &Value) -> String {
     if let Some(value) = schema.get("const") {
         return format!("<code>{}</code>", escape(&value.to_string()));
     }
-    let either = list(&schema["anyOf"]);
-    if !either.is_empty() {
-        return either.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    let alternatives = list(&schema["anyOf"]);
+    if !alternatives.is_empty() {
+        return alternatives
+            .iter()
+            .map(kind)
+            .collect::<Vec<_>>()
+            .join(" or ");
     }
     if text(&schema["type"]) == "array" {
         return format!("list of {}", kind(&schema["items"]));
@@ -292,22 +296,22 @@ fn kind(schema: &Value) -> String {
     escape(&words)
 }
 
-/// Those of one tag, in the order in which they are told.
+/// Returns the operations of one tag, in the order in which they are listed.
 fn operations_of<'a>(
     document: &'a Value,
     tag: &'a str,
 ) -> impl Iterator<Item = (&'static str, &'static str, &'a Value)> {
     operations::all()
         .into_iter()
-        .filter_map(move |known| {
-            let (method, path) = known.at;
+        .filter_map(move |listed| {
+            let (method, path) = listed.route;
             let operation = document["paths"].get(path)?.get(method)?;
             Some((path, method, operation))
         })
         .filter(move |(_, _, operation)| text(&operation["tags"][0]) == tag)
 }
 
-/// Of a heading that has no other name.
+/// Returns the anchor of a heading.
 fn anchor(name: &str) -> String {
     escape(&name.to_lowercase().replace(' ', "-"))
 }
@@ -330,13 +334,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Escaped, with `code` between back-ticks.
+/// Escapes a text and marks `code` between back-ticks.
 fn prose(text: &str) -> String {
     let mut html = String::new();
     for (n, part) in text.split('`').enumerate() {
-        match n % 2 {
-            1 => html.push_str(&format!("<code>{}</code>", escape(part))),
-            _ => html.push_str(&escape(part)),
+        if n % 2 == 1 {
+            html.push_str(&format!("<code>{}</code>", escape(part)));
+        } else {
+            html.push_str(&escape(part));
         }
     }
     html
@@ -354,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_description_becomes_markup() {
+    fn markup_in_a_description_is_escaped() {
         assert_eq!(prose("a <b> `c & d`"), "a &lt;b&gt; <code>c &amp; d</code>");
     }
 }

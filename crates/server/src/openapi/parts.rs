@@ -1,4 +1,4 @@
-//! What descriptions of operations are put together from.
+//! Parts that several descriptions of operations share.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ pub(super) fn webhooks() -> Value {
     json!({ "auditCompleted": { "post": {
         "operationId": "auditCompleted",
         "summary": "An audit is completed",
-        "description": "Sent to the `webhook` of a start. Any 2xx answer whose head arrives within 5 s is a yes; \
-            otherwise it is sent again 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the attempt before, seven times in all. It may \
-            arrive more than once. Redirects are not followed. At most two are sent at a time by an account, and at \
-            most two to a host and port.\n\nVerify it: `X-Plumbline-Signature` is `v1=` and \
-            the hex HMAC-SHA256, with the account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body \
-            as received. Refuse time stamps (epoch seconds) older than five minutes.",
+        "description": "Sent to the `webhook` of a start. Any 2xx response whose head arrives within 5 s counts as delivered; \
+            otherwise the request is repeated 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the previous attempt, seven attempts in \
+            all. It may arrive more than once. Redirects are not followed. At most two are sent concurrently for an \
+            account, and at most two to a host and port.\n\nTo verify it, compute the hex HMAC-SHA256, with the \
+            account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body as received; \
+            `X-Plumbline-Signature` is `v1=` followed by it. Refuse time stamps (epoch seconds) older than five minutes.",
         "parameters": [
             { "name": "X-Plumbline-Timestamp", "in": "header", "required": true, "schema": { "type": "string" } },
             { "name": "X-Plumbline-Signature", "in": "header", "required": true, "schema": { "type": "string" } },
@@ -29,12 +29,12 @@ pub(super) fn shared_responses() -> Value {
     let failures = [
         (
             400,
-            "The body or a parameter is invalid, or a required one missing.",
+            "The body or a parameter is invalid, or a required one is missing.",
             "Invalid Request body or missing required parameters",
         ),
         (
             401,
-            "The key, or the token, is missing, unknown, revoked or expired.",
+            "The key or the token is missing, unknown, revoked or expired.",
             "Unauthorized",
         ),
         (
@@ -44,10 +44,10 @@ pub(super) fn shared_responses() -> Value {
         ),
         (
             404,
-            "There is no such thing, or it is another account's.",
+            "The resource does not exist, or belongs to another account.",
             "Resource Not Found",
         ),
-        (406, "A value cannot be accepted.", "Invalid Url"),
+        (406, "A value is invalid.", "Invalid Url"),
         (408, "The body took too long to arrive.", "Request Timeout"),
         (
             409,
@@ -57,18 +57,18 @@ pub(super) fn shared_responses() -> Value {
         (413, "The body is too large.", "Request Body Too Large"),
         (
             429,
-            "Too many requests within a minute, or at once; `Retry-After` says how many seconds to wait.",
+            "Too many requests within a minute, or too many concurrent ones; `Retry-After` is the number of seconds to wait.",
             "Rate Limit Exceeded",
         ),
         (
             431,
-            "The address and the headers are more than 16 KiB together.",
+            "The URL and the headers together exceed 16 KiB.",
             "Request Header Fields Too Large",
         ),
-        (500, "A fault of ours.", "Internal Server Error"),
+        (500, "The server failed.", "Internal Server Error"),
         (
             503,
-            "The service cannot answer at the moment.",
+            "The service is temporarily unavailable.",
             "Service Unavailable",
         ),
     ];
@@ -92,15 +92,15 @@ pub(super) fn shared_headers() -> Value {
     let header =
         |description| json!({ "description": description, "schema": { "type": "integer" } });
     json!({
-        "RateLimit": header("Requests a minute, and at once."),
-        "RateRemaining": header("What is left of them."),
-        "RateReset": header("When all of them are there again, in epoch seconds."),
+        "RateLimit": header("The number of requests per minute, and of the largest burst."),
+        "RateRemaining": header("The number of requests that are left."),
+        "RateReset": header("The time at which the limit is fully restored, in epoch seconds."),
     })
 }
 
 pub(super) fn success(description: &str, schema: Value, example: Value) -> Value {
     let description = if description.is_empty() {
-        "The answer."
+        "The response."
     } else {
         description
     };
@@ -112,7 +112,7 @@ pub(super) fn success(description: &str, schema: Value, example: Value) -> Value
 
 pub(super) fn described(description: &str, schema: Value) -> Value {
     let description = if description.is_empty() {
-        "The answer."
+        "The response."
     } else {
         description
     };
@@ -120,10 +120,10 @@ pub(super) fn described(description: &str, schema: Value) -> Value {
 }
 
 pub(super) fn data(schema: Value) -> Value {
-    object(&[("status", success_word()), ("data", schema)], &[])
+    object(&[("status", success_status()), ("data", schema)], &[])
 }
 
-pub(super) fn success_word() -> Value {
+pub(super) fn success_status() -> Value {
     json!({ "const": "SUCCESS" })
 }
 
@@ -145,10 +145,10 @@ pub(super) fn query(name: &str, description: &str, schema: Value) -> Value {
 pub(super) fn idempotency_key() -> Value {
     json!({
         "name": "Idempotency-Key", "in": "header", "required": false,
-        "description": "Makes a start safe to repeat: for 24 hours the same key and body bring the first answer and \
+        "description": "Makes a start safe to repeat: for 24 hours, the same key and body return the first response and \
                         cost nothing; another body is refused with 409. A refused start is not remembered.",
         "schema": {
-            "type": "string", "minLength": 1, "maxLength": idempotency::LONGEST, "pattern": "^[!-~]+$",
+            "type": "string", "minLength": 1, "maxLength": idempotency::MAX_LENGTH, "pattern": "^[!-~]+$",
         },
     })
 }

@@ -1,10 +1,10 @@
-//! What bodies look like, as JSON Schema (draft 2020-12, which OpenAPI 3.1 takes over).
+//! The JSON schemas of bodies (draft 2020-12, which OpenAPI 3.1 uses).
 
 use plumbline_catalog::Catalog;
 use plumbline_report::html::FieldReason;
 use serde_json::{Value, json};
 
-use crate::{Limits, api::order::RUNS_AT_MOST};
+use crate::{api::request_body::MAX_RUNS, app::Limits};
 
 pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
     let devices: Vec<_> = catalog.devices().iter().map(|d| &d.id).collect();
@@ -20,13 +20,13 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "NetworkId": { "type": "string", "enum": networks },
         "LocationId": { "type": "string", "enum": locations },
         "Runs": {
-            "type": "integer", "minimum": 1, "maximum": RUNS_AT_MOST, "default": 1,
-            "description": "How often the page is visited. The report is the run closest to the \
-                            median; an audit costs as many credits as it has runs.",
+            "type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": 1,
+            "description": "The number of runs. The report is that of the run closest to the median; an \
+                            audit costs one credit per run.",
         },
         "Webhook": {
             "$ref": "#/components/schemas/Url",
-            "description": "Told when the audit is completed; see Webhooks.",
+            "description": "Receives a request when the audit is completed; see Webhooks.",
         },
         "Moment": {
             "type": "string", "format": "date-time",
@@ -75,7 +75,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("status", reference("State")),
         ], &[
             ("auditId", json!({
-                "type": "string", "description": "Present when completed: names the report.",
+                "type": "string", "description": "The id of the report; present when the audit is completed.",
             })),
             ("error", reference("AuditError")),
         ]),
@@ -108,21 +108,21 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("fieldDataReason", reference("FieldDataReason")),
             ("error", reference("AuditError")),
         ]),
-        "FieldData": explained(object(&[
+        "FieldData": with_description(object(&[
             ("fcp", milliseconds()), ("lcp", milliseconds()), ("fid", milliseconds()),
             ("cls", json!({ "type": ["number", "null"], "minimum": 0 })),
             ("inp", milliseconds()), ("ttfb", milliseconds()),
             ("percentile", json!({ "const": 75 })),
-        ], &[]), "What visitors met, from the Chrome UX Report; null where it has none."),
-        "FieldDataSource": explained(object(&[
+        ], &[]), "What real visitors experienced, from the Chrome UX Report; null if it has no data."),
+        "FieldDataSource": with_description(object(&[
             ("record", json!({ "type": "string", "enum": ["url", "origin"] })),
             ("subject", json!({ "type": "string" })),
             ("formFactor", json!({ "type": "string", "enum": ["phone", "tablet", "desktop"] })),
             ("collectionPeriod", json!({ "type": ["object", "null"] })),
-        ], &[]), "Whose figures `fieldData` are: the page's, or all of its origin's."),
+        ], &[]), "The source of `fieldData`: the page, or all pages of its origin."),
         "FieldDataReason": {
             "type": "string",
-            "description": "Why `fieldData` is null; absent where nobody asked for it.",
+            "description": "The reason why `fieldData` is null; absent if it was not requested.",
             "enum": FieldReason::ALL.map(FieldReason::as_str),
         },
         "LabData": object(&[
@@ -138,9 +138,10 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("createdAt", reference("Moment")),
             ("report", json!({
                 "type": "object",
-                "description": "Everything that was measured and judged. `format` is its version; \
-                                with several runs, `runs` has every run's figures and their spread. \
-                                `fieldData` is what visitors met, or `fieldDataReason` says why it is absent.",
+                "description": "All measurements and results. `format` is the version of the format; with \
+                                several runs, `runs` has the values of every run and their spread. \
+                                `fieldData` is what real visitors experienced; if it is absent, \
+                                `fieldDataReason` is the reason.",
             })),
         ], &[]),
         "Batch": object(&[
@@ -181,12 +182,12 @@ pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-fn explained(mut schema: Value, description: &str) -> Value {
+fn with_description(mut schema: Value, description: &str) -> Value {
     schema["description"] = json!(description);
     schema
 }
 
-/// With all of the first, some of the second, and nothing else.
+/// Returns the schema of an object with these required and optional members, and no others.
 pub(super) fn object(required: &[(&str, Value)], optional: &[(&str, Value)]) -> Value {
     let names: Vec<_> = required.iter().map(|(name, _)| name).collect();
     let members: serde_json::Map<_, _> = required
@@ -199,8 +200,8 @@ pub(super) fn object(required: &[(&str, Value)], optional: &[(&str, Value)]) -> 
     })
 }
 
-fn list_of(name: &str, at_most: usize) -> Value {
-    json!({ "type": "array", "minItems": 1, "maxItems": at_most, "items": reference(name) })
+fn list_of(name: &str, max_items: usize) -> Value {
+    json!({ "type": "array", "minItems": 1, "maxItems": max_items, "items": reference(name) })
 }
 
 fn score() -> Value {

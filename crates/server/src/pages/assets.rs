@@ -1,3 +1,5 @@
+//! Static files of pages.
+
 use axum::{
     extract::Path,
     http::{HeaderValue, header},
@@ -7,7 +9,7 @@ use plumbline_report::html;
 
 use crate::errors::Failure;
 
-/// `GET /assets/{file}`. The name changes with the content: it may be kept for ever.
+/// `GET /assets/{file}`: a static file. Its name changes with its content, so it may be cached for ever.
 pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, Failure> {
     let asset = html::asset(&file).ok_or(Failure::NotFound)?;
     let headers = [

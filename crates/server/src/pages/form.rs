@@ -1,4 +1,4 @@
-//! Forms, as browsers send them, from our own pages only.
+//! Forms, which are accepted only from the service's own pages.
 
 use std::collections::HashMap;
 
@@ -10,48 +10,50 @@ use axum::{
 use http_body_util::{BodyExt, Limited};
 use url::form_urlencoded;
 
-use crate::{answer, errors::Failure, router::Shared};
+use crate::{envelope, errors::Failure, state::SharedState};
 
-/// The fields of a form that came from a page of ours.
+/// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(HashMap<String, String>);
 
-/// A URL may have 2,048 characters, each of which may be three bytes and three times as long when escaped.
-const MOST_BYTES: usize = 32 * 1024;
+/// The largest form. A URL may have 2,048 characters, each of which may be three bytes and three times
+/// as long when escaped.
+const MAX_BYTES: usize = 32 * 1024;
 
 impl Form {
+    /// Removes and returns a field; an absent field is empty.
     pub(crate) fn take(&mut self, name: &str) -> String {
         self.0.remove(name).unwrap_or_default()
     }
 }
 
-impl FromRequest<Shared> for Form {
+impl FromRequest<SharedState> for Form {
     type Rejection = Response;
 
-    async fn from_request(request: Request, service: &Shared) -> Result<Self, Response> {
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Response> {
         use axum::response::IntoResponse;
-        if !is_from_here(request.headers()) {
-            return Err(answer::failure(StatusCode::FORBIDDEN, "Forbidden"));
+        if !is_same_origin(request.headers()) {
+            return Err(envelope::failure(StatusCode::FORBIDDEN, "Forbidden"));
         }
-        let whole = Limited::new(request.into_body(), MOST_BYTES).collect();
-        let read = tokio::time::timeout(service.app.limits.body_read, whole).await;
-        let bytes = match read {
+        let reading = Limited::new(request.into_body(), MAX_BYTES).collect();
+        let result = tokio::time::timeout(service.app.limits.body_read, reading).await;
+        let bytes = match result {
             Err(_) => return Err(Failure::BodyTooSlow.into_response()),
             Ok(Err(_)) => return Err(Failure::BodyTooLarge.into_response()),
-            Ok(Ok(whole)) => whole.to_bytes(),
+            Ok(Ok(body)) => body.to_bytes(),
         };
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }
 
-/// Browsers say where a form comes from, in one header or the other; what another site sends is not obeyed,
-/// whatever cookies come with it.
-fn is_from_here(headers: &HeaderMap) -> bool {
+/// Returns whether a form comes from this service. Browsers name the origin in one of two headers;
+/// forms of other sites are refused even if they carry cookies.
+fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text(header::HeaderName::from_static("sec-fetch-site")) {
         return matches!(site, "same-origin" | "none");
     }
     let Some(origin) = headers.get(header::ORIGIN) else {
-        // Neither: no browser of the last years. Its cookie would still be kept to our own site.
+        // Current browsers send one of the headers. For others, the cookie is restricted to this site.
         return true;
     };
     let origin = origin.to_str().ok().and_then(|origin| {
@@ -61,14 +63,14 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     origin.is_some() && origin.as_deref() == text(header::HOST)
 }
 
-/// A parameter of the query. One with a NUL is refused: no page has such a link, and PostgreSQL takes
-/// no text with one.
+/// Returns a parameter of the query. One with a NUL is refused: no page has such a link, and
+/// PostgreSQL accepts no text with one.
 pub(crate) fn query(parts: &Parts, name: &str) -> Result<Option<String>, Failure> {
     let query = parts.uri.query().unwrap_or_default();
-    let found = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
-    match found {
+    let parameter = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
+    match parameter {
         Some((_, value)) if value.contains('\0') => Err(Failure::InvalidParameter("Query")),
-        found => Ok(found.map(|(_, value)| value.into_owned())),
+        parameter => Ok(parameter.map(|(_, value)| value.into_owned())),
     }
 }
 
@@ -89,9 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_pages_are_obeyed() {
+    fn only_forms_of_own_pages_are_accepted() {
         let host = ("host", "audit.example:8080");
-        for (sent, here) in [
+        for (sent, expected) in [
             (vec![host, ("sec-fetch-site", "same-origin")], true),
             (vec![host, ("sec-fetch-site", "cross-site")], false),
             (vec![host, ("sec-fetch-site", "same-site")], false),
@@ -102,7 +104,7 @@ mod tests {
             (vec![("origin", "http://audit.example")], false),
             (vec![host], true),
         ] {
-            assert_eq!(is_from_here(&headers(&sent)), here, "{sent:?}");
+            assert_eq!(is_same_origin(&headers(&sent)), expected, "{sent:?}");
         }
     }
 }

@@ -1,50 +1,37 @@
-//! The service as people see it: pages made by `plumbline_report::html`, served here.
+//! The web pages, rendered by `plumbline_report::html`.
 //!
-//! `door.rs` makes errors of page routes into pages, compresses, and sets the pages' headers; `session.rs`
-//! knows who is signed in, `turn.rs` how often they may ask, and `renders.rs` how many pages are made at a
-//! time. What a page needs beyond the API's store is [`Pages`].
+//! `middleware.rs` turns failures of page requests into pages, compresses responses, and sets the
+//! headers of pages. `session.rs` handles sign-in, and `page_rate.rs` limits the rate of requests.
 
 mod assets;
 mod compare;
 mod cookies;
-mod door;
 mod form;
-mod phases;
+mod middleware;
+mod page_rate;
 mod progress;
-mod renders;
 mod report;
 mod session;
 mod start;
-mod turn;
 
 use std::io;
-use std::sync::Arc;
 
 use axum::{
     Router,
     routing::{get, post},
 };
-use plumbline_store::{AttemptBlob, Blobs, PageStore, StoredReport};
+use plumbline_store::{AttemptBlob, StoredReport};
 
-pub(crate) use door::page_door;
-pub use phases::Phases;
-pub(crate) use renders::Renders;
-pub(crate) use turn::guests_per_minute;
+pub(crate) use middleware::process_response;
 
-use crate::{errors::Failure, router::Shared};
+use crate::{
+    app::Pages,
+    errors::Failure,
+    state::{ServiceState, SharedState},
+};
 
-/// What pages are made from.
-#[derive(Clone)]
-pub struct Pages {
-    pub store: Arc<dyn PageStore>,
-    /// Packed report media by attempt.
-    pub media: Arc<dyn Blobs>,
-    /// How far running audits are.
-    pub phases: Phases,
-}
-
-/// Every page there is.
-pub(crate) fn routes() -> Router<Shared> {
+/// The routes of all pages.
+pub(crate) fn routes() -> Router<SharedState> {
     Router::new()
         .route("/", get(start::page))
         .route("/sign-in", post(session::sign_in))
@@ -63,17 +50,18 @@ pub(crate) fn routes() -> Router<Shared> {
 }
 
 impl Pages {
-    /// None where they were not kept, or no longer; a failure where they cannot be reached.
+    /// Returns the report media of a report, or `None` if there are none, or no longer. Fails if the storage
+    /// cannot be reached.
     async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
         match AttemptBlob::from(stored).get(&*self.media).await {
-            // No name of a blob: then there is none.
+            // The id is not a valid name of a blob, so there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-            read => read.map_err(Failure::unavailable),
+            media => media.map_err(Failure::unavailable),
         }
     }
 }
 
-/// The pages' part of the service; their routes exist only where there is one.
-fn of(service: &Shared) -> Result<&Pages, Failure> {
+/// Returns the parts that serve pages; the routes exist only if there are any.
+fn parts(service: &ServiceState) -> Result<&Pages, Failure> {
     service.app.pages.as_ref().ok_or(Failure::NotFound)
 }

@@ -1,4 +1,4 @@
-//! An audit on its way: a page, and news about it as they come.
+//! The progress of a running audit: a page, and a stream of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,17 +16,21 @@ use plumbline_store::AuditState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::of;
+use super::parts as page_parts;
 use super::session::{Visitor, see_other};
-use crate::{api::PathId, errors::Failure, held::holding, peer::address_of, router::Shared};
+use crate::{
+    api::PathId, errors::Failure, guarded_body::with_guard, peer::client_address,
+    state::SharedState,
+};
 
-/// `GET /audits/{id}`, by tracking id; leads to the report once there is one.
+/// `GET /audits/{id}`: the progress of an audit, by tracking id. Redirects to the report if there is
+/// one.
 pub(crate) async fn page(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     visitor: Visitor,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
-    let pages = of(&service)?;
+    let pages = page_parts(&service)?;
     let status = service.app.store.status(&visitor.account_id, &id).await?;
     let status = status.ok_or(Failure::NotFound)?;
     if status.state == AuditState::Completed {
@@ -49,72 +53,76 @@ pub(crate) async fn page(
                 .location(&order.location)
                 .map_or(&*order.location, |l| &l.name),
         ],
-        phase: pages.phases.of(&id),
+        phase: pages.phases.current(&id),
         events: &format!("/audits/{id}/events"),
     };
     Ok(Html(html::progress_page(&page).map_err(Failure::internal)?).into_response())
 }
 
-/// How often the store is asked, however quiet the agent is.
-const ASK_EVERY: Duration = Duration::from_secs(2);
-/// A browser asks again when a stream ends.
-const STREAM_FOR: Duration = Duration::from_secs(10 * 60);
+/// How often the store is queried while no phase changes.
+const QUERY_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a stream lasts; browsers reconnect when it ends.
+const STREAM_DURATION: Duration = Duration::from_secs(10 * 60);
 
-/// `GET /audits/{id}/events`: `phase` with its name whenever it changes, `done` with the report's path.
+/// `GET /audits/{id}/events`: an event `phase` with its name whenever the phase changes, and an event
+/// `done` with the report's path.
 pub(crate) async fn events(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     visitor: Visitor,
     PathId(id): PathId,
     parts: Parts,
 ) -> Result<Response, Failure> {
     let status = service.app.store.status(&visitor.account_id, &id).await?;
     status.ok_or(Failure::NotFound)?;
-    let from = address_of(&parts, &service.app.limits);
-    let place = service.places.wait(from, &visitor.key_id)?;
+    let address = client_address(&parts, &service.app.limits);
+    let permit = service.capacity.acquire_wait(address, &visitor.key_id)?;
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(follow(service, visitor.account_id, id, sender));
-    let mut response = holding(Body::new(Events(receiver)), place).into_response();
+    let mut response = with_guard(Body::new(Events(receiver)), permit).into_response();
     let media_type = HeaderValue::from_static("text/event-stream");
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, media_type);
-    // For proxies that would collect the stream first.
+    // Tells proxies not to buffer the stream.
     let headers = response.headers_mut();
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// Ends when the audit does, when the reader is gone, or when it has been long enough.
-async fn follow(service: Shared, account_id: String, id: String, to: mpsc::Sender<Bytes>) {
-    let Ok(pages) = of(&service) else { return };
-    let until = Instant::now() + STREAM_FOR;
-    let mut said: Option<&'static str> = None;
+/// Sends events until the audit ends, the client disconnects, or the stream has lasted long enough.
+async fn follow(service: SharedState, account_id: String, id: String, events: mpsc::Sender<Bytes>) {
+    let Ok(pages) = page_parts(&service) else {
+        return;
+    };
+    let until = Instant::now() + STREAM_DURATION;
+    let mut last_phase: Option<&'static str> = None;
     while Instant::now() < until {
-        // What can end the stream is asked for before what it tells: the last phase is never the last word.
+        // The status is queried before the phase, so that a stale phase is never the last event.
         let Ok(Some(status)) = service.app.store.status(&account_id, &id).await else {
             return;
         };
         if status.state == AuditState::Completed {
             let event = format!("event: done\ndata: /reports/{}\n\n", status.audit_id);
-            // Nobody listens any more: nothing to do.
-            let _ = to.send(Bytes::from(event)).await;
+            // Fails if the client has disconnected, which needs no handling.
+            let _ = events.send(Bytes::from(event)).await;
             return;
         }
-        let now = pages.phases.of(&id).map_or("waiting", Phase::as_str);
-        // A comment keeps the connection alive, and finds out whether there still is one.
-        let event = if said == Some(now) {
+        let phase = pages.phases.current(&id).map_or("waiting", Phase::as_str);
+        // A comment keeps the connection open, and detects whether it still is.
+        let event = if last_phase == Some(phase) {
             ":\n\n".to_owned()
         } else {
-            format!("event: phase\ndata: {now}\n\n")
+            format!("event: phase\ndata: {phase}\n\n")
         };
-        said = Some(now);
-        if to.send(Bytes::from(event)).await.is_err() {
+        last_phase = Some(phase);
+        if events.send(Bytes::from(event)).await.is_err() {
             return;
         }
-        pages.phases.change(ASK_EVERY).await;
+        pages.phases.changed(QUERY_INTERVAL).await;
     }
 }
 
+/// The body of an event stream.
 struct Events(mpsc::Receiver<Bytes>);
 
 impl HttpBody for Events {

@@ -1,4 +1,4 @@
-//! Reports, for their owners and for whoever has a link.
+//! Report pages, for their owners and for anyone with a shared link.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,31 +12,32 @@ use plumbline_report::html::{self, PageFrame, PictureId, ReportPage, Sharing};
 use plumbline_store::{Share, StoreError, StoredReport, random_text};
 
 use super::form::Form;
-use super::of;
+use super::page_rate::Guest;
+use super::parts as page_parts;
 use super::session::{Visitor, see_other};
-use super::turn::Guest;
 use crate::{
     api::{PathId, PathIds},
     errors::Failure,
-    router::Shared,
+    state::SharedState,
 };
 
-/// Letters and digits, 62 kinds each: 190 bits, which nobody guesses.
+/// The length of a token, in letters and digits: 190 bits, which cannot be guessed.
 const TOKEN_CHARS: usize = 32;
-/// A link that is to be valid for longer has no end.
-const SHARED_DAYS_AT_MOST: u32 = 366;
+/// The longest validity of a link with an expiry.
+const MAX_SHARED_DAYS: u32 = 366;
 
-/// `GET /reports/{id}`
+/// `GET /reports/{id}`: the report page for its owner.
 pub(crate) async fn page(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     visitor: Visitor,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.report(&visitor.account_id, &id).await?;
-    let stored = found.ok_or(Failure::NotFound)?;
+    let stored = service.app.store.report(&visitor.account_id, &id).await?;
+    let stored = stored.ok_or(Failure::NotFound)?;
     let now = (service.app.clock)();
-    let shared = of(&service)?.store.shared(&visitor.account_id, &id, now);
-    let sharing = match shared.await? {
+    let store = &page_parts(&service)?.store;
+    let share = store.shared(&visitor.account_id, &id, now).await?;
+    let sharing = match share {
         Some(share) => OwnedSharing::On {
             path: format!("/shared/{}", share.token),
             until_ms: share.expires_at.map(|until| until.0),
@@ -47,19 +48,19 @@ pub(crate) async fn page(
     render(&service, stored, visitor.page_frame(), path, sharing).await
 }
 
-/// `GET /shared/{token}`
+/// `GET /shared/{token}`: the report page for anyone with the link.
 pub(crate) async fn shared(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     _guest: Guest,
     PathId(token): PathId,
 ) -> Result<Response, Failure> {
-    let stored = opened_by(&service, &token).await?;
+    let stored = shared_report(&service, &token).await?;
     let path = format!("/shared/{token}");
     let sharing = OwnedSharing::NotOwner;
     render(&service, stored, PageFrame::shared(), path, sharing).await
 }
 
-/// A [`Sharing`] that can be taken to another thread.
+/// A [`Sharing`] that can be sent to another thread.
 enum OwnedSharing {
     Off,
     On { path: String, until_ms: Option<i64> },
@@ -80,26 +81,26 @@ impl OwnedSharing {
 }
 
 async fn render(
-    service: &Shared,
+    service: &SharedState,
     stored: StoredReport,
     page_frame: PageFrame,
     path: String,
     sharing: OwnedSharing,
 ) -> Result<Response, Failure> {
-    // The report is there even while what is kept beside it is not to be had.
-    let (media, is_unreachable) = match of(service)?.media_of(&stored).await {
+    // The report is shown even if its report media cannot be reached.
+    let (media, is_unreachable) = match page_parts(service)?.media_of(&stored).await {
         Ok(media) => (media, false),
         Err(error) => {
             let cause = error.source().map(ToString::to_string);
             tracing::warn!(
                 audit = stored.audit_id,
                 cause,
-                "report media cannot be reached"
+                "failed to read report media"
             );
             (None, true)
         }
     };
-    let page = service.renders.page(move || {
+    let page = service.render_pool.page(move || {
         html::report_page(&ReportPage {
             is_unreachable,
             page_frame,
@@ -114,16 +115,17 @@ async fn render(
     Ok(page.await?.into_response())
 }
 
-/// The report that a link opens, while it does.
-async fn opened_by(service: &Shared, token: &str) -> Result<StoredReport, Failure> {
+/// Returns the report of a shared link that is valid.
+async fn shared_report(service: &SharedState, token: &str) -> Result<StoredReport, Failure> {
     let now = (service.app.clock)();
-    let found = of(service)?.store.shared_report(token, now).await?;
-    found.ok_or(Failure::NotFound)
+    let stored = page_parts(service)?.store.shared_report(token, now).await?;
+    stored.ok_or(Failure::NotFound)
 }
 
-/// `POST /reports/{id}/share` with `share=on` or `share=off`; with `days=N` the link ends by itself.
+/// `POST /reports/{id}/share` with `share=on` or `share=off`: starts or stops sharing a report. With
+/// `days=N` the link expires.
 pub(crate) async fn share(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     visitor: Visitor,
     PathId(id): PathId,
     mut form: Form,
@@ -133,12 +135,12 @@ pub(crate) async fn share(
         "on" => Some(Share {
             token: random_text(TOKEN_CHARS)
                 .map_err(|error| Failure::internal(format!("no random source: {error}")))?,
-            expires_at: lasting(&form.take("days"))?.map(|lasts| now.plus(lasts)),
+            expires_at: parse_validity(&form.take("days"))?.map(|validity| now.plus(validity)),
         }),
         "off" => None,
         _ => return Err(Failure::InvalidBody),
     };
-    let store = &of(&service)?.store;
+    let store = &page_parts(&service)?.store;
     match store.share(&visitor.account_id, &id, share, now).await {
         Ok(()) => Ok(see_other(&format!("/reports/{id}"))),
         Err(StoreError::NotFound(_)) => Err(Failure::NotFound),
@@ -146,46 +148,51 @@ pub(crate) async fn share(
     }
 }
 
-/// How long a link is to be valid; `None` is without an end.
-fn lasting(days: &str) -> Result<Option<Duration>, Failure> {
+/// Parses the validity of a link; `None` means that it does not expire.
+fn parse_validity(days: &str) -> Result<Option<Duration>, Failure> {
     if days.is_empty() {
         return Ok(None);
     }
     let days: Option<u32> = days.parse().ok();
-    let days = days.filter(|days| (1..=SHARED_DAYS_AT_MOST).contains(days));
+    let days = days.filter(|days| (1..=MAX_SHARED_DAYS).contains(days));
     let days = days.ok_or(Failure::InvalidBody)?;
     Ok(Some(Duration::from_secs(24 * 60 * 60) * days))
 }
 
-/// `GET /reports/{id}/{picture}`
+/// `GET /reports/{id}/{picture}`: a picture of a report, for its owner.
 pub(crate) async fn picture(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     visitor: Visitor,
     PathIds((id, file)): PathIds,
 ) -> Result<Response, Failure> {
-    let found = service.app.store.report(&visitor.account_id, &id).await?;
-    show(&service, &found.ok_or(Failure::NotFound)?, &file).await
+    let stored = service.app.store.report(&visitor.account_id, &id).await?;
+    picture_response(&service, &stored.ok_or(Failure::NotFound)?, &file).await
 }
 
-/// `GET /shared/{token}/{picture}`
+/// `GET /shared/{token}/{picture}`: a picture of a shared report.
 pub(crate) async fn shared_picture(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     _guest: Guest,
     PathIds((token, file)): PathIds,
 ) -> Result<Response, Failure> {
-    show(&service, &opened_by(&service, &token).await?, &file).await
+    let stored = shared_report(&service, &token).await?;
+    picture_response(&service, &stored, &file).await
 }
 
-async fn show(service: &Shared, stored: &StoredReport, file: &str) -> Result<Response, Failure> {
+async fn picture_response(
+    service: &SharedState,
+    stored: &StoredReport,
+    file: &str,
+) -> Result<Response, Failure> {
     let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
-    let media = of(service)?.media_of(stored).await?;
+    let media = page_parts(service)?.media_of(stored).await?;
     let media = media.ok_or(Failure::NotFound)?;
-    let picture = service.renders.run(move || html::picture(&media, id));
+    let picture = service.render_pool.run(move || html::picture(&media, id));
     let picture = picture.await?.map_err(Failure::internal)?;
     let (bytes, media_type) = picture.ok_or(Failure::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        // A report never changes; only the one browser that may see it keeps a copy, for an hour.
+        // A report never changes; only the browser that may see it caches the picture, for an hour.
         (
             header::CACHE_CONTROL,
             HeaderValue::from_static("private, max-age=3600"),

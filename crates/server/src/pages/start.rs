@@ -1,4 +1,4 @@
-//! Where audits begin.
+//! The start page.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,36 +14,37 @@ use serde_json::json;
 
 use super::cookies::Cookies;
 use super::form::{Form, query};
-use super::of;
+use super::page_rate;
+use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
-use super::turn;
 use crate::{
-    api::{audit::submit, new_id, order::Wish},
+    api::{audit::submit, new_id, request_body::AuditRequest},
     errors::Failure,
-    router::Shared,
+    state::SharedState,
 };
 
-/// The last device, network and location, so that they need not be form again.
-const REMEMBERED: &str = "plumbline_choice";
-const REMEMBERED_FOR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-const RECENT: u32 = 12;
+/// The cookie with the last device, network and location.
+const CHOICE_COOKIE: &str = "plumbline_choice";
+const CHOICE_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// The number of recent audits on the page.
+const MAX_RECENT: u32 = 12;
 
-/// `GET /`
+/// `GET /`: the start page, or the sign-in form.
 pub(crate) async fn page(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     headers: HeaderMap,
     parts: Parts,
 ) -> Result<Response, Failure> {
-    let Some(visitor) = turn::visitor(&parts, &service).await? else {
+    let Some(visitor) = page_rate::visitor(&parts, &service).await? else {
         let to = query(&parts, "to")?.unwrap_or_default();
         return Ok(signed_out(&to, None)?.into_response());
     };
-    let mut form = remembered(&service, &headers);
+    let mut form = last_choice(&service, &headers);
     form.url = query(&parts, "url")?.unwrap_or_default();
     render(&service, &visitor, form, None).await
 }
 
-/// The start page of nobody in particular.
+/// Returns the sign-in form.
 pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
     let page = StartPage {
         page_frame: PageFrame::signed_out(),
@@ -60,16 +61,17 @@ pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>
 }
 
 async fn render(
-    service: &Shared,
+    service: &SharedState,
     visitor: &Visitor,
     form: StartForm,
     problem: Option<&'static str>,
 ) -> Result<Response, Failure> {
     let catalog = Arc::clone(&service.app.catalog);
-    let recent = of(service)?.store.recent(&visitor.account_id, None, RECENT);
-    let past = recent.await?.into_iter().map(past).collect();
+    let store = &page_parts(service)?.store;
+    let recent = store.recent(&visitor.account_id, None, MAX_RECENT).await?;
+    let past = recent.into_iter().map(past).collect();
     let (page_frame, credits) = (visitor.page_frame(), visitor.credits);
-    let page = service.renders.page(move || {
+    let page = service.render_pool.page(move || {
         html::start_page(&signed_in(
             &catalog, page_frame, credits, form, past, problem,
         ))
@@ -119,6 +121,7 @@ fn signed_in<'a>(
     }
 }
 
+/// Converts an audit to a row of the page.
 pub(super) fn past(audit: RecentAudit) -> PastAudit {
     PastAudit {
         tracking_id: audit.tracking_id,
@@ -129,13 +132,13 @@ pub(super) fn past(audit: RecentAudit) -> PastAudit {
     }
 }
 
-/// What was form last, where it still exists, or else the catalog's usual.
-fn remembered(service: &Shared, headers: &HeaderMap) -> StartForm {
+/// Returns the last choice if the catalog still has it, and defaults otherwise.
+fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
     let catalog = &service.app.catalog;
-    let choice = Cookies::of(service, headers).get(REMEMBERED);
+    let choice = Cookies::of(service, headers).get(CHOICE_COOKIE);
     let mut ids = choice.unwrap_or_default().split('.');
-    let mut pick = |known: &dyn Fn(&str) -> bool, usual: &str| {
-        let id = ids.next().filter(|id| known(id)).unwrap_or(usual);
+    let mut pick = |exists: &dyn Fn(&str) -> bool, default: &str| {
+        let id = ids.next().filter(|id| exists(id)).unwrap_or(default);
         id.to_owned()
     };
     StartForm {
@@ -146,50 +149,54 @@ fn remembered(service: &Shared, headers: &HeaderMap) -> StartForm {
     }
 }
 
-/// `POST /audits`
+/// `POST /audits`: starts an audit.
 pub(crate) async fn start(
-    State(service): State<Shared>,
+    State(service): State<SharedState>,
     headers: HeaderMap,
     visitor: Visitor,
-    mut form: Form,
+    mut fields: Form,
 ) -> Result<Response, Failure> {
     let form = StartForm {
-        url: with_scheme(form.take("url").trim()),
-        device: form.take("device"),
-        network: form.take("network"),
-        location: form.take("location"),
+        url: with_scheme(fields.take("url").trim()),
+        device: fields.take("device"),
+        network: fields.take("network"),
+        location: fields.take("location"),
     };
     match accept(&service, &visitor, &form).await {
         Ok(tracking_id) => {
             let mut response = see_other(&format!("/audits/{tracking_id}"));
             let choice = format!("{}.{}.{}", form.device, form.network, form.location);
             let cookies = Cookies::of(&service, &headers);
-            cookies.set(&mut response, REMEMBERED, &choice, REMEMBERED_FOR);
+            cookies.set(&mut response, CHOICE_COOKIE, &choice, CHOICE_DURATION);
             Ok(response)
         }
-        Err(fault @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(fault),
-        Err(refused) => {
-            let problem = words(&refused);
+        Err(failure @ (Failure::Internal(_) | Failure::Unavailable(_))) => Err(failure),
+        Err(failure) => {
+            let problem = problem_text(&failure);
             let page = render(&service, &visitor, form, Some(problem)).await?;
-            Ok(with_status_of(refused, page))
+            Ok(with_status_of(failure, page))
         }
     }
 }
 
-/// The same way in as the API's start: values, rate, credit.
-async fn accept(service: &Shared, visitor: &Visitor, form: &StartForm) -> Result<String, Failure> {
-    let wish: Wish = serde_json::from_value(json!({
+/// Starts an audit with the same checks as the API: values, rate, credits.
+async fn accept(
+    service: &SharedState,
+    visitor: &Visitor,
+    form: &StartForm,
+) -> Result<String, Failure> {
+    let request: AuditRequest = serde_json::from_value(json!({
         "url": form.url,
         "device": form.device,
         "network": form.network,
         "location": form.location,
     }))
     .map_err(|_| Failure::InvalidBody)?;
-    let (order, options) = wish.into_order(&service.app)?;
+    let (order, options) = request.into_order(&service.app)?;
     let now = (service.app.clock)();
-    let turn = service.starts.take(&visitor.key_id, now, 1);
-    if let Some(turn) = turn.await?
-        && turn.is_refused()
+    let status = service.starts.take(&visitor.key_id, now, 1).await?;
+    if let Some(status) = status
+        && status.is_refused()
     {
         return Err(Failure::RateLimited);
     }
@@ -211,7 +218,7 @@ async fn accept(service: &Shared, visitor: &Visitor, form: &StartForm) -> Result
     Ok(tracking_id)
 }
 
-/// People type `example.com`.
+/// Adds `https://` to a URL without a scheme, such as `example.com`.
 fn with_scheme(url: &str) -> String {
     if url.is_empty() || url.contains("://") {
         url.to_owned()
@@ -220,21 +227,21 @@ fn with_scheme(url: &str) -> String {
     }
 }
 
-fn words(failure: &Failure) -> &'static str {
+fn problem_text(failure: &Failure) -> &'static str {
     match failure {
         Failure::InvalidUrl => {
-            "This address cannot be audited: it must be a public http or https address of a page."
+            "This URL cannot be audited. Enter the public http or https URL of a page."
         }
         Failure::TooManyUnfinished => {
-            "Too many audits of yours are waiting. Let some of them end first."
+            "Too many of your audits are waiting. Try again when some of them have finished."
         }
         Failure::TooManyFailedAudits(_) => {
             "Too many of your audits failed within the last hour. Try again later."
         }
-        Failure::RateLimited => "That was too many audits within a minute. Wait a little.",
+        Failure::RateLimited => "Too many audits within a minute. Wait a moment and try again.",
         Failure::InsufficientCredits => {
-            "There are no credits left. Ask whoever runs this service to add some."
+            "You have no credits left. Ask the operator of this service for more."
         }
-        _ => "Choose an address, a device, a network and a location.",
+        _ => "Enter a URL, and choose a device, a network and a location.",
     }
 }

@@ -1,9 +1,10 @@
-//! Buckets that every server on one store takes from.
+//! Buckets that all servers on one store take from.
 //!
-//! While much is left, a server lets requests pass and tells the others a moment later, all buckets in one statement; so
-//! a request costs no question. Near the limit each request asks, those that come together in one statement. A server that
-//! knows a bucket to be empty refuses without asking: others can only have taken more. `docs/decisions/0026` says how
-//! exact that is.
+//! While much is left, a server lets requests pass and reports them to the store a moment later, all
+//! buckets in one statement, so that a request costs no query. Near the limit each request needs a
+//! query, and those that arrive together share one statement. A server that knows a bucket to be
+//! empty refuses without a query: others can only have taken more. `docs/decisions/0026` describes
+//! how exact that is.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,67 +19,72 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{Bucket, SWEEP_AT_LEAST, Turn, each_ns, now_ns};
+use super::{Bucket, RateStatus, SWEEP_AT_LEAST, now_ns, ns_per_token};
 
-/// How late others may hear what was let pass.
-const TELL_EVERY: Duration = Duration::from_millis(100);
-/// What was heard longer ago may be out of date.
+/// How late other servers may learn of requests that passed.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+/// How long the store's state of a bucket counts as current.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Of a whole bucket, a server lets no more than this part pass that others have not heard of; and none at all once less
-/// than half is left. So two dozen servers do not overstep a limit together that each of them has heard of lately, and
-/// where one has not, it is by this part at most, which the bucket then owes.
-const UNTOLD_PART: u32 = 64;
-/// How much a bucket can owe, as the store has it.
-const OWED_PART: i128 = 8;
+/// The pause after a failed query.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A server lets at most this fraction (one in so many) of a whole bucket pass unreported, and nothing
+/// once less than half is left. So two dozen servers do not exceed a limit together if each of them
+/// has queried it lately; where one has not, they exceed it by at most this fraction, which becomes a
+/// debt of the bucket.
+const MAX_UNREPORTED_FRACTION: u32 = 64;
+/// The largest debt of a bucket (one in so many), which is the same in the store.
+const MAX_DEBT_FRACTION: i128 = 8;
 
+/// The buckets of one limit that all servers share.
 pub(crate) struct SharedBuckets {
     name: &'static str,
     limit: u32,
     store: Arc<dyn Store>,
-    kept: Mutex<Kept>,
-    /// Rung when somebody waits for an answer.
-    asked: Notify,
+    state: Mutex<State>,
+    /// Notified when a request waits for a query.
+    query_needed: Notify,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_key: HashMap<String, Known>,
-    /// Keys with something to tell or to ask.
-    open: HashSet<String>,
-    is_telling: bool,
+struct State {
+    by_key: HashMap<String, KnownBucket>,
+    /// The keys with unreported tokens or waiting requests.
+    pending: HashSet<String>,
+    /// Whether the task that queries the store is running.
+    is_syncing: bool,
     sweep_at: usize,
     /// The time of the latest request.
     now: Option<Timestamp>,
 }
 
 /// What this server knows of a bucket.
-struct Known {
-    /// As it was last heard of, with all that was let pass here since.
+struct KnownBucket {
+    /// The state in the store at the last query, less what passed here since.
     bucket: Bucket,
-    untold: u32,
-    asking: Vec<Ask>,
-    heard_at: Option<Instant>,
+    /// Tokens that passed here since the last query.
+    unreported: u32,
+    waiters: Vec<Waiter>,
+    queried_at: Option<Instant>,
 }
 
-/// Somebody who waits for `count`, or for 0 to be told what there is.
-struct Ask {
+/// A request that waits for `count` tokens, or with a count of 0 for the bucket's state.
+struct Waiter {
     count: u32,
-    reply: oneshot::Sender<Result<Turn, String>>,
+    reply: oneshot::Sender<Result<RateStatus, String>>,
 }
 
-/// What is asked in one statement: buckets of which each who waits wants the same.
-struct Round {
+/// The content of one statement: buckets whose waiters all want the same count.
+struct Query {
     now: Timestamp,
     count: u32,
-    parts: Vec<Part>,
+    parts: Vec<QueryPart>,
 }
 
-struct Part {
+struct QueryPart {
     key: String,
-    untold: u32,
-    asking: Vec<Ask>,
-    /// How many of them can be asked for at all.
+    unreported: u32,
+    waiters: Vec<Waiter>,
+    /// The number of waiters that could possibly succeed.
     wanted: u32,
 }
 
@@ -88,265 +94,283 @@ impl SharedBuckets {
             name,
             limit,
             store,
-            kept: Mutex::default(),
-            asked: Notify::new(),
+            state: Mutex::default(),
+            query_needed: Notify::new(),
         }
     }
 
+    /// Takes `count` at once, or none of them.
     pub(super) async fn take(
         self: &Arc<Self>,
         key: &str,
         now: Timestamp,
         count: u32,
-    ) -> Result<Turn, StoreError> {
+    ) -> Result<RateStatus, StoreError> {
         let count = count.min(self.limit);
-        let answer = {
-            let mut kept = self.locked();
-            kept.now = Some(now);
-            let known = kept.known(key, now);
+        let reply = {
+            let mut state = self.locked();
+            state.now = Some(now);
+            let known = state.known(key, now);
             let mut bucket = known.bucket;
-            let turn = self.taken_from(&mut bucket, now, count);
-            if count == 0 || turn.is_refused() {
-                return Ok(turn);
+            let status = self.take_from(&mut bucket, now, count);
+            if count == 0 || status.is_refused() {
+                return Ok(status);
             }
-            let untold = known.untold + count;
-            if known.asking.is_empty() && self.need_not_ask(turn.remaining, untold) {
-                (known.bucket, known.untold) = (bucket, untold);
-                self.open(&mut kept, key);
-                return Ok(turn);
+            let unreported = known.unreported + count;
+            if known.waiters.is_empty() && self.may_pass_unreported(status.remaining, unreported) {
+                (known.bucket, known.unreported) = (bucket, unreported);
+                self.add_pending(&mut state, key);
+                return Ok(status);
             }
-            self.ask(&mut kept, key, count)
+            self.add_waiter(&mut state, key, count)
         };
-        heard(answer).await
+        receive(reply).await
     }
 
-    pub(super) fn look(&self, key: &str, now: Timestamp) -> Turn {
-        let kept = self.locked();
-        let known = kept.by_key.get(key).map(|known| known.bucket);
+    /// Returns the state as far as this server knows it, without taking anything.
+    pub(super) fn peek(&self, key: &str, now: Timestamp) -> RateStatus {
+        let state = self.locked();
+        let known = state.by_key.get(key).map(|known| known.bucket);
         let mut bucket = known.unwrap_or(Bucket::full(now));
-        self.taken_from(&mut bucket, now, 0)
+        self.take_from(&mut bucket, now, 0)
     }
 
-    pub(super) async fn look_around(
+    /// Returns the state without taking anything, after a query unless the last one was a moment ago.
+    pub(super) async fn peek_shared(
         self: &Arc<Self>,
         key: &str,
         now: Timestamp,
-    ) -> Result<Turn, StoreError> {
-        let answer = {
-            let mut kept = self.locked();
-            kept.now = Some(now);
-            let known = kept.known(key, now);
+    ) -> Result<RateStatus, StoreError> {
+        let reply = {
+            let mut state = self.locked();
+            state.now = Some(now);
+            let known = state.known(key, now);
             let mut bucket = known.bucket;
-            let turn = self.taken_from(&mut bucket, now, 0);
-            let is_fresh = known.heard_at.is_some_and(|at| at.elapsed() < FRESH_FOR);
-            if is_fresh || turn.remaining == 0 {
-                return Ok(turn);
+            let status = self.take_from(&mut bucket, now, 0);
+            let is_fresh = known.queried_at.is_some_and(|at| at.elapsed() < FRESH_FOR);
+            if is_fresh || status.remaining == 0 {
+                return Ok(status);
             }
-            self.ask(&mut kept, key, 0)
+            self.add_waiter(&mut state, key, 0)
         };
-        heard(answer).await
+        receive(reply).await
     }
 
-    fn taken_from(&self, bucket: &mut Bucket, now: Timestamp, count: u32) -> Turn {
-        let burst_ns = each_ns(self.limit) * i128::from(self.limit);
-        bucket.take_owing(now, self.limit, count, burst_ns / OWED_PART)
+    fn take_from(&self, bucket: &mut Bucket, now: Timestamp, count: u32) -> RateStatus {
+        let burst_ns = ns_per_token(self.limit) * i128::from(self.limit);
+        bucket.take_with_debt(now, self.limit, count, burst_ns / MAX_DEBT_FRACTION)
     }
 
-    fn need_not_ask(&self, remaining: u32, untold: u32) -> bool {
-        remaining >= self.limit.div_ceil(2) && untold <= self.limit / UNTOLD_PART
+    fn may_pass_unreported(&self, remaining: u32, unreported: u32) -> bool {
+        remaining >= self.limit.div_ceil(2) && unreported <= self.limit / MAX_UNREPORTED_FRACTION
     }
 
-    fn ask(
+    fn add_waiter(
         self: &Arc<Self>,
-        kept: &mut Kept,
+        state: &mut State,
         key: &str,
         count: u32,
-    ) -> oneshot::Receiver<Result<Turn, String>> {
-        let (reply, answer) = oneshot::channel();
-        if let Some(known) = kept.by_key.get_mut(key) {
-            known.asking.push(Ask { count, reply });
+    ) -> oneshot::Receiver<Result<RateStatus, String>> {
+        let (reply, receiver) = oneshot::channel();
+        if let Some(known) = state.by_key.get_mut(key) {
+            known.waiters.push(Waiter { count, reply });
         }
-        self.asked.notify_one();
-        self.open(kept, key);
-        answer
+        self.query_needed.notify_one();
+        self.add_pending(state, key);
+        receiver
     }
 
-    fn open(self: &Arc<Self>, kept: &mut Kept, key: &str) {
-        if !kept.open.contains(key) {
-            kept.open.insert(key.to_owned());
+    fn add_pending(self: &Arc<Self>, state: &mut State, key: &str) {
+        if !state.pending.contains(key) {
+            state.pending.insert(key.to_owned());
         }
-        if !kept.is_telling {
-            kept.is_telling = true;
-            tokio::spawn(Arc::clone(self).tell());
+        if !state.is_syncing {
+            state.is_syncing = true;
+            tokio::spawn(Arc::clone(self).sync());
         }
     }
 
-    /// For as long as there is anything to tell or to ask.
-    async fn tell(self: Arc<Self>) {
+    /// Queries the store for as long as there are unreported tokens or waiting requests.
+    async fn sync(self: Arc<Self>) {
         loop {
-            if !self.somebody_waits() {
-                // Past that time there is something to tell all the same.
-                let _ = timeout(TELL_EVERY, self.asked.notified()).await;
+            if !self.has_waiters() {
+                // After a timeout there are still tokens to report.
+                let _ = timeout(REPORT_INTERVAL, self.query_needed.notified()).await;
             }
-            let Some(rounds) = self.next_rounds() else {
+            let Some(queries) = self.next_queries() else {
                 return;
             };
-            for round in rounds {
-                let takings = round.parts.iter().map(|part| self.taking(part)).collect();
-                let rate = self.rate(round.now, round.count);
-                let taken = match self.store.shared_limits() {
-                    Some(limits) => limits.take(rate, takings).await,
+            for query in queries {
+                let requests = query.parts.iter();
+                let requests = requests.map(|part| self.bucket_request(part)).collect();
+                let rate = self.rate(query.now, query.count);
+                let result = match self.store.shared_limits() {
+                    Some(limits) => limits.take(rate, requests).await,
                     None => Err(StoreError::Backend("limits are not shared".to_owned())),
                 };
-                match taken {
-                    Ok(taken) => self.settle(round, &taken),
+                match result {
+                    Ok(grants) => self.complete(query, &grants),
                     Err(error) => {
-                        tracing::warn!(%error, limit = self.name, "a limit could not be asked for");
-                        self.give_up(round, &error.to_string());
-                        sleep(AGAIN_AFTER).await;
+                        tracing::warn!(%error, limit = self.name, "failed to query a shared limit");
+                        self.fail(query, &error.to_string());
+                        sleep(RETRY_AFTER).await;
                     }
                 }
             }
         }
     }
 
-    fn somebody_waits(&self) -> bool {
-        let kept = self.locked();
-        let waits = |key: &String| kept.by_key.get(key).is_some_and(|k| !k.asking.is_empty());
-        kept.open.iter().any(waits)
+    fn has_waiters(&self) -> bool {
+        let state = self.locked();
+        let waits = |key: &String| {
+            let known = state.by_key.get(key);
+            known.is_some_and(|known| !known.waiters.is_empty())
+        };
+        state.pending.iter().any(waits)
     }
 
-    /// Everything there is to tell, and of those who wait for a bucket the first ones who want the same.
-    /// `None` when there is nothing: then the next to come begins again.
-    fn next_rounds(&self) -> Option<Vec<Round>> {
-        let mut kept = self.locked();
-        let kept = &mut *kept;
-        let Some(now) = kept.now.filter(|_| !kept.open.is_empty()) else {
-            kept.is_telling = false;
+    /// Returns queries with all unreported tokens, and for each bucket with its first waiters that want
+    /// the same count. Returns `None` if there is nothing pending; the next request then starts the
+    /// task again.
+    fn next_queries(&self) -> Option<Vec<Query>> {
+        let mut state = self.locked();
+        let state = &mut *state;
+        let Some(now) = state.now.filter(|_| !state.pending.is_empty()) else {
+            state.is_syncing = false;
             return None;
         };
-        let mut by_count: HashMap<u32, Vec<Part>> = HashMap::new();
-        for key in mem::take(&mut kept.open) {
-            let Some(known) = kept.by_key.get_mut(&key) else {
+        let mut by_count: HashMap<u32, Vec<QueryPart>> = HashMap::new();
+        for key in mem::take(&mut state.pending) {
+            let Some(known) = state.by_key.get_mut(&key) else {
                 continue;
             };
-            let wants = |ask: &&Ask| ask.count > 0;
-            let count = known.asking.iter().find(wants).map_or(1, |ask| ask.count);
-            let same = |ask: &&Ask| ask.count == 0 || ask.count == count;
-            let together = known.asking.iter().take_while(same).count();
-            let rest = known.asking.split_off(together);
-            let asking = mem::replace(&mut known.asking, rest);
-            if !known.asking.is_empty() {
-                kept.open.insert(key.clone());
+            let takes = |waiter: &&Waiter| waiter.count > 0;
+            let first = known.waiters.iter().find(takes);
+            let count = first.map_or(1, |waiter| waiter.count);
+            let fits = |waiter: &&Waiter| waiter.count == 0 || waiter.count == count;
+            let fitting = known.waiters.iter().take_while(fits).count();
+            let rest = known.waiters.split_off(fitting);
+            let waiters = mem::replace(&mut known.waiters, rest);
+            if !known.waiters.is_empty() {
+                state.pending.insert(key.clone());
             }
-            let untold = mem::take(&mut known.untold);
-            let wanted = asking.iter().filter(wants).count();
-            // More than that is not there, and then they are refused.
-            let room = self.limit.saturating_sub(untold) / count;
-            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(room);
-            by_count.entry(count).or_default().push(Part {
+            let unreported = mem::take(&mut known.unreported);
+            let wanted = waiters.iter().filter(takes).count();
+            // A bucket never holds more than this; the remaining waiters are refused.
+            let possible = self.limit.saturating_sub(unreported) / count;
+            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(possible);
+            by_count.entry(count).or_default().push(QueryPart {
                 key,
-                untold,
-                asking,
+                unreported,
+                waiters,
                 wanted,
             });
         }
-        let round = |(count, parts)| Round { now, count, parts };
-        Some(by_count.into_iter().map(round).collect())
+        let query = |(count, parts)| Query { now, count, parts };
+        Some(by_count.into_iter().map(query).collect())
     }
 
     fn rate(&self, now: Timestamp, count: u32) -> BucketRate {
-        let each = each_ns(self.limit);
+        let each = ns_per_token(self.limit);
         BucketRate {
-            now_ns: fits(now_ns(now)),
-            burst_ns: fits(each * i128::from(self.limit)),
-            cost_ns: fits(each * i128::from(count)),
+            now_ns: saturating_i64(now_ns(now)),
+            burst_ns: saturating_i64(each * i128::from(self.limit)),
+            cost_ns: saturating_i64(each * i128::from(count)),
         }
     }
 
-    fn taking(&self, part: &Part) -> BucketRequest {
+    fn bucket_request(&self, part: &QueryPart) -> BucketRequest {
         BucketRequest {
             bucket: format!("{} {}", self.name, part.key),
-            debt_ns: fits(each_ns(self.limit) * i128::from(part.untold)),
+            debt_ns: saturating_i64(ns_per_token(self.limit) * i128::from(part.unreported)),
             requested: part.wanted,
         }
     }
 
-    fn settle(&self, round: Round, taken: &[BucketGrant]) {
-        let mut kept = self.locked();
-        let each = each_ns(self.limit);
-        for (part, taken) in round.parts.into_iter().zip(taken) {
-            let known = kept.known(&part.key, round.now);
-            let full_at_ns = i128::from(taken.full_at_ns);
-            known.bucket.full_at_ns = full_at_ns + each * i128::from(known.untold);
-            known.heard_at = Some(Instant::now());
-            let mut left = taken.granted;
-            for ask in part.asking {
-                let turn = if ask.count > 0 && left > 0 {
-                    left -= 1;
-                    let others = each * i128::from(round.count) * i128::from(left);
+    /// Stores the results of a query, and replies to its waiters.
+    fn complete(&self, query: Query, grants: &[BucketGrant]) {
+        let mut state = self.locked();
+        let each = ns_per_token(self.limit);
+        for (part, grant) in query.parts.into_iter().zip(grants) {
+            let known = state.known(&part.key, query.now);
+            let full_at_ns = i128::from(grant.full_at_ns);
+            known.bucket.full_at_ns = full_at_ns + each * i128::from(known.unreported);
+            known.queried_at = Some(Instant::now());
+            let mut granted = grant.granted;
+            for waiter in part.waiters {
+                let status = if waiter.count > 0 && granted > 0 {
+                    granted -= 1;
+                    let later_ns = each * i128::from(query.count) * i128::from(granted);
                     let mut bucket = Bucket {
-                        full_at_ns: full_at_ns - others,
+                        full_at_ns: full_at_ns - later_ns,
                     };
-                    self.taken_from(&mut bucket, round.now, 0)
+                    self.take_from(&mut bucket, query.now, 0)
                 } else {
                     let mut bucket = known.bucket;
-                    self.taken_from(&mut bucket, round.now, ask.count)
+                    self.take_from(&mut bucket, query.now, waiter.count)
                 };
-                // Who has gone away has taken it all the same.
-                let _ = ask.reply.send(Ok(turn));
+                // The tokens stay taken if the request was dropped in the meantime.
+                let _ = waiter.reply.send(Ok(status));
             }
         }
     }
 
-    /// What was let pass is told the next time. It may have been told: then it counts twice, and nobody gets more.
-    fn give_up(&self, round: Round, error: &str) {
-        let mut kept = self.locked();
-        for part in round.parts {
-            let known = kept.known(&part.key, round.now);
-            known.untold += part.untold;
-            for ask in part.asking {
-                let _ = ask.reply.send(Err(error.to_owned()));
+    /// Replies to the waiters of a failed query. Its tokens are reported again the next time. If the
+    /// query was in fact executed, they count twice, and no client gets more than its limit.
+    fn fail(&self, query: Query, error: &str) {
+        let mut state = self.locked();
+        for part in query.parts {
+            let known = state.known(&part.key, query.now);
+            known.unreported += part.unreported;
+            for waiter in part.waiters {
+                let _ = waiter.reply.send(Err(error.to_owned()));
             }
-            if part.untold > 0 {
-                kept.open.insert(part.key);
+            if part.unreported > 0 {
+                state.pending.insert(part.key);
             }
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Kept> {
-        // What is kept is whole after every statement.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, State> {
+        // The state is consistent after every statement, even if a thread panicked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    /// Buckets that are full and of which nothing is to be told are forgotten each time their number could have doubled.
-    fn known(&mut self, key: &str, now: Timestamp) -> &mut Known {
+impl State {
+    /// Returns the bucket of a key. Buckets that are full and fully reported are removed each time the
+    /// number of buckets could have doubled.
+    fn known(&mut self, key: &str, now: Timestamp) -> &mut KnownBucket {
         if self.by_key.len() >= self.sweep_at.max(SWEEP_AT_LEAST) && !self.by_key.contains_key(key)
         {
-            let open = &self.open;
+            let pending = &self.pending;
             self.by_key.retain(|key, known| {
-                !known.bucket.is_full(now) || known.untold > 0 || open.contains(key)
+                !known.bucket.is_full(now) || known.unreported > 0 || pending.contains(key)
             });
             self.sweep_at = self.by_key.len() * 2;
         }
-        self.by_key.entry(key.to_owned()).or_insert_with(|| Known {
-            bucket: Bucket::full(now),
-            untold: 0,
-            asking: Vec::new(),
-            heard_at: None,
-        })
+        self.by_key
+            .entry(key.to_owned())
+            .or_insert_with(|| KnownBucket {
+                bucket: Bucket::full(now),
+                unreported: 0,
+                waiters: Vec::new(),
+                queried_at: None,
+            })
     }
 }
 
-async fn heard(answer: oneshot::Receiver<Result<Turn, String>>) -> Result<Turn, StoreError> {
-    match answer.await {
-        Ok(said) => said.map_err(StoreError::Backend),
-        Err(_) => Err(StoreError::Backend("a limit was not answered".to_owned())),
+async fn receive(
+    reply: oneshot::Receiver<Result<RateStatus, String>>,
+) -> Result<RateStatus, StoreError> {
+    match reply.await {
+        Ok(result) => result.map_err(StoreError::Backend),
+        Err(_) => Err(StoreError::Backend(
+            "the query of a shared limit was dropped".to_owned(),
+        )),
     }
 }
 
-fn fits(ns: i128) -> i64 {
+fn saturating_i64(ns: i128) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }

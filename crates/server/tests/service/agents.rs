@@ -9,7 +9,7 @@ use std::{
 };
 
 use plumbline_engine::report::Report;
-use plumbline_server::Beside;
+use plumbline_server::AuditObserver;
 use plumbline_store::{AgentStore, AgentToken, Lease, Store};
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ async fn an_audit_is_done_where_somebody_stands_and_simulated_where_nobody_does(
 
 #[tokio::test]
 async fn nothing_is_simulated_where_the_operator_does_not_allow_it() {
-    let rig = Rig::with_desk(|desk| desk.simulate = false).await;
+    let rig = Rig::with_dispatcher(|dispatcher| dispatcher.simulate = false).await;
     let texas = Agent::new(&rig, "dallas", "us-tx").await;
     rig.start().await;
     let nothing = texas.ask_for_work(&rig, 0, 0).await;
@@ -318,29 +318,29 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
+async fn an_observer_can_add_to_the_report_of_any_agent() {
     #[derive(Default)]
     struct Note(AtomicU32);
-    impl Beside for Note {
-        fn leased(&self, lease: &Lease) {
-            tracing::info!(audit = lease.tracking_id, "asking beside");
+    impl AuditObserver for Note {
+        fn on_lease(&self, lease: &Lease) {
+            tracing::info!(audit = lease.tracking_id, "observing");
         }
-        fn finishing(&self, lease: &Lease, report: &mut Report) {
+        fn before_finish(&self, lease: &Lease, report: &mut Report) {
             report
                 .warnings
-                .push(format!("beside {}", lease.tracking_id));
+                .push(format!("observed {}", lease.tracking_id));
         }
-        fn finished(&self, _: &Lease) {
+        fn on_finish(&self, _: &Lease) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
     let note = Arc::new(Note::default());
-    let beside = Arc::clone(&note);
-    let rig = Rig::with_desk(|desk| desk.beside.push(beside)).await;
+    let observer = Arc::clone(&note);
+    let rig = Rig::with_dispatcher(|dispatcher| dispatcher.observers.push(observer)).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     let tracking_id = rig.start().await;
     let job = agent.lease(&rig, 0).await;
-    assert!(logs::said().contains("asking beside"));
+    assert!(logs::said().contains("observing"));
     let disk = rig.second_connection();
     disk.execute_batch(
         "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
@@ -356,5 +356,8 @@ async fn what_goes_on_beside_a_visit_gets_into_the_report_whoever_visits() {
     let audit_id = queried.unwrap().unwrap().audit_id;
     let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();
     let report: Value = serde_json::from_str(&stored.unwrap().report).unwrap();
-    assert_eq!(report["warnings"], json!([format!("beside {tracking_id}")]));
+    assert_eq!(
+        report["warnings"],
+        json!([format!("observed {tracking_id}")])
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use plumbline_server::Patience;
+use plumbline_server::ServeOptions;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -17,12 +17,12 @@ const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn heads_that_never_end_delay_nobody_who_sends_one_at_once() {
-    let patience = Patience {
+    let options = ServeOptions {
         connections: 40,
         head: LONG,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let rig = Rig::with_patience(patience, |_| {}).await;
+    let rig = Rig::with_options(options, |_| {}).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     let mut halves = Vec::new();
     for n in 0..400 {
@@ -46,11 +46,11 @@ async fn heads_that_never_end_delay_nobody_who_sends_one_at_once() {
 
 #[tokio::test]
 async fn an_idle_connection_is_kept_longer_than_a_head_may_take() {
-    let patience = Patience {
+    let options = ServeOptions {
         head: Duration::from_millis(300),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let rig = Rig::with_patience(patience, |_| {}).await;
+    let rig = Rig::with_options(options, |_| {}).await;
     let mut idle = rig.connect().await;
     idle.write(&get("/healthz").bytes()).await;
     assert_eq!(idle.reply().await.status, 200);
@@ -81,11 +81,11 @@ async fn slow_start(rig: &Rig, from: &str) -> Connection {
 }
 
 async fn crowded() -> Rig {
-    let patience = Patience {
+    let options = ServeOptions {
         connections: 8,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    Rig::with_patience(patience, |app| {
+    Rig::with_options(options, |app| {
         app.limits.behind_proxy = true;
         app.limits.body_read = LONG;
         app.limits.answer = LONG;
@@ -165,11 +165,11 @@ async fn one_key_and_one_address_wait_at_no_more_than_a_quarter_of_the_places() 
 
 #[tokio::test]
 async fn event_streams_count_as_waits() {
-    let patience = Patience {
+    let options = ServeOptions {
         connections: 8,
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let rig = Rig::with_pages_and_patience(patience).await;
+    let rig = Rig::with_pages_and_options(options).await;
     let cookie = sign_in(&rig, &rig.key).await;
     let started = rig.ask(&start(&rig.key, &order())).await.json();
     let id = started["trackingId"].as_str().unwrap();

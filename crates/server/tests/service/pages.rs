@@ -34,15 +34,15 @@ async fn an_audit_is_started_followed_and_read() {
     assert!(page.text().contains("https://example.com"));
     assert!(page.text().contains(r#"data-phase="waiting" class="now""#));
     let lease = rig.lease().await;
-    rig.phases.reached(tracking_id, Phase::Loading);
+    rig.phases.record(tracking_id, Phase::Loading);
     let page = rig.browse(&ask(&progress)).await;
     assert!(page.text().contains(r#"data-phase="loading" class="now""#));
 
     let events = ask(&format!("{progress}/events"));
     let (stream, ()) = tokio::join!(rig.stream(&events), async {
-        rig.phases.reached(tracking_id, Phase::Judging);
+        rig.phases.record(tracking_id, Phase::Judging);
         rig.finish(&lease, report(), None).await;
-        rig.phases.ended(tracking_id);
+        rig.phases.remove(tracking_id);
     });
     assert!(stream.contains("text/event-stream"), "{stream}");
     let done = format!("event: done\ndata: /reports/{}", lease.audit_id);

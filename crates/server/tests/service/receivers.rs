@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use plumbline_server::{Post, WebhookRequest};
+use plumbline_server::{WebhookRequest, WebhookTransport};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -18,7 +18,7 @@ use url::Url;
 pub struct Dialling;
 
 #[async_trait]
-impl Post for Dialling {
+impl WebhookTransport for Dialling {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         let exchange = async {
             let url = Url::parse(&request.url).unwrap();

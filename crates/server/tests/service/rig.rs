@@ -12,7 +12,8 @@ use std::{
 
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
-    Agents, App, Desk, DeskParts, Pages, Patience, Phases, Uploads, router, serve_with,
+    Agents, App, Dispatcher, DispatcherParts, Pages, Phases, ServeOptions, Uploads, router,
+    serve_with,
 };
 use plumbline_store::{
     AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
@@ -53,12 +54,12 @@ impl Rig {
     }
 
     pub async fn with(change: impl FnOnce(&mut App)) -> Self {
-        Self::with_patience(Patience::default(), change).await
+        Self::with_options(ServeOptions::default(), change).await
     }
 
     /// An account with 100 credits and one key.
-    pub async fn with_patience(patience: Patience, change: impl FnOnce(&mut App)) -> Self {
-        Self::build(patience, false, change, |_| {}).await
+    pub async fn with_options(options: ServeOptions, change: impl FnOnce(&mut App)) -> Self {
+        Self::build(options, false, change, |_| {}).await
     }
 
     /// With the pages for people beside the API.
@@ -67,47 +68,47 @@ impl Rig {
     }
 
     pub async fn with_pages_and(change: impl FnOnce(&mut App)) -> Self {
-        Self::build(Patience::default(), true, change, |_| {}).await
+        Self::build(ServeOptions::default(), true, change, |_| {}).await
     }
 
     /// With pages and other waits.
-    pub async fn with_pages_and_patience(patience: Patience) -> Self {
-        Self::build(patience, true, |_| {}, |_| {}).await
+    pub async fn with_pages_and_options(options: ServeOptions) -> Self {
+        Self::build(options, true, |_| {}, |_| {}).await
     }
 
-    /// With another desk for agents than the usual one.
-    pub async fn with_desk(change: impl FnOnce(&mut DeskParts)) -> Self {
-        Self::build(Patience::default(), false, |_| {}, change).await
+    /// With another dispatcher for agents than the usual one.
+    pub async fn with_dispatcher(change: impl FnOnce(&mut DispatcherParts)) -> Self {
+        Self::build(ServeOptions::default(), false, |_| {}, change).await
     }
 
     /// With evidence kept there.
     pub async fn with_bundles(bundles: Arc<dyn Blobs>) -> Self {
         let kept = Arc::clone(&bundles);
         let change = |app: &mut App| app.bundles = Some(kept);
-        Self::build(Patience::default(), false, change, |desk| {
-            desk.bundles = bundles
+        Self::build(ServeOptions::default(), false, change, |dispatcher| {
+            dispatcher.bundles = bundles
         })
         .await
     }
 
     async fn build(
-        patience: Patience,
+        options: ServeOptions,
         pages: bool,
         change: impl FnOnce(&mut App),
-        change_desk: impl FnOnce(&mut DeskParts),
+        change_dispatcher: impl FnOnce(&mut DispatcherParts),
     ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
         let clock = Arc::new(AtomicI64::new(NOW.0));
-        let mut app = assembled(&store, dir.path(), &clock, change_desk);
-        app.limits.connections = patience.connections;
-        let phases = Phases::on(&*store);
+        let mut app = assembled(&store, dir.path(), &clock, change_dispatcher);
+        app.limits.connections = options.connections;
+        let phases = Phases::of_store(&*store);
         if !pages {
             app.pages = None;
         }
         change(&mut app);
         let (stop, stopped) = oneshot::channel();
-        let (door, serving) = serving(app, patience, stopped).await;
+        let (door, serving) = serving(app, options, stopped).await;
         let account = store.create_account("tests", 100, NOW).await.unwrap();
         let rig = Self {
             store,
@@ -211,7 +212,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     store: &Arc<S>,
     dir: &Path,
     clock: &Arc<AtomicI64>,
-    change_desk: impl FnOnce(&mut DeskParts),
+    change_dispatcher: impl FnOnce(&mut DispatcherParts),
 ) -> App {
     crate::logs::keep();
     let may_visit = |host: &str, _port: u16| {
@@ -222,7 +223,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     let mut app = App::new(store.clone(), catalog, Arc::new(may_visit));
     let read = clock.clone();
     app.clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
-    let phases = Phases::on(&**store);
+    let phases = Phases::of_store(&**store);
     let media = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
     app.pages = Some(Pages {
         store: store.clone(),
@@ -230,7 +231,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         phases: phases.clone(),
     });
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
-    let mut desk = DeskParts {
+    let mut dispatcher = DispatcherParts {
         store: store.clone(),
         agents: store.clone(),
         bundles: Arc::new(FileBlobs::open(&dir.join("bundles")).unwrap()),
@@ -241,11 +242,11 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         lease: Duration::from_secs(30),
         locations: locations.collect(),
         simulate: true,
-        beside: Vec::new(),
+        observers: Vec::new(),
     };
-    change_desk(&mut desk);
+    change_dispatcher(&mut dispatcher);
     app.agents = Some(Agents {
-        desk: Arc::new(Desk::new(desk)),
+        dispatcher: Arc::new(Dispatcher::new(dispatcher)),
         store: store.clone(),
         uploads: Uploads::open(&dir.join("uploads"), EVIDENCE_BYTES).unwrap(),
     });
@@ -255,12 +256,12 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
 /// The server, until `stopped`.
 pub async fn serving(
     app: App,
-    patience: Patience,
+    options: ServeOptions,
     stopped: oneshot::Receiver<()>,
 ) -> (Door, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(serve_with(listener, None, router(app), patience, async {
+    let serving = tokio::spawn(serve_with(listener, None, router(app), options, async {
         let _ = stopped.await;
     }));
     (Door { address }, serving)

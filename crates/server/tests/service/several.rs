@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use plumbline_server::{App, Patience, WEBHOOK_RETRIES, deliver_webhooks};
+use plumbline_server::{App, ServeOptions, WEBHOOK_RETRIES, deliver_webhooks};
 use plumbline_store::{
     FinishedAudit, Hold, Key, LeaseScope, PostgresOptions, PostgresStore, Store,
 };
@@ -48,7 +48,7 @@ impl Several {
             let mut app = assembled(&store, dir.path(), &clock, |_| {});
             change(&mut app);
             let (stop, stopped) = oneshot::channel();
-            let (door, _) = serving(app, Patience::default(), stopped).await;
+            let (door, _) = serving(app, ServeOptions::default(), stopped).await;
             (door, store, stop)
         };
         let (one, other) = (server().await, server().await);

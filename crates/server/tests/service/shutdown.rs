@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_server::Patience;
+use plumbline_server::ServeOptions;
 use tokio::net::TcpStream;
 
 use crate::rig::{Connection, Rig, get, order};
@@ -47,11 +47,11 @@ async fn a_running_request_is_finished_and_nothing_new_accepted() {
 
 #[tokio::test]
 async fn a_request_that_never_ends_does_not_hold_the_service_back() {
-    let patience = Patience {
+    let options = ServeOptions {
         drain: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let mut rig = Rig::with_patience(patience, |_| {}).await;
+    let mut rig = Rig::with_options(options, |_| {}).await;
     let mut running = running_start(&rig).await;
     rig.stop();
     (&mut rig.serving).await.unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use plumbline_server::{Patience, TlsError, TlsFiles, router, serve_with};
+use plumbline_server::{ServeOptions, TlsError, TlsFiles, router, serve_with};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,7 +49,7 @@ struct Encrypted {
 }
 
 impl Encrypted {
-    async fn with(patience: Patience) -> Self {
+    async fn with(options: ServeOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), CERTIFICATES[0], KEYS[0]);
         let files = load(dir.path()).unwrap();
@@ -64,7 +64,7 @@ impl Encrypted {
             listener,
             Some(acceptor),
             router(app.unwrap()),
-            patience,
+            options,
             std::future::pending(),
         ));
         Self {
@@ -108,7 +108,7 @@ impl Encrypted {
 
 #[tokio::test]
 async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
-    let server = Encrypted::with(Patience::default()).await;
+    let server = Encrypted::with(ServeOptions::default()).await;
     let answer = server.ask(CERTIFICATES[0], get("/healthz")).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.ends_with("{\"status\":\"SUCCESS\",\"data\":{\"alive\":true}}"));
@@ -120,11 +120,11 @@ async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
 
 #[tokio::test]
 async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head() {
-    let patience = Patience {
+    let options = ServeOptions {
         head: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let server = Encrypted::with(patience).await;
+    let server = Encrypted::with(options).await;
     let mut plain = TcpStream::connect(server.door.address).await.unwrap();
     plain.write_all(&get("/healthz").bytes()).await.unwrap();
     let mut answer = Vec::new();
@@ -136,7 +136,7 @@ async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head
 
 #[tokio::test]
 async fn a_changed_certificate_is_taken_over_and_a_bad_one_is_not() {
-    let mut server = Encrypted::with(Patience::default()).await;
+    let mut server = Encrypted::with(ServeOptions::default()).await;
     assert!(server.shows(0).await);
     write(server.dir.path(), CERTIFICATES[1], KEYS[1]);
     server.files.reload();

@@ -17,7 +17,7 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(3);
 
 async fn rig() -> Rig {
-    Rig::with_desk(|desk| desk.lease = LEASE).await
+    Rig::with_dispatcher(|dispatcher| dispatcher.lease = LEASE).await
 }
 
 fn request(agent: &Agent, slot: u32) -> Value {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use plumbline_server::{App, Post, WEBHOOK_RETRIES, WebhookRequest, deliver_webhooks};
+use plumbline_server::{App, WEBHOOK_RETRIES, WebhookRequest, WebhookTransport, deliver_webhooks};
 use plumbline_store::{AuditError, Store};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -23,7 +23,7 @@ struct Receiver {
 }
 
 #[async_trait]
-impl Post for Receiver {
+impl WebhookTransport for Receiver {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         self.got.send(request).unwrap();
         let mut answers = self.answers.lock().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_server::Patience;
+use plumbline_server::ServeOptions;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::rig::{Rig, failure, get, order, start};
@@ -297,12 +297,12 @@ async fn a_client_that_closes_its_half_after_asking_still_gets_its_answer() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_hung_up_on() {
-    let patience = Patience {
+    let options = ServeOptions {
         head: Duration::from_millis(200),
         idle: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let rig = Rig::with_patience(patience, |_| {}).await;
+    let rig = Rig::with_options(options, |_| {}).await;
     let mut connection = rig.connect().await;
     connection
         .write(b"GET /v1/devices HTTP/1.1\r\nX-Slow: ")
@@ -317,14 +317,14 @@ async fn a_head_that_never_ends_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_client_that_asks_and_never_reads_is_hung_up_on() {
-    let patience = Patience {
+    let options = ServeOptions {
         write: Duration::from_millis(200),
-        ..Patience::default()
+        ..ServeOptions::default()
     };
-    let rig = Rig::with_patience(patience, |_| {}).await;
+    let rig = Rig::with_options(options, |_| {}).await;
     let mut stream = TcpStream::connect(rig.address).await.unwrap();
     let question = get("/openapi.json").bytes();
-    // Until both directions are full and nobody takes anything any more: then only our end of patience ends it.
+    // Until both directions are full and nobody takes anything any more: then only our end of options ends it.
     let refused = async { while stream.write_all(&question).await.is_ok() {} };
     let in_time = tokio::time::timeout(Duration::from_secs(60), refused).await;
     assert!(in_time.is_ok(), "still connected");

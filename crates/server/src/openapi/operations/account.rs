@@ -8,13 +8,13 @@ use crate::openapi::{
 
 pub(super) fn all() -> Vec<Operation> {
     let one =
-        |at, id, summary, description, member: &'static str, schema: Value, example| Operation {
-            at,
+        |route, id, summary, description, member: &'static str, schema: Value, example| Operation {
+            route,
             id,
             tag: "Account",
             summary,
             description,
-            is_keyed: true,
+            requires_key: true,
             parameters: vec![],
             body: None,
             success: match example {
@@ -37,7 +37,7 @@ pub(super) fn all() -> Vec<Operation> {
             ("get", "/v1/webhook-secret"),
             "getWebhookSecret",
             "Get the secret that webhooks are signed with",
-            "One per account. Those who run the service can replace it.",
+            "There is one for each account. Operators of the service can replace it.",
             "secret",
             text(),
             None,

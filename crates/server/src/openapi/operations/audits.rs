@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use super::{AUDIT_ID, BATCH_ID, Operation, TRACKING_ID};
 use crate::{
     api::{
-        audit::WAIT_AT_MOST_S,
-        audits::{FILTER_ID_CHARS, PAGE_AT_MOST, PAGE_DEFAULT},
+        audit::MAX_WAIT_S,
+        audits::{DEFAULT_PAGE_SIZE, FILTER_ID_CHARS, MAX_PAGE_SIZE},
     },
     openapi::{
-        parts::{data, described, idempotency_key, path_id, query, success, success_word, text},
+        parts::{data, described, idempotency_key, path_id, query, success, success_status, text},
         schemas::{object, reference},
     },
 };
@@ -21,12 +21,12 @@ pub(super) fn single() -> Vec<Operation> {
     } });
     vec![
         Operation {
-            at: ("post", "/v1/audit/start"),
+            route: ("post", "/v1/audit/start"),
             id: "startAudit",
             tag: "Audits",
             summary: "Start an audit",
-            description: "Costs a credit for every run, given back when the page cannot be measured.",
-            is_keyed: true,
+            description: "Costs one credit per run, refunded if the page cannot be measured.",
+            requires_key: true,
             parameters: vec![idempotency_key()],
             body: Some(json!({
                 "schema": reference("AuditRequest"),
@@ -35,7 +35,7 @@ pub(super) fn single() -> Vec<Operation> {
                         "url": "https://example.com/", "device": "mobile",
                         "network": "mobileSlow4g", "location": "us-tx",
                     } },
-                    "median": { "summary": "The median of five, and a webhook", "value": {
+                    "median": { "summary": "The median of five runs, and a webhook", "value": {
                         "url": "https://example.com/", "device": "desktop", "network": "cable",
                         "location": "eu", "runs": 5, "webhook": "https://example.com/hooks/audits",
                     } },
@@ -43,42 +43,45 @@ pub(super) fn single() -> Vec<Operation> {
             })),
             success: success(
                 "The audit is accepted.",
-                object(&[("status", success_word()), ("trackingId", text())], &[]),
+                object(&[("status", success_status()), ("trackingId", text())], &[]),
                 started,
             ),
             failures: vec![400, 402, 406, 408, 409, 413],
         },
         Operation {
-            at: ("get", "/v1/audit/status/{id}"),
+            route: ("get", "/v1/audit/status/{id}"),
             id: "auditStatus",
             tag: "Audits",
             summary: "Get an audit's status",
-            description: "With `wait` the answer comes when the audit is completed, at the latest after so many \
+            description: "With `wait`, the response is sent when the audit is completed, at the latest after so many \
                           seconds.",
-            is_keyed: true,
+            requires_key: true,
             parameters: vec![
                 path_id("The tracking id.", TRACKING_ID),
                 query(
                     "wait",
                     "Seconds to wait for the audit to be completed.",
-                    json!({ "type": "integer", "minimum": 0, "maximum": WAIT_AT_MOST_S, "default": 0 }),
+                    json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT_S, "default": 0 }),
                 ),
             ],
             body: None,
-            success: success("How far it is.", data(reference("Tracking")), tracking),
+            success: success("The status.", data(reference("Tracking")), tracking),
             failures: vec![400, 404],
         },
         Operation {
-            at: ("get", "/v1/audit/data/{id}"),
+            route: ("get", "/v1/audit/data/{id}"),
             id: "auditData",
             tag: "Audits",
             summary: "Get an audit's scores and lab metrics",
             description: "",
-            is_keyed: true,
-            parameters: vec![path_id("The audit id, of a completed status.", AUDIT_ID)],
+            requires_key: true,
+            parameters: vec![path_id(
+                "The audit id, from the status of a completed audit.",
+                AUDIT_ID,
+            )],
             body: None,
             success: success(
-                "The report.",
+                "The scores and metrics.",
                 data(reference("AuditData")),
                 json!({
                     "status": "SUCCESS", "data": {
@@ -96,34 +99,34 @@ pub(super) fn single() -> Vec<Operation> {
             failures: vec![404],
         },
         Operation {
-            at: ("delete", "/v1/audit/data/{id}"),
+            route: ("delete", "/v1/audit/data/{id}"),
             id: "deleteAudit",
             tag: "Audits",
             summary: "Delete a completed audit",
-            description: "The report, its evidence and its place in lists are gone; what it cost is not given back.",
-            is_keyed: true,
+            description: "Deletes the report and its evidence, and removes the audit from lists. Credits are not refunded.",
+            requires_key: true,
             parameters: vec![path_id("The audit id.", AUDIT_ID)],
             body: None,
             success: success(
-                "It is gone.",
+                "The audit is deleted.",
                 data(object(&[("auditId", text())], &[])),
                 json!({ "status": "SUCCESS", "data": { "auditId": AUDIT_ID } }),
             ),
             failures: vec![404],
         },
         Operation {
-            at: ("get", "/v1/audit/report/{id}"),
+            route: ("get", "/v1/audit/report/{id}"),
             id: "auditReport",
             tag: "Audits",
-            summary: "Get everything that was measured and judged",
-            description: "With `format` as a file in that form, for other tools. `har` and `trace` are made of the \
-                          audit's evidence: 404 once that is no longer kept.",
-            is_keyed: true,
+            summary: "Get the whole report",
+            description: "With `format`, the report is a file for other tools. `har` and `trace` are made from the \
+                          audit's evidence; the status is 404 if that is no longer stored.",
+            requires_key: true,
             parameters: vec![
                 path_id("The audit id.", AUDIT_ID),
                 query(
                     "format",
-                    "Which file; without it the report is in an envelope, like every answer.",
+                    "The format of the file; without it, the report is in an envelope, like every response.",
                     json!({ "type": "string", "enum": Format::ALL.map(Format::name) }),
                 ),
             ],
@@ -134,27 +137,27 @@ pub(super) fn single() -> Vec<Operation> {
     ]
 }
 
-/// In its envelope, or as a file of whatever kind.
+/// Describes the whole report, in its envelope or as a file of any format.
 fn whole_report() -> Value {
     let enveloped = data(reference("WholeReport"));
-    let mut answer = described(
+    let mut response = described(
         "The whole report.",
         json!({ "anyOf": [enveloped, { "type": "object", "description": "A file." }] }),
     );
     for format in Format::ALL {
-        let kind = format.content_type().split(';').next().unwrap_or_default();
-        if answer["content"].get(kind).is_none() {
-            answer["content"][kind] = json!({ "schema": text() });
+        let media_type = format.content_type().split(';').next().unwrap_or_default();
+        if response["content"].get(media_type).is_none() {
+            response["content"][media_type] = json!({ "schema": text() });
         }
     }
-    answer
+    response
 }
 
 pub(super) fn lists() -> Vec<Operation> {
-    let id = |name, what| {
+    let id = |name, description| {
         query(
             name,
-            what,
+            description,
             json!({ "type": "string", "minLength": 1, "maxLength": FILTER_ID_CHARS }),
         )
     };
@@ -164,17 +167,17 @@ pub(super) fn lists() -> Vec<Operation> {
         "type": ["string", "null"], "description": "The cursor of the next page; null on the last.",
     });
     vec![Operation {
-        at: ("get", "/v1/audits"),
+        route: ("get", "/v1/audits"),
         id: "listAudits",
         tag: "Audits",
         summary: "List past audits, newest first",
-        description: "Filters are exact and all must fit. A page with several filters may be shorter than `limit` \
-                      and still have a `next`: go on until it is null.",
-        is_keyed: true,
+        description: "Filters match exactly, and all must match. A page with several filters may be shorter than `limit` \
+                      and still have a `next`: continue until it is null.",
+        requires_key: true,
         parameters: vec![
             query(
                 "url",
-                "Audits of this URL, as it was sent.",
+                "Audits of this URL, as it was requested.",
                 json!({ "type": "string", "minLength": 1, "maxLength": 2048 }),
             ),
             id("device", "Audits on this device."),
@@ -183,20 +186,24 @@ pub(super) fn lists() -> Vec<Operation> {
             query("state", "Audits in this state.", reference("State")),
             query(
                 "from",
-                "Accepted at this moment or later.",
+                "Audits accepted at this time or later.",
                 reference("Moment"),
             ),
-            query("to", "Accepted before this moment.", reference("Moment")),
+            query(
+                "to",
+                "Audits accepted before this time.",
+                reference("Moment"),
+            ),
             query(
                 "limit",
-                "Audits on a page.",
+                "The number of audits on a page.",
                 json!({
-                    "type": "integer", "minimum": 1, "maximum": PAGE_AT_MOST, "default": PAGE_DEFAULT,
+                    "type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE,
                 }),
             ),
             query(
                 "cursor",
-                "The `next` of the page before.",
+                "The `next` of the previous page.",
                 json!({
                     "type": "string", "pattern": "^a[0-9a-z]{1,12}-[0-9a-z]{1,12}$",
                 }),
@@ -204,7 +211,7 @@ pub(super) fn lists() -> Vec<Operation> {
         ],
         body: None,
         success: success(
-            "A page.",
+            "A page of audits.",
             page,
             json!({
                 "status": "SUCCESS",
@@ -216,7 +223,7 @@ pub(super) fn lists() -> Vec<Operation> {
     }]
 }
 
-/// One of a list.
+/// Returns an audit of a list.
 pub(super) fn example() -> Value {
     json!({
         "trackingId": TRACKING_ID, "url": "https://example.com/", "device": "mobile", "network": "normal4g",

@@ -9,12 +9,12 @@ use crate::openapi::{
 pub(super) fn all() -> Vec<Operation> {
     vec![
         Operation {
-            at: ("post", "/v1/batches"),
+            route: ("post", "/v1/batches"),
             id: "startBatch",
             tag: "Batches",
             summary: "Start many audits",
-            description: "Every URL on every device, location and network. All are accepted and paid for, or none.",
-            is_keyed: true,
+            description: "Starts an audit of every URL on every device, location and network. All are accepted and charged, or none.",
+            requires_key: true,
             parameters: vec![idempotency_key()],
             body: Some(json!({
                 "schema": reference("BatchRequest"),
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Operation> {
                 } } },
             })),
             success: success(
-                "All are accepted.",
+                "The audits are accepted.",
                 data(object(
                     &[
                         ("batchId", text()),
@@ -37,12 +37,12 @@ pub(super) fn all() -> Vec<Operation> {
             failures: vec![400, 402, 406, 408, 409, 413],
         },
         Operation {
-            at: ("get", "/v1/batches/{id}"),
+            route: ("get", "/v1/batches/{id}"),
             id: "getBatch",
             tag: "Batches",
             summary: "Get a batch's status and its audits",
             description: "",
-            is_keyed: true,
+            requires_key: true,
             parameters: vec![path_id("The batch id.", BATCH_ID)],
             body: None,
             success: success(

@@ -8,28 +8,28 @@ use crate::openapi::{
 
 pub(super) fn all() -> Vec<Operation> {
     let list = |path, id, summary, record| Operation {
-        at: ("get", path),
+        route: ("get", path),
         id,
         tag: "Catalog",
         summary,
         description: "",
-        is_keyed: false,
+        requires_key: false,
         parameters: vec![],
         body: None,
         success: described(
-            "All of them.",
+            "All records.",
             data(json!({ "type": "array", "items": reference(record) })),
         ),
         failures: vec![],
     };
     let one = |path, id, summary, record, example: &'static str| Operation {
-        at: ("get", path),
+        route: ("get", path),
         id,
         tag: "Catalog",
         summary,
         description: "",
-        is_keyed: false,
-        parameters: vec![path_id("Its id.", example)],
+        requires_key: false,
+        parameters: vec![path_id("The id.", example)],
         body: None,
         success: described("The record.", data(reference(record))),
         failures: vec![404],

@@ -1,4 +1,4 @@
-//! What each route does, takes and answers: a file for each tag.
+//! The descriptions of all operations, with one file for each tag.
 
 mod account;
 mod audits;
@@ -8,27 +8,30 @@ mod service;
 
 use serde_json::{Value, json};
 
-/// Ids in examples; the tests put audits with these ids into a store and run the examples.
+/// The tracking id in examples. Tests store audits with the ids of the examples and run the examples.
 pub(crate) const TRACKING_ID: &str = "trk_2h7KfQ0c9XbVn4Jw8sLtRzYp1mDgEa6U";
+/// The audit id in examples.
 pub(crate) const AUDIT_ID: &str = "aud_Zk3mW8yQ5tHr1VxNc7JbLs0pDf9GeA2u";
+/// The batch id in examples.
 pub(crate) const BATCH_ID: &str = "bat_9vTgBq4LxYw2MnRz6KcHs8JdPf1UeA7o";
 
 pub(crate) const INTRODUCTION: &str = "\
-Start an audit, ask for its status until it is `completed`, fetch its report.
+Start an audit, request its status until it is `completed`, then request its report.
 
-Operations that need a key take it in `X-SVC-KEY`. Every answer is JSON with `status` `SUCCESS` or `FAILURE`; a \
-failure has a `message`. Every answer carries `X-Request-Id`. Answers to keyed requests carry `X-RateLimit-Limit`, \
-`-Remaining` and `-Reset` (epoch seconds) of the limit that the operation counts against: starts, or everything \
-else. A 429 says in `Retry-After` how many seconds to wait.";
+Operations that require a key expect it in `X-SVC-KEY`. Every response is JSON with `status` `SUCCESS` or `FAILURE`; \
+a failure has a `message`. Every response has an `X-Request-Id`. Responses to requests with a key have \
+`X-RateLimit-Limit`, `-Remaining` and `-Reset` (epoch seconds) of the limit that applies to the operation: one for \
+starts, one for everything else. A 429 has the number of seconds to wait in `Retry-After`.";
 
+/// The description of an operation.
 pub(crate) struct Operation {
-    /// Method and path, as the router has them.
-    pub(crate) at: (&'static str, &'static str),
+    /// The method and path, as in the router.
+    pub(crate) route: (&'static str, &'static str),
     id: &'static str,
     tag: &'static str,
     summary: &'static str,
     description: &'static str,
-    is_keyed: bool,
+    requires_key: bool,
     parameters: Vec<Value>,
     body: Option<Value>,
     success: Value,
@@ -36,26 +39,27 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Returns the OpenAPI description.
     pub(super) fn description(&self) -> Value {
         let mut responses = json!({ "200": self.success });
-        if self.is_keyed {
+        if self.requires_key {
             responses["200"]["headers"] = json!({
                 "X-RateLimit-Limit": { "$ref": "#/components/headers/RateLimit" },
                 "X-RateLimit-Remaining": { "$ref": "#/components/headers/RateRemaining" },
                 "X-RateLimit-Reset": { "$ref": "#/components/headers/RateReset" },
             });
         }
-        let keyed: &[u16] = if self.is_keyed { &[401] } else { &[] };
-        let any = &[429, 431, 500, 503];
-        for status in self.failures.iter().chain(keyed).chain(any) {
-            let shared = format!("#/components/responses/{status}");
-            responses[status.to_string()] = json!({ "$ref": shared });
+        let key_failures: &[u16] = if self.requires_key { &[401] } else { &[] };
+        let common = &[429, 431, 500, 503];
+        for status in self.failures.iter().chain(key_failures).chain(common) {
+            let reference = format!("#/components/responses/{status}");
+            responses[status.to_string()] = json!({ "$ref": reference });
         }
         let mut description = json!({
             "operationId": self.id,
             "tags": [self.tag],
             "summary": self.summary,
-            "security": if self.is_keyed { json!([{ "key": [] }]) } else { json!([]) },
+            "security": if self.requires_key { json!([{ "key": [] }]) } else { json!([]) },
             "responses": responses,
         });
         if !self.description.is_empty() {
@@ -76,13 +80,14 @@ impl Operation {
 pub(super) fn tags() -> Value {
     json!([
         { "name": "Audits", "description": "Start, follow, read, list and delete audits." },
-        { "name": "Batches", "description": "Many audits at once." },
-        { "name": "Account", "description": "What a key's account has." },
-        { "name": "Catalog", "description": "Devices, locations and networks. No key needed." },
-        { "name": "Operation", "description": "For those who run the service." },
+        { "name": "Batches", "description": "Start and follow many audits together." },
+        { "name": "Account", "description": "The account of the key." },
+        { "name": "Catalog", "description": "Devices, locations and networks. No key required." },
+        { "name": "Operation", "description": "For operators of the service." },
     ])
 }
 
+/// Returns all operations.
 pub(crate) fn all() -> Vec<Operation> {
     [
         audits::single(),

@@ -8,12 +8,12 @@ use crate::openapi::{
 
 pub(super) fn all() -> Vec<Operation> {
     let probe = |path, id, summary, member: &'static str| Operation {
-        at: ("get", path),
+        route: ("get", path),
         id,
         tag: "Operation",
         summary,
         description: "",
-        is_keyed: false,
+        requires_key: false,
         parameters: vec![],
         body: None,
         success: success(
@@ -24,21 +24,21 @@ pub(super) fn all() -> Vec<Operation> {
         failures: vec![],
     };
     vec![
-        probe("/healthz", "isAlive", "Whether the process lives", "alive"),
+        probe("/healthz", "isAlive", "Liveness", "alive"),
         probe(
             "/readyz",
             "isReady",
-            "Whether requests can be served",
+            "Readiness: whether requests can be served",
             "ready",
         ),
         Operation {
-            at: ("get", "/metrics"),
+            route: ("get", "/metrics"),
             id: "metrics",
             tag: "Operation",
-            summary: "Figures for Prometheus",
-            description: "Read anew once a second. Where the operator has set a token, it is needed as \
+            summary: "Metrics for Prometheus",
+            description: "Updated once a second. If the operator has set a token, it is required as \
                           `Authorization: Bearer TOKEN`.",
-            is_keyed: false,
+            requires_key: false,
             parameters: vec![],
             body: None,
             success: json!({

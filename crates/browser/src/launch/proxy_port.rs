@@ -1,0 +1,77 @@
+//! The only port that a browser can connect to if it is restricted to a proxy.
+//!
+//! The proxy has to be configured when the browser starts, when the visit of a spare is not known
+//! yet. (Browser contexts with their own proxy can be created later, but pages in them cannot
+//! connect in advance: Chromium 156 ignores `<link rel=preconnect>` there, which would measure a
+//! slower web.) So each browser gets a port of this process as its proxy, and the visit forwards
+//! connections from it to the proxy.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use tokio::io::copy_bidirectional_with_sizes;
+use tokio::net::TcpStream;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Buffer size for each direction of each connection.
+const BUFFER_BYTES: usize = 32 << 10;
+
+#[derive(Debug)]
+pub(crate) struct ProxyPort {
+    listener: TcpListener,
+}
+
+impl ProxyPort {
+    /// Opens a port on this machine's loopback interface.
+    pub(super) fn open() -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener })
+    }
+
+    /// Uses a non-blocking listener that the browser can connect to.
+    pub(super) fn on(listener: TcpListener) -> Self {
+        Self { listener }
+    }
+
+    pub(super) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Forwards all connections to the proxy until the forwarder is dropped.
+    pub(crate) fn forward_to(self, proxy: SocketAddr) -> std::io::Result<Forwarder> {
+        // Connections that the browser made for itself while it was idle are not part of the visit.
+        while self.listener.accept().is_ok() {}
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    result = listener.accept() => match result {
+                        Ok((browser, _)) => _ = connections.spawn(forward(browser, proxy)),
+                        Err(error) => tracing::debug!(%error, "failed to accept a connection"),
+                    },
+                    Some(_) = connections.join_next() => {}
+                }
+            }
+        });
+        Ok(Forwarder(task))
+    }
+}
+
+/// A task that forwards connections. Dropping it ends all of them.
+pub(crate) struct Forwarder(JoinHandle<()>);
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Forwards one connection. The end of either side, or an error, ends both.
+async fn forward(mut browser: TcpStream, proxy: SocketAddr) -> std::io::Result<()> {
+    let mut upstream = TcpStream::connect(proxy).await?;
+    browser.set_nodelay(true)?;
+    upstream.set_nodelay(true)?;
+    copy_bidirectional_with_sizes(&mut browser, &mut upstream, BUFFER_BYTES, BUFFER_BYTES).await?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! The page of a visit with its frames and workers: calls of the protocol, handling of events, and
+//! recording of what they report.
+
+mod caller;
+mod console;
+mod events;
+mod failure;
+mod handle;
+mod loading;
+mod log;
+mod open;
+mod round_trip;
+mod scripts;
+mod style_sheets;
+mod trace;
+mod traced_nodes;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+pub(crate) use caller::{Caller, EvaluateResponse};
+pub(crate) use console::ConsoleEntry;
+pub(crate) use events::NavigateResponse;
+pub use failure::VisitError;
+pub(crate) use failure::{from_net_error, not_html, too_much_memory};
+pub(crate) use open::open_target;
+pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFrame, RoundTrip};
+pub(crate) use scripts::{ParsedScript, Scripts};
+pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
+
+use crate::emulate::Call;
+use crate::protocol::{
+    CALL_DEADLINE, CallError, Client, Events, LimitExceeded, Reservation, SessionId,
+};
+use console::Console;
+use loading::Loading;
+use log::Log;
+use trace::Trace;
+
+/// Maximum time for the trace to arrive after the page was loaded.
+pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
+
+pub(crate) struct Page<'b> {
+    client: &'b Client,
+    events: &'b mut Events,
+    session: SessionId,
+    target: String,
+    main_frame: String,
+    /// Type of the target that each session is attached to.
+    sessions: HashMap<SessionId, String>,
+    frame_conditions: Vec<Call>,
+    worker_conditions: Vec<Call>,
+    pub(crate) loading: Loading,
+    pub(crate) log: Log,
+    pub(crate) trace: Trace,
+    pub(crate) warnings: Vec<String>,
+    console: Console,
+    scripts: Scripts,
+    style_sheets: StyleSheets,
+    /// Whether the page is still being measured. Requests that are caused by gathering are not
+    /// recorded.
+    is_recording: bool,
+    /// The navigation away and back, if it has begun. Events then belong to other documents.
+    round_trip: Option<RoundTrip>,
+    /// The call that makes the browser lay the page out in CSS pixels, if it does not yet.
+    coarse_screen: Option<Call>,
+    /// Memory of what is recorded besides log and trace.
+    reservation: Reservation,
+}
+
+impl Page<'_> {
+    /// Runs a future while events are handled.
+    pub(crate) async fn drive<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        loop {
+            tokio::select! {
+                // Events that were reported before a response are handled before it is used.
+                biased;
+                Some(event) = self.events.recv() => self.handle_event(&event),
+                result = &mut future => return result,
+            }
+        }
+    }
+
+    /// Waits for the next event and handles it. Returns `false` if there was none before the
+    /// deadline.
+    pub(crate) async fn next_event(&mut self, deadline: Instant) -> Result<bool, VisitError> {
+        match tokio::time::timeout_at(deadline.into(), self.events.recv()).await {
+            Ok(Some(event)) => {
+                self.handle_event(&event);
+                self.check_size()?;
+                Ok(true)
+            }
+            Ok(None) => {
+                self.check_size()?;
+                Err(CallError::Ended.into())
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Returns an error if the page has exceeded a size limit.
+    pub(crate) fn check_size(&self) -> Result<(), VisitError> {
+        match self.client.limit_exceeded() {
+            Some(limit) => Err(CallError::TooLarge(limit).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the visit if a size limit was exceeded.
+    fn check_limit(&self, result: Result<(), LimitExceeded>) {
+        if let Err(limit) = result {
+            self.client.abort(limit);
+        }
+    }
+
+    /// Keeps a reservation for as long as the page exists.
+    pub(crate) fn hold(&mut self, reservation: Reservation) {
+        self.reservation.absorb(reservation);
+    }
+
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &mut self,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, CallError> {
+        self.call_within(CALL_DEADLINE, method, params).await
+    }
+
+    pub(crate) async fn call_within<T: DeserializeOwned>(
+        &mut self,
+        deadline: Duration,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, CallError> {
+        let call = self
+            .client
+            .call_within(deadline, Some(&self.session), method, params);
+        self.drive(call).await
+    }
+
+    /// Evaluates a script in the current document, in a world isolated from the page's scripts.
+    pub(crate) async fn evaluate<T: DeserializeOwned>(
+        &mut self,
+        deadline: Duration,
+        script: &str,
+    ) -> Result<T, CallError> {
+        let caller = self.caller();
+        self.drive(caller.evaluate_isolated(deadline, script)).await
+    }
+
+    /// Returns a caller, for several calls at a time.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(self.client, &self.session, &self.main_frame)
+    }
+
+    pub(crate) fn final_url(&self) -> &str {
+        self.loading.final_url()
+    }
+
+    /// Returns the id of the document's request, which is that of its loader.
+    pub(crate) fn document_request(&self) -> &str {
+        self.loading.loader()
+    }
+
+    /// Stops recording when the page has been measured. Returns its console entries and issues.
+    pub(crate) fn stop_recording(&mut self) -> (Vec<ConsoleEntry>, Vec<Box<RawValue>>) {
+        self.is_recording = false;
+        self.console.stop()
+    }
+
+    /// Starts to record a navigation away from the page, or back to it.
+    pub(crate) fn start_round_trip(&mut self) {
+        self.round_trip = Some(RoundTrip::default());
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<&RoundTrip> {
+        self.round_trip.as_ref()
+    }
+
+    /// Starts Chromium's trace.
+    pub(crate) async fn start_trace(&mut self) -> Result<(), CallError> {
+        self.call::<Value>("Tracing.start", trace::start_params())
+            .await
+            .map(drop)
+    }
+
+    /// Returns the ids of the elements in the trace.
+    pub(crate) fn traced_nodes(&self) -> Vec<i64> {
+        self.trace.traced_nodes()
+    }
+
+    pub(crate) fn take_scripts(&mut self) -> Scripts {
+        std::mem::take(&mut self.scripts)
+    }
+
+    pub(crate) fn take_style_sheets(&mut self) -> StyleSheets {
+        std::mem::take(&mut self.style_sheets)
+    }
+
+    /// Disables CPU throttling when the page has been measured, so that gathering is not slowed
+    /// down.
+    pub(crate) fn disable_cpu_throttling(&self) {
+        let method = "Emulation.setCPUThrottlingRate";
+        self.caller().send(method, json!({"rate": 1}));
+    }
+
+    /// Lays the page out as for Lighthouse, where only the viewport has the device's pixels:
+    /// otherwise text that is half a pixel lower on each line overlaps other links. While the page
+    /// loads the whole screen has them, because only then frames in other processes get them. Call
+    /// this when the page has been measured.
+    pub(crate) async fn lay_out_in_css_pixels(&mut self) {
+        if let Some((method, params)) = self.coarse_screen.take()
+            && let Err(error) = self.call::<Value>(method, params).await
+        {
+            tracing::debug!(%error, "failed to lay the page out in CSS pixels");
+        }
+    }
+
+    pub(crate) fn warn(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.warnings.contains(&sentence) {
+            self.warnings.push(sentence);
+        }
+    }
+}
+
+/// Returns the parameters for attaching to frames and workers before they start.
+fn auto_attach() -> Value {
+    json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true})
+}

@@ -1,0 +1,210 @@
+//! Opens an empty page in an unused browser, under the conditions of a plan.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::console::Console;
+use super::failure::VisitError;
+use super::loading::Loading;
+use super::log::Log;
+use super::scripts::Scripts;
+use super::style_sheets::StyleSheets;
+use super::trace::Trace;
+use super::{Page, auto_attach};
+use crate::emulate::{Call, Conditions, ONLINE};
+use crate::launch::Browser;
+use crate::plan::{NetworkPath, VisitPlan};
+use crate::protocol::{CallError, Client, SessionId};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    browser_context_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    target_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Session {
+    session_id: String,
+}
+
+impl<'b> Page<'b> {
+    /// Opens an empty page under the conditions of the plan and starts recording.
+    pub(crate) async fn open(
+        browser: &'b mut Browser,
+        plan: &VisitPlan,
+    ) -> Result<Page<'b>, VisitError> {
+        let version = browser.version().clone();
+        let network = connect_proxy(browser, &plan.network)?;
+        let client = &browser.client;
+        let (target, session) = open_target(client, &network).await?;
+        let conditions = Conditions {
+            device: &plan.device,
+            version: &version,
+            cpu_rate: plan.throttle.rate_by_chromium(),
+        };
+        let mut page = Page {
+            client,
+            events: &mut browser.events,
+            sessions: HashMap::from([(session.clone(), "page".to_owned())]),
+            session,
+            // A page's target and its main frame have the same id.
+            main_frame: target.clone(),
+            loading: Loading::new(target.clone(), plan.max_bytes, Instant::now()),
+            target,
+            frame_conditions: conditions.for_frame(),
+            worker_conditions: conditions.for_worker(),
+            log: Log::new(client.reservation()),
+            trace: Trace::new(client.reservation()),
+            reservation: client.reservation(),
+            warnings: Vec::new(),
+            console: Console::default(),
+            scripts: Scripts::default(),
+            style_sheets: StyleSheets::default(),
+            is_recording: true,
+            round_trip: None,
+            coarse_screen: None,
+        };
+        page.set_screen(&conditions).await;
+        page.set_up(conditions.for_page()).await?;
+        Ok(page)
+    }
+
+    /// Sets the browser's screen to that of the device. Older browsers cannot do this, which only
+    /// frames in other processes can notice.
+    async fn set_screen(&mut self, conditions: &Conditions<'_>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Screens {
+            screen_infos: Vec<Screen>,
+        }
+        #[derive(Deserialize)]
+        struct Screen {
+            id: String,
+        }
+        let screens = self.call("Emulation.getScreenInfos", json!({})).await;
+        let screens: Vec<Screen> = screens.map_or_else(|_| Vec::new(), |s: Screens| s.screen_infos);
+        if let Some(screen) = screens.first() {
+            let (method, params) = conditions.screen_of_browser(&screen.id);
+            match self.call::<Value>(method, params).await {
+                Ok(_) => self.coarse_screen = conditions.coarse_screen(&screen.id),
+                Err(error) => tracing::debug!(%error, "failed to set the browser's screen"),
+            }
+        }
+    }
+
+    async fn set_up(&mut self, conditions: Vec<Call>) -> Result<(), VisitError> {
+        self.client.send(
+            None,
+            "Target.setDiscoverTargets",
+            json!({"discover": true, "filter": [{"type": "page"}]}),
+        );
+        let mut calls: Vec<Call> = vec![
+            ("Page.enable", json!({})),
+            ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
+            ("Network.enable", json!({})),
+            ("Runtime.enable", json!({})),
+            ("Log.enable", json!({})),
+            ("Log.startViolationsReport", violations()),
+            ("Audits.enable", json!({})),
+            // Coverage as in Lighthouse: whole functions, no counts.
+            ("Profiler.enable", json!({})),
+            ("Profiler.startPreciseCoverage", json!({"detailed": false})),
+            ("Target.setAutoAttach", auto_attach()),
+            (
+                "Page.setInterceptFileChooserDialog",
+                json!({"enabled": true}),
+            ),
+        ];
+        calls.extend(conditions);
+        // All calls are sent before the first response is awaited.
+        let pending: Vec<_> = calls
+            .into_iter()
+            .map(|(method, params)| {
+                let session = Some(&self.session);
+                (method, self.client.call::<Value>(session, method, params))
+            })
+            .collect();
+        for (method, call) in pending {
+            match self.drive(call).await {
+                // Older browsers do not have this method.
+                Err(CallError::Refused { reason, .. }) if method == ONLINE => {
+                    tracing::debug!(reason, "pages may detect that they are offline");
+                }
+                result => _ = result?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Connects a browser that is restricted to its proxy port to the proxy of the visit, and returns
+/// the network path for its pages.
+fn connect_proxy(browser: &mut Browser, network: &NetworkPath) -> Result<NetworkPath, VisitError> {
+    let fault = |error: &dyn std::fmt::Display| VisitError::Fault(error.to_string());
+    match (browser.proxy_port.take(), network) {
+        (Some(port), NetworkPath::Proxy(proxy)) => {
+            let forwarder = port.forward_to(*proxy).map_err(|error| fault(&error))?;
+            browser.forwarder = Some(forwarder);
+            Ok(NetworkPath::Direct)
+        }
+        (Some(_), _) => Err(fault(
+            &"the browser was started for visits through a proxy, and the visit has none",
+        )),
+        (None, network) => Ok(network.clone()),
+    }
+}
+
+/// Opens a new page in an unused browser, for a visit or a benchmark.
+pub(crate) async fn open_target(
+    client: &Client,
+    network: &NetworkPath,
+) -> Result<(String, SessionId), CallError> {
+    let context = match network {
+        NetworkPath::Direct => None,
+        NetworkPath::Proxy(address) => {
+            let params = json!({
+                "proxyServer": format!("socks5://{address}"),
+                "proxyBypassList": "<-loopback>",
+            });
+            let context: Context = client
+                .call(None, "Target.createBrowserContext", params)
+                .await?;
+            Some(context.browser_context_id)
+        }
+    };
+    let mut no_downloads = json!({"behavior": "deny"});
+    let mut page = json!({"url": "about:blank"});
+    if let Some(context) = context {
+        no_downloads["browserContextId"] = json!(context);
+        page["browserContextId"] = json!(context);
+    }
+    client.send(None, "Browser.setDownloadBehavior", no_downloads);
+    let created: Created = client.call(None, "Target.createTarget", page).await?;
+    let session: Session = client
+        .call(
+            None,
+            "Target.attachToTarget",
+            json!({"targetId": created.target_id, "flatten": true}),
+        )
+        .await?;
+    Ok((
+        created.target_id,
+        SessionId::from(session.session_id.as_str()),
+    ))
+}
+
+/// Returns the parameters for reports of discouraged API calls, which are off by default. They show
+/// permissions that a page requests while it loads.
+fn violations() -> Value {
+    json!({"config": [{"name": "discouragedAPIUse", "threshold": -1}]})
+}

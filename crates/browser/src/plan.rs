@@ -1,0 +1,52 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plumbline_catalog::Device;
+
+use crate::Throttle;
+
+/// How the browser reaches the internet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NetworkPath {
+    /// Directly, through the network of the host.
+    Direct,
+    /// Through this SOCKS5 proxy, including name resolution. The browser should have been started
+    /// with [`crate::LaunchOptions::only_through_proxy`]; otherwise pages cannot connect in
+    /// advance.
+    Proxy(SocketAddr),
+}
+
+/// The parameters of a visit: URL, device, network, CPU throttling, and limits.
+#[derive(Debug, Clone)]
+pub struct VisitPlan {
+    pub url: String,
+    pub device: Device,
+    pub network: NetworkPath,
+    /// How the CPU is throttled.
+    pub throttle: Throttle,
+    /// Maximum duration of loading, from the navigation on. Preparing and gathering have their own
+    /// limits.
+    pub deadline: Duration,
+    /// How long the network and the main thread must be idle. The definition of Time to Interactive
+    /// needs more than five seconds.
+    pub idle: Duration,
+    /// How long a page that is loaded and idle may show nothing until it counts as blank.
+    pub blank: Duration,
+    /// Maximum number of decoded bytes of all responses together.
+    pub max_bytes: u64,
+}
+
+impl VisitPlan {
+    pub fn new(url: impl Into<String>, device: Device) -> Self {
+        Self {
+            url: url.into(),
+            device,
+            network: NetworkPath::Direct,
+            throttle: Throttle::NONE,
+            deadline: Duration::from_secs(60),
+            idle: Duration::from_millis(5100),
+            blank: Duration::from_secs(15),
+            max_bytes: 100_000_000,
+        }
+    }
+}

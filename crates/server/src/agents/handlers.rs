@@ -1,0 +1,250 @@
+//! The requests that an agent on another machine makes for an audit.
+
+use std::time::Duration;
+
+use axum::{
+    body::HttpBody,
+    extract::{FromRequest, Request, State},
+    response::Response,
+};
+use plumbline_engine::report::{FORMAT, Report};
+use plumbline_seam::{
+    Attempt, Finish, Heartbeat, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
+    MAX_LEASE_WAIT_MS, Offer, ProgressUpdate, Return, ReturnReason,
+};
+use plumbline_store::{AttemptState, Hold, Lease, ReleaseReason};
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::{caller::AgentCaller, parts};
+use crate::{
+    api::{audit::shutdown_requested, request_body},
+    dispatch::{AgentSlot, Dispatcher, REPORT_BYTES},
+    envelope,
+    errors::Failure,
+    state::SharedState,
+};
+
+/// The longest time for which a request for work waits.
+pub(crate) const MAX_WAIT: Duration = Duration::from_millis(MAX_LEASE_WAIT_MS);
+/// How often a waiting request checks, give or take a second, whether its token was drained or
+/// revoked.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a report may take to arrive.
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// `POST /agent/v1/lease`: waits until there is work, at most for as long as requested.
+pub(crate) async fn lease(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    Message(request): Message<LeaseRequest>,
+) -> Result<Response, Failure> {
+    let dispatcher = &parts(&service)?.dispatcher;
+    let location = service.app.catalog.location(&request.agent.location);
+    if location.is_none() {
+        return Err(Failure::InvalidLocation);
+    }
+    let slot = AgentSlot {
+        agent: caller.presence(request.agent)?,
+        index: request.slot,
+        scope: Some(caller.scope()),
+    };
+    let wait = Duration::from_millis(request.wait_ms).min(MAX_WAIT);
+    let until = Instant::now() + wait;
+    let poll = dispatcher.begin_poll(&slot);
+    dispatcher.release_slot(&slot).await?;
+    let mut is_drained = caller.was_drained();
+    loop {
+        if request.leaving || is_drained {
+            dispatcher.record_presence(&slot.agent).await?;
+            return Ok(lease_response(None, true));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let (wait, cancelled) = (
+            left.min(DRAIN_CHECK_INTERVAL),
+            shutdown_requested(service.app.stopping.clone()),
+        );
+        if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
+            caller.context.set_audit(&lease.tracking_id);
+            let mut job = offer(dispatcher, &lease);
+            if request.confirms {
+                job.confirm_within_ms = Some(ms(dispatcher.confirmation_timeout()));
+                dispatcher.expect_confirmation(lease);
+            }
+            return Ok(lease_response(Some(job), false));
+        }
+        let is_over = left <= DRAIN_CHECK_INTERVAL || *service.app.stopping.borrow();
+        if is_over || !poll.is_newest() {
+            return Ok(lease_response(None, false));
+        }
+        is_drained = caller.is_drained(&service).await?;
+    }
+}
+
+fn lease_response(job: Option<Offer>, drain: bool) -> Response {
+    envelope::data(LeaseResponse { job, drain })
+}
+
+fn offer(dispatcher: &Dispatcher, lease: &Lease) -> Offer {
+    let order = lease.order.clone();
+    Offer {
+        exhausted: lease.is_exhausted(),
+        attempt: Attempt {
+            tracking_id: lease.tracking_id.clone(),
+            attempt: lease.attempt,
+        },
+        url: order.url,
+        device: order.device,
+        network: order.network,
+        location: order.location,
+        runs: lease.runs,
+        heartbeat_ms: ms(dispatcher.heartbeat_interval()),
+        lease_ms: ms(dispatcher.lease_duration()),
+        confirm_within_ms: None,
+    }
+}
+
+/// `POST /agent/v1/heartbeat`
+pub(crate) async fn heartbeat(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    Message(message): Message<Heartbeat>,
+) -> Result<Response, Failure> {
+    let dispatcher = &parts(&service)?.dispatcher;
+    let presence = caller.presence(message.agent)?;
+    dispatcher.record_presence(&presence).await?;
+    if caller.confirm(&service, &message.attempt)? {
+        return Ok(hold_response(Hold::Held));
+    }
+    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+        Some(lease) => dispatcher.heartbeat(&lease).await?,
+        None => Hold::Lost,
+    };
+    Ok(hold_response(hold))
+}
+
+/// `POST /agent/v1/progress`
+pub(crate) async fn progress(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    Message(message): Message<ProgressUpdate>,
+) -> Result<Response, Failure> {
+    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+        Some(lease) => {
+            let dispatcher = &parts(&service)?.dispatcher;
+            dispatcher.record_phase(&lease.tracking_id, message.phase);
+            if let Some(url) = &message.arrived_at {
+                dispatcher.record_document(&lease.tracking_id, &lease.order.device, url);
+            }
+            Hold::Held
+        }
+        None => Hold::Lost,
+    };
+    Ok(hold_response(hold))
+}
+
+/// `POST /agent/v1/finish`: idempotent for the attempt that has finished, because its first response
+/// may have been lost.
+pub(crate) async fn finish(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    ReportMessage { message, _memory }: ReportMessage<Finish<Report>>,
+) -> Result<Response, Failure> {
+    let Finish { attempt, report } = message;
+    if report.format > FORMAT {
+        return Err(Failure::InvalidBody);
+    }
+    let state = caller
+        .attempt_state(&service, &attempt.tracking_id, attempt.attempt)
+        .await?;
+    let hold = match state {
+        AttemptState::Held(lease) => parts(&service)?.dispatcher.finish(&lease, report).await?,
+        AttemptState::Finished => Hold::Held,
+        AttemptState::Lost => Hold::Lost,
+    };
+    Ok(hold_response(hold))
+}
+
+/// `POST /agent/v1/return`
+pub(crate) async fn release(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    Message(message): Message<Return>,
+) -> Result<Response, Failure> {
+    let reason = match message.reason {
+        ReturnReason::Fault => ReleaseReason::Fault,
+        ReturnReason::Drained => ReleaseReason::Drained,
+    };
+    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+        Some(lease) => {
+            let dispatcher = &parts(&service)?.dispatcher;
+            dispatcher.release(&lease, reason).await?
+        }
+        None => Hold::Lost,
+    };
+    Ok(hold_response(hold))
+}
+
+async fn lease_of(
+    service: &SharedState,
+    caller: &AgentCaller,
+    attempt: &Attempt,
+) -> Result<Option<Lease>, Failure> {
+    caller
+        .lease(service, &attempt.tracking_id, attempt.attempt)
+        .await
+}
+
+fn hold_response(hold: Hold) -> Response {
+    let state = match hold {
+        Hold::Held => LeaseState::Held,
+        Hold::Lost => LeaseState::Lost,
+    };
+    envelope::data(LeaseStatus { state })
+}
+
+/// A small message of the agent protocol.
+pub(crate) struct Message<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<SharedState> for Message<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
+        let limits = &service.app.limits;
+        let body = request.into_body();
+        let text = request_body::read(body, limits.body_bytes, limits.body_read).await?;
+        parse(&text).map(Self)
+    }
+}
+
+/// A message that contains a report.
+pub(crate) struct ReportMessage<T> {
+    message: T,
+    /// Held until the report is stored.
+    _memory: OwnedSemaphorePermit,
+}
+
+impl<T: DeserializeOwned> FromRequest<SharedState> for ReportMessage<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
+        let length = request.body().size_hint().exact();
+        let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let dispatcher = &parts(service)?.dispatcher;
+        let memory = dispatcher.report_memory.reserve(length).await?;
+        let text = request_body::read(request.into_body(), REPORT_BYTES, REPORT_TIMEOUT).await?;
+        Ok(Self {
+            message: parse(&text)?,
+            _memory: memory,
+        })
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(text).map_err(|_| Failure::InvalidBody)
+}
+
+fn ms(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
+}

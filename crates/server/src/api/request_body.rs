@@ -1,0 +1,237 @@
+//! Reads, parses and validates the bodies of starts and batches.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use plumbline_store::{AuditOptions, AuditOrder};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{app::App, errors::Failure, state::SharedState, target};
+
+/// The largest number of runs of an audit.
+pub(crate) const MAX_RUNS: u32 = 9;
+
+/// A body that is a JSON object.
+///
+/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null, of
+/// another type, or given twice. Unknown members are ignored.
+pub(crate) struct JsonObject<T>(pub(crate) T);
+
+/// The body of a start, before validation.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AuditRequest {
+    url: String,
+    device: String,
+    location: String,
+    network: String,
+    #[serde(default, deserialize_with = "whole_number")]
+    runs: Option<i64>,
+    #[serde(default, deserialize_with = "text")]
+    webhook: Option<String>,
+}
+
+/// The body of a batch, before validation.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BatchRequest {
+    urls: Vec<String>,
+    devices: Vec<String>,
+    locations: Vec<String>,
+    networks: Vec<String>,
+    #[serde(default, deserialize_with = "whole_number")]
+    runs: Option<i64>,
+    #[serde(default, deserialize_with = "text")]
+    webhook: Option<String>,
+}
+
+impl AuditRequest {
+    /// Validates the values in the order in which the contract lists them (2.1); the failure names the
+    /// first invalid one.
+    pub(crate) fn into_order(self, app: &App) -> Result<(AuditOrder, AuditOptions), Failure> {
+        check_url(&self.url, app)?;
+        check_device(&self.device, app)?;
+        check_location(&self.location, app)?;
+        check_network(&self.network, app)?;
+        let order = AuditOrder {
+            url: self.url,
+            device: self.device,
+            network: self.network,
+            location: self.location,
+        };
+        Ok((order, options(self.runs, self.webhook, app)?))
+    }
+}
+
+impl BatchRequest {
+    /// Validates the values and returns every combination, in the order of the lists. Repeated values
+    /// count once, but as the API's description says, no list may be longer than a batch even with
+    /// repetitions.
+    pub(crate) fn into_orders(
+        mut self,
+        app: &App,
+    ) -> Result<(Vec<AuditOrder>, AuditOptions), Failure> {
+        let lists = [
+            &mut self.urls,
+            &mut self.devices,
+            &mut self.locations,
+            &mut self.networks,
+        ];
+        let at_most = app.limits.batch_audits;
+        let mut count = 1_usize;
+        for list in lists {
+            if list.len() > at_most {
+                return Err(Failure::InvalidBatch);
+            }
+            remove_repetitions(list);
+            count = count.saturating_mul(list.len());
+        }
+        if count == 0 || count > at_most {
+            return Err(Failure::InvalidBatch);
+        }
+        self.urls.iter().try_for_each(|url| check_url(url, app))?;
+        self.devices
+            .iter()
+            .try_for_each(|id| check_device(id, app))?;
+        self.locations
+            .iter()
+            .try_for_each(|id| check_location(id, app))?;
+        self.networks
+            .iter()
+            .try_for_each(|id| check_network(id, app))?;
+        let options = options(self.runs, self.webhook, app)?;
+        let mut orders = Vec::with_capacity(count);
+        for url in &self.urls {
+            for device in &self.devices {
+                for location in &self.locations {
+                    orders.extend(self.networks.iter().map(|network| AuditOrder {
+                        url: url.clone(),
+                        device: device.clone(),
+                        network: network.clone(),
+                        location: location.clone(),
+                    }));
+                }
+            }
+        }
+        Ok((orders, options))
+    }
+}
+
+fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<AuditOptions, Failure> {
+    let runs = match runs {
+        None => 1,
+        Some(runs) => u32::try_from(runs)
+            .ok()
+            .filter(|runs| (1..=MAX_RUNS).contains(runs))
+            .ok_or(Failure::InvalidRuns)?,
+    };
+    if let Some(webhook) = &webhook
+        && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
+    {
+        return Err(Failure::InvalidWebhook);
+    }
+    Ok(AuditOptions { runs, webhook })
+}
+
+fn check_url(url: &str, app: &App) -> Result<(), Failure> {
+    if target::is_auditable(url, app.limits.url_chars, &*app.may_visit) {
+        Ok(())
+    } else {
+        Err(Failure::InvalidUrl)
+    }
+}
+
+fn check_device(id: &str, app: &App) -> Result<(), Failure> {
+    let device = app.catalog.device(id);
+    device.map(|_| ()).ok_or(Failure::InvalidDevice)
+}
+
+fn check_location(id: &str, app: &App) -> Result<(), Failure> {
+    let location = app.catalog.location(id);
+    location.map(|_| ()).ok_or(Failure::InvalidLocation)
+}
+
+fn check_network(id: &str, app: &App) -> Result<(), Failure> {
+    let network = app.catalog.network(id);
+    network.map(|_| ()).ok_or(Failure::InvalidNetwork)
+}
+
+fn remove_repetitions(list: &mut Vec<String>) {
+    let mut seen = std::collections::HashSet::new();
+    list.retain(|item| seen.insert(item.clone()));
+}
+
+/// Deserializes an optional member, which may be absent but not null, as a whole number.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let whole = value.as_i64().or_else(|| {
+        // 3.0 is a whole number like 3. A number beyond all bounds only has to stay invalid.
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        Some(number as i64)
+    });
+    whole
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom("not a whole number"))
+}
+
+/// Deserializes an optional member, which may be absent but not null, as a text.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
+}
+
+impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
+        if !is_json(request.headers()) {
+            return Err(Failure::InvalidBody);
+        }
+        let limits = &service.app.limits;
+        let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
+        // The derived implementation would also accept the values as an array.
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Failure::InvalidBody);
+        }
+        serde_json::from_slice(&text)
+            .map(Self)
+            .map_err(|_| Failure::InvalidBody)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else {
+        return false;
+    };
+    let essence = only
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Reads a body of at most `max_bytes` within `timeout`.
+pub(crate) async fn read(
+    body: Body,
+    max_bytes: usize,
+    timeout: Duration,
+) -> Result<Vec<u8>, Failure> {
+    // A body whose announced length is too large is refused without reading it.
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(Failure::BodyTooLarge);
+    }
+    let reading = Limited::new(body, max_bytes).collect();
+    match tokio::time::timeout(timeout, reading).await {
+        Err(_) => Err(Failure::BodyTooSlow),
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
+        // The client disconnected, or its chunks are malformed.
+        Ok(Err(_)) => Err(Failure::InvalidBody),
+    }
+}

@@ -1,0 +1,519 @@
+//! Leases audits to agents and accepts their reports. The agent inside this process and agents on
+//! other machines take the same steps.
+//!
+//! Only state that may be lost is kept in memory between requests: leases are in the store, so any
+//! server can take the next step of an audit.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plumbline_engine::report::Report;
+use plumbline_report::html::Phase;
+use plumbline_seam::Evidence;
+use plumbline_store::{
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptBlob, AttemptState, AuditError,
+    Blobs, FinishedAudit, Hold, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError,
+    Timestamp,
+};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::confirmation::Unconfirmed;
+use super::locations::leasable_locations;
+use super::polls::{Poll, Polls};
+use super::registry::AgentRegistry;
+use super::report_memory::ReportMemory;
+use crate::{
+    metrics::{AuditFigures, Metrics},
+    phases::Phases,
+    time::Clock,
+};
+
+/// The prefix of the process names of agents inside a server. One server runs on a data directory at
+/// a time, so a lease of any other process with this prefix belongs to a process that has ended.
+pub const EMBEDDED_PREFIX: &str = "embedded-";
+
+/// The default duration of a lease, which is longer than three missed heartbeats.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
+/// How many of the polls that wait for the same audits try to lease at the same time: each attempt is
+/// a write.
+const CONCURRENT_LEASES: usize = 8;
+
+/// Observes audits that are performed by any agent.
+pub trait AuditObserver: Send + Sync + 'static {
+    /// Called when the audit was leased. Must not block.
+    fn on_lease(&self, lease: &Lease);
+
+    /// Called when the page's document has been received from this URL, after redirects. Must not
+    /// block.
+    fn on_document(&self, _tracking_id: &str, _device: &str, _url: &str) {}
+
+    /// Called before the report is stored, to add data to it. Another server may have leased the
+    /// audit. Called again with the original report if the store fails.
+    fn before_finish(&self, lease: &Lease, report: &mut Report);
+
+    /// Called when the attempt is over, whether its report was stored or refused.
+    fn on_finish(&self, lease: &Lease);
+}
+
+/// The dependencies and settings of a [`Dispatcher`].
+pub struct DispatcherParts {
+    /// The queue of audits.
+    pub store: Arc<dyn Store>,
+    /// The presence of agents.
+    pub agents: Arc<dyn AgentStore>,
+    /// Evidence, by attempt.
+    pub bundles: Arc<dyn Blobs>,
+    /// The media of report pages, by attempt.
+    pub media: Arc<dyn Blobs>,
+    /// The phases of running audits.
+    pub phases: Phases,
+    /// The counters that `/metrics` shows.
+    pub metrics: Arc<Metrics>,
+    /// The current time.
+    pub clock: Clock,
+    /// How long an agent may be silent before its audit is given to another.
+    pub lease: Duration,
+    /// The ids of all locations in the catalog.
+    pub locations: Vec<String>,
+    /// Whether agents may simulate a location at which no agent is active.
+    pub simulate: bool,
+    /// The observers of all audits.
+    pub observers: Vec<Arc<dyn AuditObserver>>,
+}
+
+/// Leases audits to agents and accepts their reports.
+pub struct Dispatcher {
+    parts: DispatcherParts,
+    registry: AgentRegistry,
+    /// Limits concurrent attempts to lease, by the locations that may be leased.
+    lease_permits: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
+    polls: Arc<Polls>,
+    pub(super) unconfirmed: Unconfirmed,
+    /// The memory for reports that are being received.
+    pub(crate) report_memory: ReportMemory,
+}
+
+/// A slot of an agent that requests work.
+#[derive(Debug, Clone)]
+pub struct AgentSlot {
+    /// The agent to which the slot belongs.
+    pub agent: AgentPresence,
+    /// The number of the slot within the agent, from 0.
+    pub index: u32,
+    /// What the slot may lease; `None` inside a server, where an agent has no token and no bounds.
+    pub scope: Option<TokenScope>,
+}
+
+/// The bounds of a token, and the processes to which they apply together.
+#[derive(Debug, Clone)]
+pub struct TokenScope {
+    /// The prefix of the names of all processes that use the token.
+    pub process_prefix: String,
+    /// The locations and slots that the token allows.
+    pub bounds: AgentBounds,
+}
+
+impl AgentSlot {
+    /// The name under which the slot owns leases.
+    fn owner(&self) -> String {
+        format!("{}/{}", self.agent.process, self.index)
+    }
+}
+
+impl Dispatcher {
+    /// Creates a dispatcher.
+    pub fn new(parts: DispatcherParts) -> Self {
+        let (agents, clock) = (Arc::clone(&parts.agents), Arc::clone(&parts.clock));
+        Self {
+            registry: AgentRegistry::new(agents, clock, parts.lease),
+            parts,
+            lease_permits: Mutex::default(),
+            polls: Arc::default(),
+            unconfirmed: Unconfirmed::default(),
+            report_memory: ReportMemory::default(),
+        }
+    }
+
+    /// The duration of a lease.
+    pub fn lease_duration(&self) -> Duration {
+        self.parts.lease
+    }
+
+    /// The interval of heartbeats: short enough that three may be missed.
+    pub fn heartbeat_interval(&self) -> Duration {
+        self.parts.lease / 4
+    }
+
+    /// Leases the next audit to this slot, and waits up to `at_most` for one.
+    ///
+    /// A slot performs one audit at a time. If it still holds one, it never received it or has given
+    /// it up, so that audit first goes back to its position in the queue.
+    pub async fn lease(
+        &self,
+        slot: &AgentSlot,
+        at_most: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        let poll = self.begin_poll(slot);
+        self.release_slot(slot).await?;
+        self.lease_next(slot, &poll, at_most, std::future::pending())
+            .await
+    }
+
+    /// Registers a request for work. Earlier requests of the slot get no work from now on.
+    pub(crate) fn begin_poll(&self, slot: &AgentSlot) -> Poll {
+        self.polls.begin(slot.owner())
+    }
+
+    /// Leases the next audit to a slot that holds none, and waits up to `at_most` for one.
+    ///
+    /// Stop waiting by completing `cancelled`. Dropping the returned future instead may drop a lease
+    /// that is just being made, which then blocks its audit until it expires.
+    pub(crate) async fn lease_next(
+        &self,
+        slot: &AgentSlot,
+        poll: &Poll,
+        at_most: Duration,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<Option<Lease>, StoreError> {
+        let mut cancelled = pin!(cancelled);
+        let deadline = Instant::now() + at_most;
+        let owner = slot.owner();
+        loop {
+            self.record_presence(&slot.agent).await?;
+            let locations = self.leasable_locations(&slot.agent.location).await?;
+            let scope = lease_scope(owner.clone(), locations, slot.scope.as_ref());
+            let permits = self.lease_permits(&scope);
+            let permit = tokio::select! {
+                permit = timeout_at(deadline, permits.acquire()) => permit,
+                () = &mut cancelled => return Ok(None),
+            };
+            let Ok(Ok(_permit)) = permit else {
+                return Ok(None);
+            };
+            if !poll.is_newest() {
+                return Ok(None);
+            }
+            let leasing = self.parts.store.lease(&scope, self.now(), self.parts.lease);
+            if let Some(lease) = leasing.await? {
+                if !poll.is_newest() {
+                    self.release(&lease, ReleaseReason::Drained).await?;
+                    return Ok(None);
+                }
+                for observer in &self.parts.observers {
+                    observer.on_lease(&lease);
+                }
+                return Ok(Some(lease));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let wait = left.min(self.poll_interval());
+            tokio::select! {
+                () = self.parts.store.wait_for_work(&scope, wait) => {}
+                () = &mut cancelled => return Ok(None),
+            }
+        }
+    }
+
+    /// Hands back every audit that a slot holds but does not work on.
+    pub async fn release_slot(&self, slot: &AgentSlot) -> Result<(), StoreError> {
+        let owner = slot.owner();
+        for lease in self.parts.agents.running(Some(&owner)).await? {
+            tracing::warn!(
+                audit = lease.tracking_id,
+                owner,
+                "audit returned to the queue: its slot is not working on it"
+            );
+            self.release(&lease, ReleaseReason::Drained).await?;
+        }
+        Ok(())
+    }
+
+    /// Extends a lease.
+    pub async fn heartbeat(&self, lease: &Lease) -> Result<Hold, StoreError> {
+        // The expiry always moves forward, whatever the clock says: a moved expiry marks a lease as
+        // confirmed.
+        let moved = lease.expires_at.plus(Duration::from_millis(1));
+        let until = self.now().plus(self.parts.lease).max(moved);
+        self.parts.store.heartbeat(lease, until).await
+    }
+
+    /// Hands back an audit that was not confirmed, as if it had never been leased.
+    pub(super) async fn release_unconfirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
+        // The polls come first, so that no other poll of the vanished process leases it again.
+        if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
+            self.polls.invalidate(process);
+        }
+        self.release(lease, ReleaseReason::Unconfirmed).await
+    }
+
+    /// Records that an audit has entered a phase. The caller has checked that the lease is held.
+    pub fn record_phase(&self, tracking_id: &str, phase: Phase) {
+        self.parts.phases.record(tracking_id, phase);
+    }
+
+    /// Records the URL from which the document of an audit on this device was received. The caller
+    /// has checked that the lease is held.
+    pub fn record_document(&self, tracking_id: &str, device: &str, url: &str) {
+        for observer in &self.parts.observers {
+            observer.on_document(tracking_id, device, url);
+        }
+    }
+
+    /// Returns the state of an attempt that was leased to a process whose name begins with
+    /// `process_prefix`.
+    pub async fn attempt_state(
+        &self,
+        process_prefix: &str,
+        tracking_id: &str,
+        attempt: u32,
+    ) -> Result<AttemptState, StoreError> {
+        let state = self
+            .parts
+            .agents
+            .attempt_state(tracking_id, attempt)
+            .await?;
+        Ok(match state {
+            AttemptState::Held(lease) if !lease.owner.starts_with(process_prefix) => {
+                AttemptState::Lost
+            }
+            state => state,
+        })
+    }
+
+    /// Stores evidence. Called before [`Dispatcher::finish`], so that a report's evidence exists when
+    /// the report does.
+    ///
+    /// The lease may be lost while the evidence is written, and the agent that finished the audit may
+    /// already have removed other attempts' evidence, so the lease is checked again afterwards. What
+    /// remains after a crash in between is removed with the audit.
+    pub async fn store_evidence(
+        &self,
+        lease: &Lease,
+        kind: Evidence,
+        bytes: Vec<u8>,
+    ) -> std::io::Result<Hold> {
+        let blobs = self.blobs(kind);
+        AttemptBlob::from(lease).put(blobs, bytes).await?;
+        self.remove_if_lost(lease, blobs).await
+    }
+
+    /// Stores evidence from a file, like [`Dispatcher::store_evidence`]. The file may be moved.
+    pub(crate) async fn store_evidence_file(
+        &self,
+        lease: &Lease,
+        kind: Evidence,
+        file: &Path,
+    ) -> std::io::Result<Hold> {
+        let blobs = self.blobs(kind);
+        AttemptBlob::from(lease).put_file(blobs, file).await?;
+        self.remove_if_lost(lease, blobs).await
+    }
+
+    fn blobs(&self, kind: Evidence) -> &dyn Blobs {
+        match kind {
+            Evidence::Bundle => &*self.parts.bundles,
+            Evidence::ReportMedia => &*self.parts.media,
+        }
+    }
+
+    async fn remove_if_lost(&self, lease: &Lease, blobs: &dyn Blobs) -> std::io::Result<Hold> {
+        if !self.is_lost(lease).await {
+            return Ok(Hold::Held);
+        }
+        AttemptBlob::from(lease).remove(blobs).await?;
+        Ok(Hold::Lost)
+    }
+
+    /// Whether another attempt has replaced this one, or the audit has ended. False if the store
+    /// cannot tell.
+    async fn is_lost(&self, lease: &Lease) -> bool {
+        let state = self
+            .parts
+            .agents
+            .attempt_state(&lease.tracking_id, lease.attempt);
+        matches!(state.await, Ok(AttemptState::Lost))
+    }
+
+    /// Removes evidence that no report refers to, in the background: that of attempts before the one
+    /// that finished, or that of an attempt that was too late.
+    async fn remove_unused_evidence(&self, lease: &Lease, hold: Hold) {
+        let may_exist = match hold {
+            Hold::Held => lease.attempt > 1,
+            // A lease that is not held is not necessarily lost: the same attempt may have finished a
+            // moment ago.
+            Hold::Lost => self.is_lost(lease).await,
+        };
+        if !may_exist {
+            return;
+        }
+        for blobs in [&self.parts.bundles, &self.parts.media] {
+            let (blobs, lease) = (Arc::clone(blobs), lease.clone());
+            tokio::spawn(async move {
+                let blob = AttemptBlob::from(&lease);
+                let removed = match hold {
+                    Hold::Held => blob.remove_earlier(&*blobs).await,
+                    Hold::Lost => blob.remove(&*blobs).await,
+                };
+                if let Err(error) = removed {
+                    let audit = &lease.tracking_id;
+                    tracing::warn!(audit, %error, "failed to remove evidence of another attempt");
+                }
+            });
+        }
+    }
+
+    /// Completes the audit with a report whose evidence has been stored.
+    pub async fn finish(&self, lease: &Lease, mut report: Report) -> Result<Hold, StoreError> {
+        for observer in &self.parts.observers {
+            observer.before_finish(lease, &mut report);
+        }
+        let figures = figures(&report);
+        let finished = FinishedAudit {
+            report: serde_json::to_string(&report).map_err(|error| {
+                StoreError::Backend(format!("cannot serialize report: {error}"))
+            })?,
+            error: report.error.map(|failure| AuditError {
+                code: failure.code.to_string(),
+                // The message may quote a page, and PostgreSQL stores no text with a NUL.
+                message: failure.message.replace('\0', "\u{fffd}"),
+            }),
+            finished_at: self.now(),
+        };
+        let finishing = self.parts.store.finish(lease, finished).await;
+        self.parts.phases.remove(&lease.tracking_id);
+        let hold = finishing?;
+        for observer in &self.parts.observers {
+            observer.on_finish(lease);
+        }
+        if hold == Hold::Held {
+            self.parts.metrics.audit_finished(&figures);
+        }
+        self.remove_unused_evidence(lease, hold).await;
+        Ok(hold)
+    }
+
+    /// Returns an audit to the queue.
+    pub async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+        match reason {
+            ReleaseReason::Fault => self.parts.metrics.audit_faulted(),
+            ReleaseReason::Drained | ReleaseReason::Unconfirmed => {
+                self.parts.metrics.audit_handed_back()
+            }
+        }
+        self.parts.phases.remove(&lease.tracking_id);
+        self.unconfirmed.remove(lease);
+        self.parts.store.release(lease, reason).await
+    }
+
+    /// Records that this agent is active, but no more often than needed to keep it listed.
+    pub async fn record_presence(&self, agent: &AgentPresence) -> Result<(), StoreError> {
+        self.registry.record_presence(agent).await
+    }
+
+    /// Returns the record of a token, which may be a moment old.
+    pub(crate) async fn record(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
+        self.registry.record(token_id).await
+    }
+
+    async fn leasable_locations(
+        &self,
+        agent_location: &str,
+    ) -> Result<Option<Vec<String>>, StoreError> {
+        let parts = &self.parts;
+        let active_locations = if parts.simulate {
+            self.registry.active_locations().await?
+        } else {
+            Vec::new()
+        };
+        Ok(leasable_locations(
+            agent_location,
+            &parts.locations,
+            &active_locations,
+            parts.simulate,
+        ))
+    }
+
+    fn lease_permits(&self, scope: &LeaseScope) -> Arc<Semaphore> {
+        let mut permits = self
+            .lease_permits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Semaphores that no poll uses are removed; they are created again when needed.
+        permits.retain(|_, permits| Arc::strong_count(permits) > 1);
+        let entry = permits.entry(scope.locations.clone());
+        Arc::clone(entry.or_insert_with(|| Arc::new(Semaphore::new(CONCURRENT_LEASES))))
+    }
+
+    /// How often a waiting poll looks for work that is not announced: expired leases, and audits of
+    /// other processes.
+    fn poll_interval(&self) -> Duration {
+        let (min, max) = (Duration::from_millis(250), Duration::from_secs(5));
+        (self.parts.lease / 6).clamp(min, max)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        (self.parts.clock)()
+    }
+}
+
+/// Returns what a slot may lease: the audits of these locations, within the bounds of its token.
+fn lease_scope(
+    owner: String,
+    locations: Option<Vec<String>>,
+    token_scope: Option<&TokenScope>,
+) -> LeaseScope {
+    let Some(TokenScope {
+        process_prefix,
+        bounds,
+    }) = token_scope
+    else {
+        return LeaseScope {
+            owner,
+            locations,
+            slots: None,
+        };
+    };
+    LeaseScope {
+        owner,
+        locations: match locations {
+            Some(mut locations) => {
+                locations.retain(|location| bounds.allows_location(location));
+                Some(locations)
+            }
+            None => bounds.locations.clone(),
+        },
+        slots: bounds.slots.map(|max_leases| SlotLimit {
+            owner_prefix: process_prefix.clone(),
+            max_leases,
+        }),
+    }
+}
+
+fn figures(report: &Report) -> AuditFigures {
+    let cpu = &report.conditions.cpu;
+    let outcome = report.error.as_ref().map(|error| error.code.to_string());
+    AuditFigures {
+        outcome: outcome.unwrap_or_else(|| "measured".to_owned()),
+        phases: report
+            .timings
+            .iter()
+            .map(|timing| {
+                // The agent's message may contain any number.
+                let seconds = Duration::try_from_secs_f64(timing.ms.max(0.0) / 1000.0);
+                (
+                    timing.phase.as_str().to_owned(),
+                    seconds.unwrap_or_default(),
+                )
+            })
+            .collect(),
+        contention: cpu.contention.map(|contention| contention.share),
+        visits: cpu.visits,
+    }
+}

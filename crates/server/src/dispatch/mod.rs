@@ -1,0 +1,14 @@
+//! Distribution of audits to agents, whether they run in this process or on other machines.
+
+mod confirmation;
+mod dispatcher;
+mod locations;
+mod polls;
+mod registry;
+mod report_memory;
+
+pub use dispatcher::{
+    AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
+    TokenScope,
+};
+pub(crate) use report_memory::REPORT_BYTES;

@@ -1,0 +1,107 @@
+//! Tracks which poll of a slot is its newest.
+//!
+//! A slot requests one audit at a time. An older poll that is still waiting belongs to a broken
+//! connection or to an agent that has stopped, so an audit leased to it would be lost: a client that
+//! closes its half of a connection may still be reading, so a closed connection does not end a
+//! request by itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The newest poll of every slot.
+#[derive(Default)]
+pub(super) struct Polls(Mutex<Newest>);
+
+#[derive(Default)]
+struct Newest {
+    last_number: u64,
+    by_owner: HashMap<String, u64>,
+}
+
+impl Polls {
+    /// Registers a new poll, which becomes the newest of this owner.
+    pub(super) fn begin(self: &Arc<Self>, owner: String) -> Poll {
+        let mut newest = self.locked();
+        newest.last_number += 1;
+        let number = newest.last_number;
+        newest.by_owner.insert(owner.clone(), number);
+        drop(newest);
+        Poll {
+            polls: Arc::clone(self),
+            owner,
+            number,
+        }
+    }
+
+    /// Invalidates all polls of a process that seems to be gone. If it is not, it polls again.
+    pub(super) fn invalidate(&self, process: &str) {
+        let is_slot_of_process = |owner: &str| {
+            owner
+                .strip_prefix(process)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.locked()
+            .by_owner
+            .retain(|owner, _| !is_slot_of_process(owner));
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Newest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A slot's request for work, registered until it is dropped.
+pub(crate) struct Poll {
+    polls: Arc<Polls>,
+    owner: String,
+    number: u64,
+}
+
+impl Poll {
+    /// Whether the slot has made no later request, and its process is not believed to be gone.
+    pub(crate) fn is_newest(&self) -> bool {
+        self.polls.locked().by_owner.get(&self.owner) == Some(&self.number)
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        let mut newest = self.polls.locked();
+        if newest.by_owner.get(&self.owner) == Some(&self.number) {
+            newest.by_owner.remove(&self.owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_poll_of_a_slot_is_its_newest_and_dropped_polls_are_removed() {
+        let polls = Arc::new(Polls::default());
+        let (first, other) = (polls.begin("a".to_owned()), polls.begin("b".to_owned()));
+        assert!(first.is_newest() && other.is_newest());
+        let second = polls.begin("a".to_owned());
+        assert!(!first.is_newest() && second.is_newest());
+        drop(second);
+        assert!(!first.is_newest());
+        drop((first, other));
+        assert!(polls.locked().by_owner.is_empty());
+    }
+
+    #[test]
+    fn an_invalidated_process_has_no_newest_poll_until_it_polls_again() {
+        let polls = Arc::new(Polls::default());
+        let slots = [
+            polls.begin("a/p/0".to_owned()),
+            polls.begin("a/p/1".to_owned()),
+        ];
+        let other = polls.begin("a/p2/0".to_owned());
+        polls.invalidate("a/p");
+        assert!(slots.iter().all(|slot| !slot.is_newest()) && other.is_newest());
+        let again = polls.begin("a/p/0".to_owned());
+        drop(slots);
+        assert!(again.is_newest());
+    }
+}

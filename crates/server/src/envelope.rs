@@ -1,0 +1,81 @@
+//! The JSON envelopes of the contract (interface, 2.8): failure, started audit, and data.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::errors::Failure;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(rename = "trackingId", skip_serializing_if = "Option::is_none")]
+    tracking_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<T>,
+}
+
+/// Returns a failure with its message.
+pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
+    json(
+        status,
+        &Envelope::<()> {
+            status: "FAILURE",
+            message: Some(message),
+            tracking_id: None,
+            data: None,
+        },
+    )
+}
+
+/// Returns one page of a list, and the cursor of the next page.
+pub(crate) fn page<T: Serialize>(data: T, next: Option<String>) -> Response {
+    #[derive(Serialize)]
+    struct Page<T> {
+        status: &'static str,
+        data: T,
+        next: Option<String>,
+    }
+    let status = "SUCCESS";
+    json(StatusCode::OK, &Page { status, data, next })
+}
+
+/// Returns the tracking id of an audit that was accepted.
+pub(crate) fn started(tracking_id: &str) -> Response {
+    json(
+        StatusCode::OK,
+        &Envelope::<()> {
+            status: "SUCCESS",
+            message: None,
+            tracking_id: Some(tracking_id),
+            data: None,
+        },
+    )
+}
+
+/// Returns data.
+pub(crate) fn data<T: Serialize>(data: T) -> Response {
+    json(
+        StatusCode::OK,
+        &Envelope {
+            status: "SUCCESS",
+            message: None,
+            tracking_id: None,
+            data: Some(data),
+        },
+    )
+}
+
+fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
+    match serde_json::to_vec(envelope) {
+        Ok(text) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response(),
+        Err(error) => Failure::internal(error).into_response(),
+    }
+}
