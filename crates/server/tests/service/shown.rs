@@ -168,7 +168,7 @@ async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_
     let report = rig.browse(&ask(&format!("/reports/{id}"))).await;
     assert_eq!(report.status, 200);
     assert!(report.text().contains("Performance: 91 of 100, good"));
-    assert!(report.text().contains("cannot be reached at the moment"));
+    assert!(report.text().contains("cannot be read at the moment"));
     assert!(!report.text().contains("hidden.internal"));
 
     let keyed = |path: &str| get(path).key(&rig.key);
