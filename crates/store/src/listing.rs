@@ -52,6 +52,8 @@ pub struct AuditEntry {
     pub finished_at: Option<Timestamp>,
     /// The number of the audit within the account, from 1.
     pub number: i64,
+    /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
+    pub lab_data: Option<String>,
 }
 
 /// A page of a list, newest first.

@@ -93,7 +93,8 @@ pub struct RecentAudit {
     pub url: String,
     /// When the audit was completed, or else accepted.
     pub at: Timestamp,
-    pub report: Option<String>,
+    /// See [`crate::AuditSummary::summary`]; `None` before the audit is completed and summarized.
+    pub summary: Option<String>,
 }
 
 /// Returns the digest of a session's secret. The secret is random and long, so a fast digest is

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus, Batch,
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit,
-    Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor, PurgeResult, QueueDepth,
-    QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency, StoredReport, Submission,
-    Timestamp,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
+    AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor,
+    PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency,
+    StoredReport, Submission, Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +151,16 @@ pub trait Store: Send + Sync + 'static {
     /// Stores the report, completes the audit, ends the lease and, if there are no measurements,
     /// refunds the credits: in one transaction, and only for the newest attempt.
     async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError>;
+
+    /// Returns up to `limit` completed audits that have a report and no summary.
+    async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;
+
+    /// Adds the summary of a completed audit, unless it has one.
+    async fn store_summary(
+        &self,
+        tracking_id: &str,
+        summary: AuditSummary,
+    ) -> Result<(), StoreError>;
 
     /// Ends the lease and returns the audit to its position in the queue of its account.
     /// [`ReleaseReason::Fault`] counts towards [`crate::MAX_FAULTS`], and audits with fewer faults

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::KeyDigest;
+use crate::{AuditSummary, KeyDigest};
 
 /// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,6 +179,9 @@ pub struct FinishedAudit {
     /// Set when there are no measurements; the credits are refunded in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
+    /// The part of the report that lists show; without one, the audit is listed without figures until
+    /// [`crate::Store::store_summary`] adds it.
+    pub summary: Option<AuditSummary>,
 }
 
 /// The reason why a lease is released before the audit is finished.

@@ -199,13 +199,15 @@ macro_rules! whole_suite {
             lists {
                 audits_of_the_account_are_listed_newest_first
                 a_page_ends_where_the_next_begins
+                completed_audits_are_listed_with_their_figures
+        a_missing_summary_is_found_and_added_once
                 pages_are_stable_while_audits_are_added_and_deleted
                 any_filter_lists_exactly_the_matching_audits
                 a_search_with_few_matches_comes_to_its_end
                 a_cursor_gives_no_access_to_other_accounts
                 a_deleted_audit_is_not_refunded
                 waiting_for_completion_ends_with_the_audit
-            }
+                    }
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs
                 a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothing

@@ -343,6 +343,7 @@ async fn deleted_data_is_overwritten_in_the_file() {
         report: format!("{{\"text\":\"{text}\"}}"),
         error: None,
         finished_at: NOW,
+        summary: None,
     };
     store.finish(&lease, finished).await.unwrap();
     // Closing the store writes the write-ahead log into the file.
@@ -381,6 +382,7 @@ async fn the_position_of_a_deleted_audit_is_not_used_again() {
         report: "{}".to_owned(),
         error: None,
         finished_at: NOW,
+        summary: None,
     };
     store.finish(&lease, finished).await.unwrap();
     assert!(

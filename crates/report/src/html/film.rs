@@ -182,7 +182,7 @@ fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
 pub(super) fn largest_content(report: &Report) -> Option<Rect> {
     fn first_element(details: &Details) -> Option<Rect> {
         match details {
-            Details::Elements { items } => items.first()?.node.in_picture(),
+            Details::Elements { items } => items.first()?.node.rect_in_screenshot(),
             Details::Parts { items } => items.iter().find_map(first_element),
             _ => None,
         }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use plumbline_engine::media::{self, Picture, ReportMedia, WholePage};
+use plumbline_engine::media::{self, FullPageScreenshot, Picture, ReportMedia};
 use plumbline_store::Blobs;
 
 use crate::{
@@ -105,9 +105,9 @@ async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
     let media = ReportMedia {
         format: media::FORMAT,
         screenshot: Some(picture("Zmlyc3Q=")),
-        whole_page: Some(WholePage {
+        full_page: Some(FullPageScreenshot {
             picture: picture("d2hvbGU="),
-            ..WholePage::default()
+            ..FullPageScreenshot::default()
         }),
         ..ReportMedia::default()
     };

@@ -78,6 +78,8 @@ pub(super) const TABLES: &[Table] = &[
             "finished_at",
             "error_code",
             "error_message",
+            "lab_data",
+            "summary",
         ],
         sums: &[
             "position",
@@ -97,6 +99,8 @@ pub(super) const TABLES: &[Table] = &[
             "finished_at % 1000003",
             "length(error_code)",
             "length(error_message)",
+            "length(lab_data)",
+            "length(summary)",
         ],
         rows_at_once: 500,
     },

@@ -27,10 +27,11 @@ use self::readers::Readers;
 use self::writer::{Wakeup, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditState, AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, LedgerEntry,
-    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope,
+    LedgerEntry, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store,
+    StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// A store in a SQLite file in WAL mode, which syncs every commit to disk.
@@ -284,6 +285,25 @@ impl Store for SqliteStore {
         self.writer
             .write(wakeup, move |connection| {
                 queue::finish(connection, &fence, &finished)
+            })
+            .await
+    }
+
+    async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+        self.readers
+            .blocking(move |connection| queue::unsummarized(connection, limit))
+            .await
+    }
+
+    async fn store_summary(
+        &self,
+        tracking_id: &str,
+        summary: AuditSummary,
+    ) -> Result<(), StoreError> {
+        let tracking_id = tracking_id.to_owned();
+        self.writer
+            .write(Wakeup::None, move |connection| {
+                queue::store_summary(connection, &tracking_id, &summary)
             })
             .await
     }

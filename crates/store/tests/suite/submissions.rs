@@ -263,6 +263,7 @@ pub async fn the_number_of_failures_within_an_hour_is_limited(backend: &dyn Back
         let held = lease(&*store, NOW).await.unwrap();
         let finished = FinishedAudit {
             finished_at: at,
+            summary: None,
             ..finished
         };
         store.finish(&held, finished).await.unwrap();
