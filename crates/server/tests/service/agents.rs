@@ -57,6 +57,7 @@ async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
         .ask(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
         .await;
     assert_eq!(data.json()["data"]["labData"]["performance"], 97);
+    assert_eq!(rig.store.unsummarized(1).await.unwrap(), []);
     assert_eq!(rig.credits().await, 99);
 }
 

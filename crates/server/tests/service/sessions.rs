@@ -130,8 +130,14 @@ async fn what_another_site_sends_is_not_obeyed() {
 }
 
 #[tokio::test]
-async fn behind_a_proxy_cookies_are_for_https_and_this_host_alone() {
-    let rig = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+async fn over_https_cookies_are_for_https_and_this_host_alone() {
+    let proxy = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+    assert_cookies_are_for_https(&proxy).await;
+    let own_tls = Rig::with_pages_and(|app| app.limits.serves_https = true).await;
+    assert_cookies_are_for_https(&own_tls).await;
+}
+
+async fn assert_cookies_are_for_https(rig: &Rig) {
     let signed_in = rig
         .browse(&form("/sign-in", &format!("key={}", rig.key)))
         .await;

@@ -236,6 +236,7 @@ async fn two_servers_hold_two_connections_to_a_receiver_that_never_answers_and_t
             report: "{}".to_owned(),
             error: None,
             finished_at: NOW,
+            summary: None,
         };
         let kept = servers.stores[server].finish(&lease, finished).await;
         assert_eq!(kept.unwrap(), Hold::Held);
