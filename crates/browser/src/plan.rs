@@ -11,7 +11,8 @@ pub enum NetworkPath {
     /// Directly, through the network of the host.
     Direct,
     /// Through this SOCKS5 proxy, including name resolution. The browser should have been started
-    /// with [`crate::LaunchOptions::only_through_proxy`]; otherwise pages cannot connect in advance.
+    /// with [`crate::LaunchOptions::only_through_proxy`]; otherwise pages cannot connect in
+    /// advance.
     Proxy(SocketAddr),
 }
 

@@ -16,8 +16,8 @@ const TAKE_DEADLINE: Duration = Duration::from_secs(30);
 /// A pool of spare browsers, each of which is used once.
 ///
 /// The next spare is not started when one is taken, but when that visit begins to gather artifacts
-/// or has ended: starting a browser takes half a second of CPU time on a core that the page is being
-/// measured on.
+/// or has ended: starting a browser takes half a second of CPU time on a core that the page is
+/// being measured on.
 pub struct Pool {
     shared: Arc<Shared>,
     ready: Mutex<mpsc::UnboundedReceiver<Result<Browser, BrowserError>>>,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the link against a packet-level emulator, transfer by transfer.
+"""Compares the link with a packet-level emulator, transfer by transfer.
 
     cargo build --release -p plumbline-link --example open_link
     sudo python3 crates/link/bench/against_packets.py --link target/release/examples/open_link
@@ -20,36 +20,36 @@ LINES = {  # down kbit/s, up kbit/s, round trip ms
 }
 
 
-# --- the server: GET /N answers N bytes, POST takes a body; connections stay open ---
+# --- the server: GET /N returns N bytes, POST accepts a body; connections stay open ---
 
 def serve(address, port):
     listener = socket.create_server((address, port), backlog=1024)
     print(listener.getsockname()[1], flush=True)
     while True:
         stream, _ = listener.accept()
-        threading.Thread(target=answer, args=(stream,), daemon=True).start()
+        threading.Thread(target=respond, args=(stream,), daemon=True).start()
 
 
-def answer(stream):
+def respond(stream):
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    got = b""
+    buffer = b""
     try:
         while True:
-            while b"\r\n\r\n" not in got:
-                more = stream.recv(65536)
-                if not more:
+            while b"\r\n\r\n" not in buffer:
+                chunk = stream.recv(65536)
+                if not chunk:
                     return
-                got += more
-            head, got = got.split(b"\r\n\r\n", 1)
+                buffer += chunk
+            head, buffer = buffer.split(b"\r\n\r\n", 1)
             method, path, _ = head.split(b"\r\n")[0].decode().split(" ")
             size = int(path[1:])
             if method == "POST":
-                while len(got) < size:
-                    more = stream.recv(65536)
-                    if not more:
+                while len(buffer) < size:
+                    chunk = stream.recv(65536)
+                    if not chunk:
                         return
-                    got += more
-                got, size = got[size:], 2
+                    buffer += chunk
+                buffer, size = buffer[size:], 2
             stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
     except OSError:
         pass
@@ -68,10 +68,10 @@ class Client:
         stream = socket.create_connection(target)
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.socks:
-            ask = b"\5\1\0\5\1\0\1" + socket.inet_aton(self.host) + struct.pack(">H", self.port)
-            stream.sendall(ask)
-            reply = exactly(stream, 12)
-            assert reply[3] == 0, f"the link answered {reply[3]}"
+            request = b"\5\1\0\5\1\0\1" + socket.inet_aton(self.host) + struct.pack(">H", self.port)
+            stream.sendall(request)
+            reply = receive_exactly(stream, 12)
+            assert reply[3] == 0, f"the link replied {reply[3]}"
         return stream
 
     def fetch(self, stream, size):
@@ -79,24 +79,24 @@ class Client:
         receive(stream, size)
 
     def single(self, size):
-        began = time.monotonic()
+        started = time.monotonic()
         stream = self.connect()
         self.fetch(stream, size)
-        return {"": time.monotonic() - began}
+        return {"": time.monotonic() - started}
 
     def upload(self, size):
-        began = time.monotonic()
+        started = time.monotonic()
         stream = self.connect()
         stream.sendall(b"POST /%d HTTP/1.1\r\nHost: x\r\n\r\n" % size + b"y" * size)
         receive(stream, 2)
-        return {"": time.monotonic() - began}
+        return {"": time.monotonic() - started}
 
     def parallel(self, count, size):
-        began, ends = time.monotonic(), []
+        started, ends = time.monotonic(), []
 
         def one():
             self.fetch(self.connect(), size)
-            ends.append(time.monotonic() - began)
+            ends.append(time.monotonic() - started)
 
         threads = [threading.Thread(target=one) for _ in range(count)]
         [t.start() for t in threads]
@@ -104,16 +104,16 @@ class Client:
         ends.sort()
         return {"first": ends[0], "median": ends[count // 2], "last": ends[-1]}
 
-    def kept_open(self, size, pauses):
+    def reuse(self, size, pauses):
         stream, times = self.connect(), {}
         for number, pause in enumerate(pauses, 1):
             time.sleep(pause)
-            began = time.monotonic()
+            started = time.monotonic()
             self.fetch(stream, size)
-            times[f"{number} after {pause} s"] = time.monotonic() - began
+            times[f"{number} after {pause} s"] = time.monotonic() - started
         return times
 
-    def beside(self, large, small):
+    def in_parallel_to(self, large, small):
         thread = threading.Thread(target=lambda: self.fetch(self.connect(), large))
         thread.start()
         time.sleep(1)
@@ -122,26 +122,26 @@ class Client:
         return times
 
 
-def exactly(stream, size):
-    got = b""
-    while len(got) < size:
-        more = stream.recv(size - len(got))
-        assert more, "the connection ended early"
-        got += more
-    return got
+def receive_exactly(stream, size):
+    buffer = b""
+    while len(buffer) < size:
+        chunk = stream.recv(size - len(buffer))
+        assert chunk, "the connection ended early"
+        buffer += chunk
+    return buffer
 
 
 def receive(stream, size):
-    got = b""
-    while b"\r\n\r\n" not in got:
-        more = stream.recv(262144)
-        assert more, "the connection ended early"
-        got += more
-    have = len(got) - got.index(b"\r\n\r\n") - 4
-    while have < size:
-        more = stream.recv(262144)
-        assert more, "the connection ended early"
-        have += len(more)
+    buffer = b""
+    while b"\r\n\r\n" not in buffer:
+        chunk = stream.recv(262144)
+        assert chunk, "the connection ended early"
+        buffer += chunk
+    received = len(buffer) - buffer.index(b"\r\n\r\n") - 4
+    while received < size:
+        chunk = stream.recv(262144)
+        assert chunk, "the connection ended early"
+        received += len(chunk)
 
 
 TRANSFERS = {
@@ -151,9 +151,9 @@ TRANSFERS = {
     "5 MB": lambda c: c.single(5_000_000),
     "6 x 50 kB": lambda c: c.parallel(6, 50_000),
     "6 x 200 kB": lambda c: c.parallel(6, 200_000),
-    "60 kB again": lambda c: c.kept_open(60_000, [0, 0, 0.3, 1, 3]),
-    "5 kB again": lambda c: c.kept_open(5_000, [0, 0, 0]),
-    "20 kB beside 600 kB": lambda c: c.beside(600_000, 20_000),
+    "60 kB again": lambda c: c.reuse(60_000, [0, 0, 0.3, 1, 3]),
+    "5 kB again": lambda c: c.reuse(5_000, [0, 0, 0]),
+    "20 kB beside 600 kB": lambda c: c.in_parallel_to(600_000, 20_000),
     "200 kB up": lambda c: c.upload(200_000),
 }
 
@@ -175,12 +175,12 @@ def over_packets(packet_link, line, names):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def over_link(link, line, names, algorithm):
+def over_link(link, line, names):
     down, up, rtt = LINES[line]
     server = subprocess.Popen([sys.executable, HERE, "--serve", "127.0.0.1", "0"],
                               stdout=subprocess.PIPE, text=True)
     proxy = subprocess.Popen([link, "--down", str(down), "--up", str(up), "--rtt", str(rtt),
-                              "--allow", "127.0.0.0/8", "--algorithm", algorithm],
+                              "--allow", "127.0.0.0/8"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True)
     try:
@@ -196,14 +196,14 @@ def over_link(link, line, names, algorithm):
 
 
 def compare(packet_link, link, line, rounds, names):
-    # The emulator's hosts use this kernel's congestion control; the link's are told to do the same.
+    # The emulator's hosts use this kernel's congestion control; the link's hosts always use BBR.
     algorithm = open("/proc/sys/net/ipv4/tcp_congestion_control").read().strip()
     truth, ours = [], []
     for _ in range(rounds):
         truth.append(over_packets(packet_link, line, names))
-        ours.append(over_link(link, line, names, algorithm))
+        ours.append(over_link(link, line, names))
     print(f"\n{line} {LINES[line]}, {algorithm}, median of {rounds}\n")
-    print(f"{'transfer':<36}{'packets':>10}{'link':>10}{'off':>9}")
+    print(f"{'transfer':<36}{'packets':>10}{'link':>10}{'diff':>9}")
     errors = []
     for name in names:
         for part in truth[0][name]:
@@ -222,16 +222,16 @@ def main():
     p.add_argument("--lines", nargs="+", default=list(LINES), choices=list(LINES))
     p.add_argument("--transfers", nargs="+", default=list(TRANSFERS), choices=list(TRANSFERS))
     a = p.parse_args()
-    for path, what in ((a.packet_link, "--packet-link"), (a.link, "--link")):
+    for path, option in ((a.packet_link, "--packet-link"), (a.link, "--link")):
         if not os.path.exists(path):
-            sys.exit(f"{path} is missing: give {what}")
+            sys.exit(f"{path} is missing: set {option}")
     errors = []
     for line in a.lines:
-        # On the slowest line five megabytes take two minutes and teach nothing new.
+        # On the slowest line five megabytes take two minutes and add no information.
         skip = {"5 MB"} if LINES[line][0] < 1000 else set()
         errors += compare(a.packet_link, a.link, line, a.rounds, [t for t in a.transfers if t not in skip])
     sizes = sorted(abs(e) for e in errors)
-    print(f"\n{len(sizes)} times: median {100 * statistics.median(sizes):.1f} % off, "
+    print(f"\n{len(sizes)} times: median difference {100 * statistics.median(sizes):.1f} %, "
           f"{sum(s <= 0.05 for s in sizes)} within 5 %, worst {100 * sizes[-1]:.1f} %")
 
 

@@ -1,6 +1,6 @@
 //! Opens a link and leaves it open until standard input ends:
 //!
-//!   cargo run --release --example open_link -- --down 1638.4 --up 750 --rtt 150 --allow 127.0.0.0/8
+//!   cargo run --example open_link -- --down 1638.4 --up 750 --rtt 150 --allow 127.0.0.0/8
 //!
 //! Prints the address of the SOCKS5 proxy, and at the end one line per connection.
 
@@ -8,13 +8,12 @@ use std::error::Error;
 use std::io::Read;
 use std::sync::Arc;
 
-use plumbline_link::{Algorithm, Guard, LineProfile, Link, LinkConfig};
+use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut profile = LineProfile::UNLIMITED;
     let mut allow = Vec::new();
-    let mut algorithm = Algorithm::default();
     let mut args = std::env::args().skip(1);
     while let Some(flag) = args.next() {
         let value = args.next().ok_or(format!("{flag} needs a value"))?;
@@ -24,13 +23,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "--rtt" => profile.rtt_ms = value.parse()?,
             "--loss" => profile.loss_pct = value.parse()?,
             "--allow" => allow.push(value.parse()?),
-            "--algorithm" if value == "bbr" => algorithm = Algorithm::Bbr,
-            "--algorithm" if value == "cubic" => algorithm = Algorithm::Cubic,
             _ => return Err(format!("unknown option: {flag} {value}").into()),
         }
     }
     let link = Link::open(LinkConfig {
-        algorithm,
         max_bytes: u64::MAX,
         ..LinkConfig::new(profile, Arc::new(Guard::new(allow)))
     })

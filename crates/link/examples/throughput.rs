@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plumbline_link::{Algorithm, Guard, LineProfile, Link, LinkConfig};
+use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -36,7 +36,7 @@ async fn main() -> Result<()> {
             rtt_ms,
             loss_pct: 0.0,
         };
-        let link = open(profile, Algorithm::Cubic).await?;
+        let link = open(profile).await?;
         for bytes in [1_000, 10_000, 30_000, 100_000, 250_000] {
             let started_at = Instant::now();
             let mut stream = connect(link.address(), server).await?;
@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
 
 async fn unlimited(server: SocketAddr) -> Result<()> {
     const BYTES: u64 = 1 << 30;
-    let link = open(LineProfile::UNLIMITED, Algorithm::default()).await?;
+    let link = open(LineProfile::UNLIMITED).await?;
     let mut direct = TcpStream::connect(server).await?;
     let mut linked = connect(link.address(), server).await?;
     for (name, stream) in [("direct", &mut direct), ("through the link", &mut linked)] {
@@ -80,10 +80,9 @@ async fn unlimited(server: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-async fn open(profile: LineProfile, algorithm: Algorithm) -> Result<Link> {
+async fn open(profile: LineProfile) -> Result<Link> {
     let guard = Guard::new(vec!["127.0.0.0/8".parse()?]);
     let config = LinkConfig {
-        algorithm,
         max_bytes: u64::MAX,
         ..LinkConfig::new(profile, Arc::new(guard))
     };
@@ -145,8 +144,8 @@ async fn fetch(stream: &mut TcpStream, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the expected duration of a transfer on an idle line: connection, request, slow start from
-/// ten packets, then the line's rate.
+/// Returns the minimum duration of a transfer on an idle line: connection, request, slow start from
+/// ten packets without pacing, then the line's rate.
 fn closed_form_s(profile: LineProfile, bytes: u64) -> f64 {
     let byte_s = |kbps: Option<f64>| kbps.map_or(0.0, |kbps| 0.008 / kbps);
     let (up_s, down_s) = (byte_s(profile.up_kbps), byte_s(profile.down_kbps));

@@ -4,9 +4,9 @@
 //! through it, at the speed of a [`LineProfile`], to hosts that the [`Guard`] permits; every
 //! connection attempt leaves a [`ConnectionRecord`].
 //!
-//! There are three parts: `guard` decides what may be connected to (and asks the kernel for the
-//! networks of this machine), `model` is the network (pure: takes bytes and the time, returns what
-//! arrives), and `proxy` connects both to sockets and the clock.
+//! There are three parts: `guard` decides what may be connected to (and reads the networks of this
+//! machine), `model` is the network (pure: takes bytes and the time, returns what arrives), and
+//! `proxy` connects both to sockets and the clock.
 
 mod error;
 mod guard;
@@ -18,7 +18,6 @@ mod proxy;
 pub use error::LinkError;
 pub use guard::{Guard, Refusal, RefusalReason, Target};
 pub use line_profile::LineProfile;
-pub use model::Algorithm;
 pub use proxy::{
     ConnectionOutcome, ConnectionRecord, Link, LinkConfig, Resolution, Resolver, SystemResolver,
     connect_guarded,

@@ -168,8 +168,8 @@ fn is_network(net: &IpNet) -> bool {
 /// an interface of their own; a firewall protects such a machine from the internet but not from
 /// connections that it makes to itself, so a visited page must not be able to make them.
 ///
-/// The kernel is asked by binding a socket, because only own addresses can be bound. If it permits
-/// binding any address (`ip_nonlocal_bind`), which is detected with an address reserved for
+/// The kernel is queried by binding a socket, because only own addresses can be bound. If it
+/// permits binding any address (`ip_nonlocal_bind`), which is detected with an address reserved for
 /// documentation, the result is always `false`.
 fn is_own_address(ip: IpAddr) -> bool {
     const FOREIGN: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_156_is_as_chromium_156_gives_it() {
+    fn brands_of_version_156_are_those_of_chromium_156() {
         assert_eq!(
             list("156", "156.0.8078.79"),
             json!([
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_names_each_brand_once() {
+    fn every_version_has_each_brand_once() {
         for major in 100..160 {
             let text = list(&major.to_string(), &major.to_string()).to_string();
             for name in ["Not", "\"Chromium\"", "Google Chrome"] {

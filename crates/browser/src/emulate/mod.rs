@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phone_gives_every_client_hint() {
+    fn a_phone_has_every_client_hint() {
         let calls = calls_for("mobile");
         let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
         assert!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iphone_gives_none() {
+    fn an_iphone_has_no_client_hints() {
         let calls = calls_for("iphone12Pro");
         let identity = params(&calls, "Emulation.setUserAgentOverride").unwrap();
         assert!(identity["userAgentMetadata"].is_null());

@@ -54,7 +54,7 @@ struct Range {
     count: u64,
 }
 
-/// Takes the coverage by script id and stops counting, because later scripts are ours. Scripts
+/// Takes the coverage by script id and stops counting, because later scripts are our own. Scripts
 /// created at run time have no URL and are left out. Empty if it is unavailable: scripts are then
 /// listed without it.
 pub(super) fn take(page: &Caller) -> impl Future<Output = HashMap<String, ScriptCoverage>> + use<> {

@@ -1,4 +1,4 @@
-//! Gathers artifacts when the page is idle: one file per artifact, with its script beside it.
+//! Gathers artifacts when the page is idle: one file per artifact, with its script next to it.
 //! `README.md` lists them with their shapes.
 
 mod anchors;
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use crate::page::{Caller, Page};
 use crate::protocol::{CallError, Reservation};
 use coverage::ScriptCoverage;
-use scripted::OurWorld;
+use scripted::IsolatedWorld;
 use scripts::ListedScripts;
 
 /// Timeout of all artifacts together. The accessibility rules alone may take half a minute on a
@@ -78,14 +78,14 @@ pub(crate) async fn artifacts(
     let reported = page.take_style_sheets();
     let sheets = enabled
         .map_err(|error| error_text(&error))
-        .map(|_| style_sheets::gather(&caller, &requests.ours, reported));
+        .map(|_| style_sheets::gather(&caller, &requests.world, reported));
     let remaining_work = async {
         for (artifact, pending) in requests.pending {
             gatherer.add(artifact, pending).await;
         }
-        gatherer.add_listeners(&caller, &requests.ours).await;
+        gatherer.add_listeners(&caller, &requests.world).await;
         let screenshot = requests.screenshot.await;
-        let inputs = scripted::start(&caller, &requests.ours, &scripted::INPUTS);
+        let inputs = scripted::start(&caller, &requests.world, &scripted::INPUTS);
         gatherer.add(scripted::INPUTS.artifact, inputs).await;
         gatherer.add("style-sheets", async { sheets?.await }).await;
         (screenshot, fetching.await)
@@ -131,7 +131,7 @@ type PendingResult<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Requests that were sent to the page's main thread.
 struct SentRequests {
-    ours: OurWorld,
+    world: IsolatedWorld,
     screenshot: PendingResult<Result<Screenshot, CallError>>,
     coverage: PendingResult<HashMap<String, ScriptCoverage>>,
     scripts: Result<ListedScripts, String>,
@@ -144,7 +144,7 @@ async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) ->
     let started = Instant::now();
     page.disable_cpu_throttling();
     let coverage = coverage::take(caller);
-    let world = caller.create_world(WORLD_TIMEOUT);
+    let creating_world = caller.create_world(WORLD_TIMEOUT);
     let debugger = scripts::enable(caller);
     page.lay_out_in_css_pixels().await;
     tracing::debug!(duration = ?started.elapsed(), "laid out");
@@ -158,17 +158,20 @@ async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) ->
         ("manifest", Box::pin(manifest)),
         ("installability", Box::pin(installability)),
     ];
-    let ours = page.drive(world).await.map_err(|error| error_text(&error));
+    let world = page
+        .drive(creating_world)
+        .await
+        .map_err(|error| error_text(&error));
     for script in scripted::READ_ONLY {
-        let running = scripted::start(caller, &ours, script);
+        let running = scripted::start(caller, &world, script);
         pending.push((script.artifact, Box::pin(running)));
     }
-    let loading_axe = scripted::load_axe(caller, &ours);
+    let loading_axe = scripted::load_axe(caller, &world);
     let scripts = scripts::parsed(page, debugger).await;
     tracing::debug!(duration = ?started.elapsed(), "scripts listed");
-    let rules = scripted::start(caller, &ours, &scripted::AXE);
+    let rules = scripted::start(caller, &world, &scripted::AXE);
     SentRequests {
-        ours,
+        world,
         screenshot: Box::pin(screenshot),
         coverage: Box::pin(coverage),
         scripts,
@@ -257,9 +260,9 @@ impl Gatherer {
     }
 
     /// Adds the listeners of links without a target, which a script cannot see, by protocol.
-    async fn add_listeners(&mut self, page: &Caller, ours: &OurWorld) {
+    async fn add_listeners(&mut self, page: &Caller, world: &IsolatedWorld) {
         if let (Ok(context), Some(Artifact::Gathered(raw))) =
-            (ours, self.artifacts.get(anchors::ARTIFACT))
+            (world, self.artifacts.get(anchors::ARTIFACT))
         {
             match anchors::with_listeners(page, *context, raw).await {
                 Ok(None) => {}

@@ -21,8 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const ALL_DEADLINE: Duration = Duration::from_secs(5);
 /// The number of source maps that the browser loads at a time.
 const MAX_CONCURRENT_LOADS: usize = 8;
-/// The number of source maps that are parsed at a time: a map may be large, and its parsed form even
-/// larger.
+/// The number of source maps that are parsed at a time: a map may be large, and its parsed form
+/// even larger.
 const MAX_CONCURRENT_PARSES: usize = 2;
 const MAX_BYTES: usize = 20_000_000;
 /// Minimum size of a script: two modules of the smallest size that counts as duplicated (trace

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout_at;
 
-use super::scripted::OurWorld;
+use super::scripted::IsolatedWorld;
 use super::{Gathered, error_text, to_artifact};
 use crate::page::{Caller, StyleSheetHeader, StyleSheets};
 use crate::protocol::CallError;
@@ -72,8 +72,11 @@ pub(super) fn enable(page: &Caller) -> impl Future<Output = Result<Value, CallEr
 /// Measures usage, starting immediately. [`enable`] must have been answered: Chromium executes
 /// later calls while it still enables. It executes these in order, so that later calls do not
 /// count.
-fn measure_usage(page: &Caller, ours: &OurWorld) -> impl Future<Output = UsageResult> + use<> {
-    let usage_calls = ours.clone().map(|context| {
+fn measure_usage(
+    page: &Caller,
+    world: &IsolatedWorld,
+) -> impl Future<Output = UsageResult> + use<> {
+    let usage_calls = world.clone().map(|context| {
         page.send("CSS.startRuleUsageTracking", json!({}));
         let recompute = "String(document.body && getComputedStyle(document.body).color)";
         let recomputing = page.evaluate::<String>(Some(context), DEADLINE, recompute);
@@ -100,10 +103,10 @@ fn measure_usage(page: &Caller, ours: &OurWorld) -> impl Future<Output = UsageRe
 /// evidence waits for it.
 pub(super) fn gather(
     page: &Caller,
-    ours: &OurWorld,
+    world: &IsolatedWorld,
     reported: StyleSheets,
 ) -> impl Future<Output = Gathered> + use<> {
-    let measuring = measure_usage(page, ours);
+    let measuring = measure_usage(page, world);
     let mut texts = Texts::new(page, reported);
     texts.request();
     let reading = tokio::spawn(async move { to_artifact(&texts.read(&measuring.await?).await) });
@@ -200,20 +203,21 @@ impl Drop for Texts {
 #[derive(Default)]
 struct Sheets {
     listed: Vec<Sheet>,
-    /// By a hash of the text with a key of this process, and its length: texts themselves may be large.
+    /// Index of a sheet by its length and a hash of its text with a key of this process, because
+    /// texts may be large.
     by_text: HashMap<(u64, usize), usize>,
     hasher: RandomState,
 }
 
 impl Sheets {
     fn add(&mut self, header: StyleSheetHeader, text: String, used_length: u64) {
-        let has_address = !header.is_inline && !header.source_url.is_empty();
+        let has_url = !header.is_inline && !header.source_url.is_empty();
         let sheet = Sheet {
             is_inline: header.is_inline,
             length: text.encode_utf16().count(),
             token_length: sheet_token_units(&text),
             used_length,
-            preview: if has_address {
+            preview: if has_url {
                 String::new()
             } else {
                 text.chars().take(PREVIEW_CHARS).collect()

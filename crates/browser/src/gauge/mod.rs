@@ -49,7 +49,7 @@ pub struct Reading {
 impl Reading {
     /// Returns the index on a core of `nominal` speed.
     pub fn index_at(self, nominal: CorePace) -> f64 {
-        self.index / self.pace.speed_beside(nominal)
+        self.index / self.pace.speed_relative_to(nominal)
     }
 }
 

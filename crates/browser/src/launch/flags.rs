@@ -14,8 +14,8 @@ pub(super) fn proxy(proxy: SocketAddr) -> [String; 3] {
     ]
 }
 
-/// Size of `/dev/shm` below which it is not used. Docker's default is 64 MB, with which larger pages
-/// crash.
+/// Size of `/dev/shm` below which it is not used. Docker's default is 64 MB, with which larger
+/// pages crash.
 const MIN_SHARED_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Returns the flags that are the same for every browser.

@@ -3,8 +3,8 @@
 //! There are three limits, from the first that a page reaches to the last. While the browser runs,
 //! its memory usage is sampled, and a browser that exceeds its limit is killed; the report can then
 //! state the reason. Where cgroups can be created, the kernel limits all processes together, a
-//! quarter above that limit, for pages that are faster than the samples. Finally, each process has a
-//! limit on its private memory, which needs no privileges.
+//! quarter above that limit, for pages that are faster than the samples. Finally, each process has
+//! a limit on its private memory, which needs no privileges.
 
 use std::collections::HashMap;
 use std::fs;

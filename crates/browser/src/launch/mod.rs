@@ -64,9 +64,9 @@ pub const DEFAULT_MEMORY_BYTES: u64 = 2 << 30;
 /// How a browser is prevented from connecting to anything but the proxy of its visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkIsolation {
-    /// By a network namespace that contains nothing else.
+    /// A network namespace that contains nothing else.
     Namespace,
-    /// By Chromium's flags only, with the reason why there is no namespace.
+    /// Chromium's flags only, with the reason why there is no namespace.
     Shared { reason: String },
 }
 

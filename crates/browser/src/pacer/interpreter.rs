@@ -16,7 +16,7 @@ const STEPS: u32 = 500;
 /// Program size in bytes; a step takes three. Far more than a core's branch predictor holds.
 const PROGRAM_BYTES: usize = 1 << 16;
 /// Memory size: so large that a location has left the near caches before it is used again, whatever
-/// a page does meanwhile. Data that stays there beside undemanding work would make a slow core seem
+/// a page does meanwhile. Data that stays there during undemanding work would make a slow core seem
 /// fast.
 const MEMORY_BYTES: usize = 32 << 20;
 const WORD_BYTES: usize = 4;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_never_comes_to_rest() {
+    fn the_program_never_stops() {
         let mut interpreter = Interpreter::new();
         let mut states = HashSet::new();
         for _ in 0..2_000 {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_every_kind_are_taken_about_as_often() {
+    fn all_kinds_of_steps_are_about_equally_frequent() {
         let mut interpreter = Interpreter::new();
         let mut counts = [0_u32; 16];
         for _ in 0..100_000 {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_go_to_places_all_over_the_memory() {
+    fn loads_are_spread_over_the_whole_memory() {
         let mut interpreter = Interpreter::new();
         let mut pages = HashSet::new();
         for _ in 0..100_000 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_the_steps_go_on() {
+    fn the_program_runs_without_memory() {
         let mut interpreter = Interpreter {
             memory: &[],
             ..Interpreter::new()

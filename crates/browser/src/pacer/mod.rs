@@ -330,7 +330,7 @@ impl PacerLoop {
 
     /// Adds the page's work since the last check, and the time that it costs a device.
     fn charge(&mut self) {
-        let speed = self.meter.pace().speed_beside(self.nominal);
+        let speed = self.meter.pace().speed_relative_to(self.nominal);
         let rate = self.rate;
         let mut owed_us = 0.0;
         self.threads.retain_mut(|paced| {
@@ -369,13 +369,13 @@ impl PacerLoop {
         self.owed_us -= ended_us - began_us;
         self.all_readings.add(pace);
         self.recent_readings.add(pace);
-        self.tell_speed(ended_us);
+        self.record_speed(ended_us);
     }
 
-    fn tell_speed(&mut self, at_us: f64) {
+    fn record_speed(&mut self, at_us: f64) {
         if at_us - self.speed_recorded_at_us >= SPEED_INTERVAL_US {
             let pace = std::mem::take(&mut self.recent_readings).mean();
-            let speed = pace.speed_beside(self.nominal);
+            let speed = pace.speed_relative_to(self.nominal);
             let read = [at_us, speed, pace.turn_ns, pace.crowding];
             self.pacing.speeds.push(read);
             self.speed_recorded_at_us = at_us;
@@ -391,8 +391,8 @@ impl PacerLoop {
             }
             let process = paced.thread.process_id;
             let samples = self.pacing.main_threads.entry(process).or_default();
-            let recent_readings = |last: &Sample| at_us - last[0] < SAMPLE_INTERVAL_US;
-            if before_hold || !samples.last().is_some_and(recent_readings) {
+            let is_recent = |last: &Sample| at_us - last[0] < SAMPLE_INTERVAL_US;
+            if before_hold || !samples.last().is_some_and(is_recent) {
                 let ThreadTime { ran_us, waited_us } = paced.time;
                 let sample = [at_us, ran_us, waited_us, paced.worked_us, self.held_us];
                 record(samples, self.held_until_us, sample);
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_how_things_stood_when_the_core_was_let_go() {
+    fn a_sample_contains_the_state_at_the_release_of_the_core() {
         let mut samples = Vec::new();
         record(&mut samples, 0.0, [1_000.0, 900.0, 0.0, 900.0, 0.0]);
         record(
@@ -460,13 +460,13 @@ mod tests {
             4_000.0,
             [6_000.0, 2_900.0, 3_000.0, 2_900.0, 3_000.0],
         );
-        let let_go = [4_000.0, 900.0, 3_000.0, 900.0, 3_000.0];
+        let at_release = [4_000.0, 900.0, 3_000.0, 900.0, 3_000.0];
         assert_eq!(samples.len(), 4);
-        assert_eq!(samples[1], let_go);
+        assert_eq!(samples[1], at_release);
     }
 
     #[test]
-    fn what_the_pacer_kept_is_not_lost_to_others() {
+    fn time_of_the_pacer_does_not_count_as_lost() {
         let samples = vec![[0.0; 5], [100.0, 25.0, 75.0, 25.0, 60.0]];
         let pacing = Pacing {
             main_threads: BTreeMap::from([(1, samples)]),
@@ -477,14 +477,14 @@ mod tests {
     }
 
     #[test]
-    fn work_is_not_slowed_down_twice_where_chromium_did() {
+    fn the_pacer_does_not_throttle_if_chromium_does() {
         let by_chromium = PacerLoop::new(Throttle::ByChromium { rate: 4.0 });
         assert_eq!(by_chromium.pacing.rate, None);
         assert_eq!(PacerLoop::new(Throttle::NONE).pacing.rate, Some(1.0));
     }
 
     #[test]
-    fn only_the_chosen_way_slows_down() {
+    fn only_the_chosen_method_throttles() {
         let paced = Throttle::Paced {
             rate: 4.0,
             nominal: CorePace::default(),

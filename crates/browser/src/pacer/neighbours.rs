@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_read_before_any_comes_again() {
+    fn every_cache_line_is_read_before_any_is_read_again() {
         let neighbours = Neighbours::new();
         let mut visited = [false; LINES];
         let mut at = 0;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_nothing_and_what_was_is_at_least_one() {
+    fn crowding_is_zero_without_readings_and_at_least_one_with_them() {
         let mut neighbours = Neighbours::new();
         assert_eq!(neighbours.crowding(), 0.0);
         neighbours.read();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_reading_counts_for_little_and_not_for_long() {
+    fn an_interrupted_reading_has_little_weight_for_a_short_time() {
         let mut neighbours = Neighbours::new();
         neighbours.take(900.0);
         assert_eq!(neighbours.crowding(), MAX_READING);

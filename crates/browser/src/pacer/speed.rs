@@ -35,7 +35,7 @@ const MAX_SPEED: f64 = 2.5;
 
 impl CorePace {
     /// Returns the speed of a page on this core, relative to `nominal`.
-    pub(crate) fn speed_beside(self, nominal: Self) -> f64 {
+    pub(crate) fn speed_relative_to(self, nominal: Self) -> f64 {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
@@ -144,38 +144,38 @@ mod tests {
 
     #[test]
     fn a_core_that_needs_the_nominal_time_has_speed_one() {
-        assert_eq!(NOMINAL.speed_beside(NOMINAL), 1.0);
-        assert!(pace(25_000.0).speed_beside(NOMINAL) < 0.75);
-        assert!(pace(18_000.0).speed_beside(NOMINAL) > 1.1);
+        assert_eq!(NOMINAL.speed_relative_to(NOMINAL), 1.0);
+        assert!(pace(25_000.0).speed_relative_to(NOMINAL) < 0.75);
+        assert!(pace(18_000.0).speed_relative_to(NOMINAL) > 1.1);
     }
 
     #[test]
-    fn a_crowded_core_is_slower_where_crowding_was_read_both_times() {
+    fn a_crowded_core_is_slower_if_both_paces_have_a_crowding() {
         let crowded = |crowding| CorePace {
             crowding,
             ..NOMINAL
         };
-        assert!(crowded(4.0).speed_beside(NOMINAL) < 0.9);
-        assert!(crowded(1.0).speed_beside(NOMINAL) > 1.05);
-        assert_eq!(crowded(0.0).speed_beside(NOMINAL), 1.0);
-        assert_eq!(NOMINAL.speed_beside(crowded(0.0)), 1.0);
+        assert!(crowded(4.0).speed_relative_to(NOMINAL) < 0.9);
+        assert!(crowded(1.0).speed_relative_to(NOMINAL) > 1.05);
+        assert_eq!(crowded(0.0).speed_relative_to(NOMINAL), 1.0);
+        assert_eq!(NOMINAL.speed_relative_to(crowded(0.0)), 1.0);
     }
 
     #[test]
-    fn an_impossible_reading_is_not_believed() {
-        assert_eq!(pace(4e6).speed_beside(NOMINAL), MIN_SPEED);
-        assert_eq!(pace(1.0).speed_beside(NOMINAL), MAX_SPEED);
+    fn an_implausible_reading_is_limited() {
+        assert_eq!(pace(4e6).speed_relative_to(NOMINAL), MIN_SPEED);
+        assert_eq!(pace(1.0).speed_relative_to(NOMINAL), MAX_SPEED);
     }
 
     #[test]
-    fn what_is_not_known_of_a_core_says_nothing() {
-        assert_eq!(pace(20_000.0).speed_beside(CorePace::default()), 1.0);
-        assert_eq!(CorePace::default().speed_beside(NOMINAL), 1.0);
+    fn an_unmeasured_pace_has_speed_one() {
+        assert_eq!(pace(20_000.0).speed_relative_to(CorePace::default()), 1.0);
+        assert_eq!(CorePace::default().speed_relative_to(NOMINAL), 1.0);
         assert_eq!(Speedometer::new().pace(), CorePace::default());
     }
 
     #[test]
-    fn an_interrupted_turn_is_not_believed() {
+    fn an_interrupted_turn_is_ignored() {
         let mut meter = Speedometer::new();
         for turn_ns in [20_000.0, 900_000.0, 20_100.0, 19_900.0, 20_050.0] {
             meter.add_turn(turn_ns);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn even_a_short_moment_tells_what_the_work_takes() {
+    fn a_short_measurement_is_sufficient() {
         let mut meter = Speedometer::new();
         let read = meter.work_for(Duration::ZERO);
         assert!(read.turn_ns > 0.0, "{read:?}");

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_main_thread_has_run() {
+    fn the_main_thread_of_this_process_has_run() {
         let process = std::process::id();
         let time = ThreadClock::of(process, process).unwrap().read().unwrap();
         assert!(time.ran_us > 0.0);

@@ -68,8 +68,8 @@ impl Caller {
         self.client.send(Some(&self.session), method, params);
     }
 
-    /// Creates an isolated world in the current document and returns its execution context. The call
-    /// is sent immediately.
+    /// Creates an isolated world in the current document and returns its execution context. The
+    /// call is sent immediately.
     pub(crate) fn create_world(
         &self,
         deadline: Duration,

@@ -170,8 +170,8 @@ impl Page<'_> {
         }
     }
 
-    /// Sets up a new frame or worker, which is paused until then. All calls are sent without waiting
-    /// for responses, because that would make a service worker hang.
+    /// Sets up a new frame or worker, which is paused until then. All calls are sent without
+    /// waiting for responses, because that would make a service worker hang.
     fn attach(&mut self, attached: Attached) {
         let session = SessionId::from(attached.session_id.as_str());
         let kind = attached.target_info.kind;

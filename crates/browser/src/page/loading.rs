@@ -12,7 +12,8 @@ use super::failure::{from_net_error, is_html, not_html};
 /// to Interactive, and Lighthouse's "network-2-quiet").
 const MAX_IDLE_REQUESTS: usize = 2;
 
-/// Maximum number of documents in one visit. Chromium's own limit for redirects by the server is 20.
+/// Maximum number of documents in one visit. Chromium's own limit for redirects by the server is
+/// 20.
 const MAX_DOCUMENTS: u32 = 20;
 
 /// A session and the id of a request in it.

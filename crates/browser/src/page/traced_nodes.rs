@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Maximum number of elements per list, which limits the work that a page can cause; checks list far
-/// fewer.
+/// Maximum number of elements per list, which limits the work that a page can cause; checks list
+/// far fewer.
 const MAX_NODES: usize = 500;
 
 /// Distinct ids of elements in two lists, by importance.

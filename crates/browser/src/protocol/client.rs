@@ -146,8 +146,8 @@ impl Client {
         }
     }
 
-    /// Calls a method without waiting for its response. Calls arrive in the order in which they were
-    /// made.
+    /// Calls a method without waiting for its response. Calls arrive in the order in which they
+    /// were made.
     pub(crate) fn send(
         &self,
         session: Option<&SessionId>,

@@ -68,7 +68,7 @@ async fn images_have_the_rules_that_set_their_size() {
     assert_eq!(rules_of("body > img#by-ratio")["aspectRatio"], "1 / 1");
 }
 
-/// On a screen with smaller pixels, the height of a line is a whole number of those.
+/// The height of a line is a whole number of pixels of the screen, which are smaller on this one.
 #[tokio::test]
 async fn artifacts_are_gathered_with_a_layout_in_css_pixels() {
     let (bed, site) = (TestBed::new(), Site::start().await);

@@ -15,8 +15,8 @@ use plumbline_bundle::FailureCode;
 use crate::site::Site;
 use crate::{TestBed, plan};
 
-/// Returns all processes of a group, including zombies. (State, parent and group are the fields after
-/// the name in parentheses.)
+/// Returns all processes of a group, including zombies. (State, parent and group are the fields
+/// after the name in parentheses.)
 fn processes_of(group: u32) -> Vec<String> {
     std::fs::read_dir("/proc")
         .unwrap()
@@ -231,7 +231,7 @@ async fn a_throttled_cpu_has_a_lower_index() {
     gauge.close().await;
 }
 
-/// Not a test itself: runs in the process that the next test kills.
+/// Starts a browser and waits; runs in the process that the next test kills, and is not a test.
 #[tokio::test]
 async fn owner_that_is_killed() {
     let Some(run_dir) = std::env::var_os("OWNER_THAT_IS_KILLED") else {

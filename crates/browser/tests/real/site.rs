@@ -16,7 +16,7 @@ pub struct Site {
     server: tokio::task::JoinHandle<()>,
 }
 
-/// What the server was sent.
+/// A record of the requests to the server.
 #[derive(Default)]
 struct Records {
     reports: Mutex<Vec<Value>>,
@@ -119,7 +119,7 @@ async fn serve(stream: TcpStream, records: &Records) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let Ok(request) = read(&mut stream).await else {
         // A TLS handshake gets a response without TLS.
-        stream.write_all(b"HTTP/1.1 400 Said\r\n\r\n").await?;
+        stream.write_all(b"HTTP/1.1 400 Status\r\n\r\n").await?;
         return stream.flush().await;
     };
     records.paths.lock().unwrap().push(request.path.clone());
@@ -147,7 +147,7 @@ async fn serve(stream: TcpStream, records: &Records) -> std::io::Result<()> {
         path => {
             let (status, headers, body) = respond(path, &request, records);
             let head = format!(
-                "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
+                "HTTP/1.1 {status} Status\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
                 body.len()
             );
             stream.write_all(head.as_bytes()).await?;

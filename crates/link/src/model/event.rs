@@ -2,7 +2,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::receiver::Ack;
-use super::terms::{ConnectionId, Way};
+use super::terms::{ConnectionId, Direction};
 
 #[derive(Debug)]
 pub(super) enum Packet {
@@ -20,16 +20,16 @@ pub(super) enum Packet {
 #[derive(Debug)]
 pub(super) enum Event {
     /// Arrival of a packet, with the direction in which it travelled.
-    Arrival(ConnectionId, Way, Packet),
-    WakeSender(ConnectionId, Way),
-    WakeReceiver(ConnectionId, Way),
-    OpenWindow(ConnectionId, Way),
+    Arrival(ConnectionId, Direction, Packet),
+    WakeSender(ConnectionId, Direction),
+    WakeReceiver(ConnectionId, Direction),
+    OpenWindow(ConnectionId, Direction),
     Message {
         tag: u64,
     },
     MessageAgain {
         tag: u64,
-        way: Way,
+        direction: Direction,
         wire_bytes: u32,
         wait_ns: u64,
     },

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_come_as_often_as_asked_and_are_repeatable() {
+    fn losses_have_the_configured_rate_and_are_repeatable() {
         let lost = |seed| {
             let mut line = Line::new(None, 0, 0.1, seed);
             (0..10_000).filter(|_| line.pass(0, 1500).is_none()).count()

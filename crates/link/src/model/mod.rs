@@ -5,7 +5,7 @@
 //! packet, with a drop-tail queue before it and half of the round trip after it. The hosts at its
 //! ends implement TCP as Linux does: `sender` (slow start, pacing, recovery) and `receiver`
 //! (acknowledgements, windows). Acknowledgements travel over the other line and use its capacity. A
-//! handshake and a name lookup are messages ([`Network::message`]), one each way.
+//! handshake and a name lookup are messages ([`Network::message`]), one in each direction.
 //!
 //! The model counts bytes; its caller stores them. It never reorders: delivered bytes are always
 //! the next ones of the flow.
@@ -21,14 +21,12 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod terms;
-mod window_usage;
 
 #[cfg(test)]
 mod tests;
 
-pub use congestion::Algorithm;
 pub(crate) use network::{HANDSHAKE_WIRE_BYTES, Network};
-pub(crate) use terms::{ConnectionId, Output, Setup, Way};
+pub(crate) use terms::{ConnectionId, Direction, Output, Setup};
 
 /// Payload of a packet of 1,500 bytes, without IP and TCP headers with timestamps.
 pub(crate) const PAYLOAD_BYTES: u32 = 1448;

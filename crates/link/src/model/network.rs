@@ -5,7 +5,7 @@ use super::connection::{Connection, ahead_bytes};
 use super::event::{Event, Packet, Schedule};
 use super::line::Line;
 use super::receiver::Ack;
-use super::terms::{ConnectionId, Output, Setup, Way};
+use super::terms::{ConnectionId, Direction, Output, Setup};
 
 /// All connections of one link, and the two lines they share.
 pub(crate) struct Network {
@@ -52,14 +52,14 @@ impl Network {
         self.schedule.deliver_in_transit(self.now_ns);
         let open: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for id in open {
-            for way in [Way::Up, Way::Down] {
+            for direction in [Direction::Up, Direction::Down] {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection
-                        .flow(way)
+                        .flow(direction)
                         .sender
-                        .remove_limits(ahead_bytes(&self.setup, way));
+                        .remove_limits(ahead_bytes(&self.setup, direction));
                 }
-                self.send(id, way);
+                self.send(id, direction);
             }
         }
     }
@@ -77,23 +77,23 @@ impl Network {
     pub(crate) fn advance(&mut self, now_ns: u64) {
         while let Some((at_ns, event)) = self.schedule.due(now_ns) {
             self.now_ns = self.now_ns.max(at_ns);
-            self.happen(event);
+            self.process(event);
         }
         self.now_ns = self.now_ns.max(now_ns);
     }
 
     /// Sends a packet that belongs to no connection; it is retransmitted until it arrives.
-    pub(crate) fn message(&mut self, way: Way, wire_bytes: u32, tag: u64) {
-        self.send_message(way, wire_bytes, tag, MESSAGE_TIMEOUT_NS);
+    pub(crate) fn message(&mut self, direction: Direction, wire_bytes: u32, tag: u64) {
+        self.send_message(direction, wire_bytes, tag, MESSAGE_TIMEOUT_NS);
     }
 
-    fn send_message(&mut self, way: Way, wire_bytes: u32, tag: u64, wait_ns: u64) {
-        match self.lines[way as usize].pass(self.now_ns, wire_bytes) {
+    fn send_message(&mut self, direction: Direction, wire_bytes: u32, tag: u64, wait_ns: u64) {
+        match self.lines[direction as usize].pass(self.now_ns, wire_bytes) {
             Some(at_ns) => self.schedule.add(at_ns, Event::Message { tag }),
             None => {
                 let again = Event::MessageAgain {
                     tag,
-                    way,
+                    direction,
                     wire_bytes,
                     wait_ns: 2 * wait_ns,
                 };
@@ -110,76 +110,82 @@ impl Network {
         let connection = Connection::new(&self.setup, id, self.now_ns, rtt_ns.max(1));
         self.connections.insert(id, connection);
         // The last packet of the handshake; nothing waits for it.
-        let _ = self.lines[Way::Up as usize].pass(self.now_ns, HEADER_BYTES);
+        let _ = self.lines[Direction::Up as usize].pass(self.now_ns, HEADER_BYTES);
         id
     }
 
     /// Returns the bytes that the flow's sender can accept now.
-    pub(crate) fn room(&self, id: ConnectionId, way: Way) -> u64 {
-        let flow = self.connections.get(&id).map(|c| &c.flows[way as usize]);
-        flow.map_or(0, |f| if f.over { 0 } else { f.sender.room() })
+    pub(crate) fn capacity(&self, id: ConnectionId, direction: Direction) -> u64 {
+        let flow = self
+            .connections
+            .get(&id)
+            .map(|c| &c.flows[direction as usize]);
+        flow.map_or(0, |f| if f.over { 0 } else { f.sender.capacity() })
     }
 
-    pub(crate) fn offer(&mut self, id: ConnectionId, way: Way, bytes: u64) {
+    pub(crate) fn write(&mut self, id: ConnectionId, direction: Direction, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let now_ns = self.now_ns;
-        let flow = connection.flow(way);
-        flow.bytes_offered += bytes;
-        flow.sender.offer(bytes);
-        connection.flow(way.back()).receiver.record_response(now_ns);
-        self.send(id, way);
+        let flow = connection.flow(direction);
+        flow.bytes_written += bytes;
+        flow.sender.write(bytes);
+        connection
+            .flow(direction.opposite())
+            .receiver
+            .record_response(now_ns);
+        self.send(id, direction);
     }
 
-    /// Closes the flow at its sender: no more data will be offered.
-    pub(crate) fn close(&mut self, id: ConnectionId, way: Way) {
+    /// Closes the flow at its sender: no more data will be written.
+    pub(crate) fn close(&mut self, id: ConnectionId, direction: Direction) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         if flow.end_at.is_none() {
-            flow.end_at = Some(flow.bytes_offered);
+            flow.end_at = Some(flow.bytes_written);
             flow.sender.close();
-            self.send(id, way);
+            self.send(id, direction);
         }
     }
 
     /// Resets the connection at the flow's sender.
-    pub(crate) fn reset(&mut self, id: ConnectionId, way: Way) {
+    pub(crate) fn reset(&mut self, id: ConnectionId, direction: Direction) {
         if !self.connections.contains_key(&id) {
             return;
         }
-        match self.lines[way as usize].pass(self.now_ns, HEADER_BYTES) {
+        match self.lines[direction as usize].pass(self.now_ns, HEADER_BYTES) {
             Some(at_ns) => self
                 .schedule
-                .add(at_ns, Event::Arrival(id, way, Packet::Reset)),
+                .add(at_ns, Event::Arrival(id, direction, Packet::Reset)),
             // A lost reset is repeated in response to the other host's next packet; a round trip is
             // a close estimate.
             None => {
                 let at_ns = self.now_ns + self.setup.rtt_ns;
                 self.schedule
-                    .add(at_ns, Event::Arrival(id, way, Packet::Reset));
+                    .add(at_ns, Event::Arrival(id, direction, Packet::Reset));
             }
         }
     }
 
     /// Reports that the application at the flow's receiver has read delivered bytes.
-    pub(crate) fn consumed(&mut self, id: ConnectionId, way: Way, bytes: u64) {
+    pub(crate) fn consumed(&mut self, id: ConnectionId, direction: Direction, bytes: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        if connection.flow(way).receiver.consumed(bytes) {
-            self.open_window(id, way);
+        if connection.flow(direction).receiver.consumed(bytes) {
+            self.open_window(id, direction);
         }
     }
 
     /// Sends a window update to a sender that may wait for it; repeated if it is lost, as nothing
     /// else would wake that sender.
-    fn open_window(&mut self, id: ConnectionId, way: Way) {
-        if !self.acknowledge(id, way) && self.connections.contains_key(&id) {
+    fn open_window(&mut self, id: ConnectionId, direction: Direction) {
+        if !self.acknowledge(id, direction) && self.connections.contains_key(&id) {
             let at_ns = self.now_ns + WINDOW_TIMEOUT_NS;
-            self.schedule.add(at_ns, Event::OpenWindow(id, way));
+            self.schedule.add(at_ns, Event::OpenWindow(id, direction));
         }
     }
 
@@ -188,32 +194,32 @@ impl Network {
         self.connections.remove(&id);
     }
 
-    fn happen(&mut self, event: Event) {
+    fn process(&mut self, event: Event) {
         match event {
             Event::Message { tag } => self.outputs.push_back(Output::Message(tag)),
             Event::MessageAgain {
                 tag,
-                way,
+                direction,
                 wire_bytes,
                 wait_ns,
-            } => self.send_message(way, wire_bytes, tag, wait_ns),
-            Event::Arrival(id, way, packet) => self.arrive(id, way, packet),
-            Event::WakeSender(id, way) => self.wake_sender(id, way),
-            Event::WakeReceiver(id, way) => self.wake_receiver(id, way),
-            Event::OpenWindow(id, way) => self.open_window(id, way),
+            } => self.send_message(direction, wire_bytes, tag, wait_ns),
+            Event::Arrival(id, direction, packet) => self.arrive(id, direction, packet),
+            Event::WakeSender(id, direction) => self.wake_sender(id, direction),
+            Event::WakeReceiver(id, direction) => self.wake_receiver(id, direction),
+            Event::OpenWindow(id, direction) => self.open_window(id, direction),
         }
     }
 
-    /// Handles a packet that arrived; `way` is the direction in which it travelled.
-    fn arrive(&mut self, id: ConnectionId, way: Way, packet: Packet) {
+    /// Handles a packet that arrived; `direction` is the direction in which it travelled.
+    fn arrive(&mut self, id: ConnectionId, direction: Direction, packet: Packet) {
         match packet {
             Packet::Reset => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.flows.iter_mut().for_each(|f| f.over = true);
-                    self.outputs.push_back(Output::Reset(id, way));
+                    self.outputs.push_back(Output::Reset(id, direction));
                 }
             }
-            Packet::Ack(ack) => self.arrive_ack(id, way.back(), &ack),
+            Packet::Ack(ack) => self.arrive_ack(id, direction.opposite(), &ack),
             Packet::Data {
                 start,
                 end,
@@ -221,31 +227,38 @@ impl Network {
                 sent_ns,
             } => {
                 if let Some(ack) = ack {
-                    self.arrive_ack(id, way.back(), &ack);
+                    self.arrive_ack(id, direction.opposite(), &ack);
                 }
-                self.arrive_data(id, way, start, end, sent_ns);
+                self.arrive_data(id, direction, start, end, sent_ns);
             }
         }
     }
 
-    fn arrive_ack(&mut self, id: ConnectionId, way: Way, ack: &Ack) {
+    fn arrive_ack(&mut self, id: ConnectionId, direction: Direction, ack: &Ack) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let now_ns = self.now_ns;
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         if flow.over {
             return;
         }
         flow.sender.acknowledged(now_ns, ack);
-        self.send(id, way);
+        self.send(id, direction);
     }
 
-    fn arrive_data(&mut self, id: ConnectionId, way: Way, start: u64, end: u64, sent_ns: u64) {
+    fn arrive_data(
+        &mut self,
+        id: ConnectionId,
+        direction: Direction,
+        start: u64,
+        end: u64,
+        sent_ns: u64,
+    ) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         if flow.over {
             return;
         }
@@ -256,86 +269,88 @@ impl Network {
             let bytes = arrival.advanced - u64::from(ended);
             flow.bytes_delivered += bytes;
             if bytes > 0 {
-                self.outputs.push_back(Output::Delivered(id, way, bytes));
+                self.outputs
+                    .push_back(Output::Delivered(id, direction, bytes));
             }
             if ended {
-                self.outputs.push_back(Output::Ended(id, way));
+                self.outputs.push_back(Output::Ended(id, direction));
             }
         }
         if arrival.ack_now {
-            self.acknowledge(id, way);
+            self.acknowledge(id, direction);
         } else {
-            self.arm_receiver(id, way);
+            self.arm_receiver(id, direction);
         }
     }
 
-    /// Sends an acknowledgement for the flow `way` over the other line; returns false if it is
-    /// lost.
-    fn acknowledge(&mut self, id: ConnectionId, way: Way) -> bool {
+    /// Sends an acknowledgement for the flow `direction` over the other line; returns false if it
+    /// is lost.
+    fn acknowledge(&mut self, id: ConnectionId, direction: Direction) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else {
             return false;
         };
-        let ack = connection.flow(way).receiver.acknowledge();
-        let passed = self.lines[way.back() as usize].pass(self.now_ns, HEADER_BYTES);
+        let ack = connection.flow(direction).receiver.acknowledge();
+        let passed = self.lines[direction.opposite() as usize].pass(self.now_ns, HEADER_BYTES);
         if let Some(at_ns) = passed {
-            let arrival = Event::Arrival(id, way.back(), Packet::Ack(ack));
+            let arrival = Event::Arrival(id, direction.opposite(), Packet::Ack(ack));
             self.schedule.add(at_ns, arrival);
         }
         passed.is_some()
     }
 
     /// Sends all packets that the flow's sender may send now.
-    fn send(&mut self, id: ConnectionId, way: Way) {
+    fn send(&mut self, id: ConnectionId, direction: Direction) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let now_ns = self.now_ns;
         let mut leaving = Vec::new();
-        while let Some(packet) = connection.flow(way).sender.next_packet(now_ns) {
-            let back = connection.flow(way.back());
+        while let Some(packet) = connection.flow(direction).sender.next_packet(now_ns) {
+            let back = connection.flow(direction.opposite());
             let owed = back.receiver.owes_an_ack();
             let ack = owed.then(|| back.receiver.acknowledge());
             leaving.push((packet, ack));
         }
         for (packet, ack) in leaving {
             let wire_bytes = packet.payload_bytes + HEADER_BYTES;
-            if let Some(at_ns) = self.lines[way as usize].pass(now_ns, wire_bytes) {
+            if let Some(at_ns) = self.lines[direction as usize].pass(now_ns, wire_bytes) {
                 let data = Packet::Data {
                     start: packet.start,
                     end: packet.end,
                     ack,
                     sent_ns: now_ns,
                 };
-                self.schedule.add(at_ns, Event::Arrival(id, way, data));
+                self.schedule
+                    .add(at_ns, Event::Arrival(id, direction, data));
             }
         }
-        self.arm_sender(id, way);
-        if self.room(id, way) > 0 {
-            self.outputs.push_back(Output::Room(id, way));
+        self.arm_sender(id, direction);
+        if self.capacity(id, direction) > 0 {
+            self.outputs.push_back(Output::Capacity(id, direction));
         }
     }
 
-    fn arm_sender(&mut self, id: ConnectionId, way: Way) {
+    fn arm_sender(&mut self, id: ConnectionId, direction: Direction) {
         let now_ns = self.now_ns;
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         let Some(at_ns) = flow.sender.wake_ns(now_ns) else {
             return;
         };
         if flow.sender_wakes_ns.is_none_or(|armed| at_ns < armed) {
             flow.sender_wakes_ns = Some(at_ns);
-            self.schedule.add(at_ns, Event::WakeSender(id, way));
+            self.schedule.add(at_ns, Event::WakeSender(id, direction));
         }
     }
 
-    fn wake_sender(&mut self, id: ConnectionId, way: Way) {
+    fn wake_sender(&mut self, id: ConnectionId, direction: Direction) {
         let now_ns = self.now_ns;
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         if flow.over {
             return;
         }
@@ -343,34 +358,34 @@ impl Network {
             flow.sender_wakes_ns = None;
         }
         flow.sender.wake(now_ns);
-        self.send(id, way);
+        self.send(id, direction);
     }
 
-    fn arm_receiver(&mut self, id: ConnectionId, way: Way) {
+    fn arm_receiver(&mut self, id: ConnectionId, direction: Direction) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         let Some(at_ns) = flow.receiver.ack_due_ns else {
             return;
         };
         if flow.receiver_wakes_ns.is_none_or(|armed| at_ns < armed) {
             flow.receiver_wakes_ns = Some(at_ns);
-            self.schedule.add(at_ns, Event::WakeReceiver(id, way));
+            self.schedule.add(at_ns, Event::WakeReceiver(id, direction));
         }
     }
 
-    fn wake_receiver(&mut self, id: ConnectionId, way: Way) {
+    fn wake_receiver(&mut self, id: ConnectionId, direction: Direction) {
         let now_ns = self.now_ns;
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = connection.flow(way);
+        let flow = connection.flow(direction);
         flow.receiver_wakes_ns = None;
         if flow.receiver.ack_due_ns.is_some_and(|at| at <= now_ns) && !flow.over {
-            self.acknowledge(id, way);
+            self.acknowledge(id, direction);
         } else {
-            self.arm_receiver(id, way);
+            self.arm_receiver(id, direction);
         }
     }
 }

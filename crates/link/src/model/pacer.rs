@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ten_go_at_once_and_the_rest_at_the_rate() {
+    fn the_first_ten_packets_are_not_paced_and_the_rest_are() {
         let mut expected = vec![0; 11];
         expected.extend([1000, 2000, 3000, 4000, 5000]);
         assert_eq!(departures_us(1), expected);
     }
 
     #[test]
-    fn a_burst_goes_together_and_is_paid_for_together() {
+    fn a_burst_is_sent_together_and_delays_the_next() {
         let mut expected = vec![0; 12];
         expected.extend([2000, 2000, 4000, 4000]);
         assert_eq!(departures_us(2), expected);

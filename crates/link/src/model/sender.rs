@@ -1,10 +1,9 @@
 use super::PAYLOAD_BYTES;
-use super::congestion::{Algorithm, Congestion, Phase, Progress};
+use super::congestion::{Congestion, Phase, Progress};
 use super::pacer::Pacer;
 use super::receiver::Ack;
 use super::rtt::{MAX_TIMEOUT_NS, RoundTrips};
 use super::scoreboard::{AckInfo, Scoreboard, Segment};
-use super::window_usage::WindowUsage;
 
 /// A packet passed to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,18 +56,15 @@ pub(super) struct Sender {
     alarm: Option<(u64, Alarm)>,
     /// Time of the next check for losses.
     next_loss_check_ns: Option<u64>,
-    timeouts_in_row: u32,
+    consecutive_timeouts: u32,
     first_resend_ns: u64,
     probe_now: bool,
     /// Position of the flow when a probe was sent that is not yet acknowledged.
     probed_at: Option<u64>,
-    last_sent_ns: u64,
-    usage: WindowUsage,
 }
 
 impl Sender {
     pub(super) fn new(
-        algorithm: Algorithm,
         now_ns: u64,
         rtt_ns: u64,
         window_edge: u64,
@@ -76,7 +72,7 @@ impl Sender {
         seed: u64,
     ) -> Self {
         Self {
-            congestion: Congestion::new(algorithm, now_ns, rtt_ns, seed),
+            congestion: Congestion::new(now_ns, rtt_ns, seed),
             board: Scoreboard::default(),
             rtts: RoundTrips::new(rtt_ns),
             phase: Phase::Open,
@@ -88,12 +84,10 @@ impl Sender {
             pacer: Pacer::default(),
             alarm: None,
             next_loss_check_ns: None,
-            timeouts_in_row: 0,
+            consecutive_timeouts: 0,
             first_resend_ns: 0,
             probe_now: false,
             probed_at: None,
-            last_sent_ns: now_ns,
-            usage: WindowUsage::default(),
         }
     }
 
@@ -105,7 +99,7 @@ impl Sender {
     }
 
     /// Returns the bytes that the sender can accept now.
-    pub(super) fn room(&self) -> u64 {
+    pub(super) fn capacity(&self) -> u64 {
         if self.end != End::Open {
             return 0;
         }
@@ -118,11 +112,11 @@ impl Sender {
         ahead.min(max_buffered.saturating_sub(buffered))
     }
 
-    pub(super) fn offer(&mut self, bytes: u64) {
-        let ran_dry = self.unsent_bytes < u64::from(PAYLOAD_BYTES)
+    pub(super) fn write(&mut self, bytes: u64) {
+        let was_idle = self.unsent_bytes < u64::from(PAYLOAD_BYTES)
             && self.board.in_flight() < self.congestion.window()
             && !self.board.has_lost();
-        if ran_dry {
+        if was_idle {
             self.board.mark_app_limited();
         }
         self.unsent_bytes += bytes;
@@ -139,20 +133,15 @@ impl Sender {
         if std::mem::take(&mut self.probe_now) {
             return self.probe(now_ns);
         }
-        if !self.has_something_to_send() {
-            self.usage.stopped(&self.board, self.next, false);
-            return None;
-        }
-        if self.board.in_flight() >= self.congestion.window() {
-            self.usage.stopped(&self.board, self.next, true);
-            return None;
-        }
-        if !self.pacer.allows(now_ns, self.congestion.burst()) {
+        let may_send = self.has_something_to_send()
+            && self.board.in_flight() < self.congestion.window()
+            && self.pacer.allows(now_ns, self.congestion.burst());
+        if !may_send {
             return None;
         }
         let packet = match self.board.resend_lost(now_ns) {
             Some(segment) => segment.into(),
-            None => self.cut(now_ns)?,
+            None => self.next_segment(now_ns)?,
         };
         self.record_sent(now_ns, packet);
         Some(packet)
@@ -164,7 +153,7 @@ impl Sender {
 
     fn probe(&mut self, now_ns: u64) -> Option<Outgoing> {
         let packet = self
-            .cut(now_ns)
+            .next_segment(now_ns)
             .or_else(|| self.board.resend_last(now_ns).map(Outgoing::from))?;
         self.record_sent(now_ns, packet);
         self.probed_at = Some(self.next);
@@ -172,14 +161,14 @@ impl Sender {
         Some(packet)
     }
 
-    fn cut(&mut self, now_ns: u64) -> Option<Outgoing> {
+    fn next_segment(&mut self, now_ns: u64) -> Option<Outgoing> {
         let payload = self.unsent_bytes.min(u64::from(PAYLOAD_BYTES));
         let with_end = self.end == End::Closing && payload == self.unsent_bytes;
         if payload == 0 && !with_end || self.next + payload > self.window_edge {
             return None;
         }
         if self.board.is_empty() {
-            self.resume(now_ns);
+            self.congestion.resume(now_ns, self.board.app_limited());
         }
         let (start, end) = (self.next, self.next + payload + u64::from(with_end));
         let payload_bytes = payload as u32;
@@ -196,15 +185,7 @@ impl Sender {
         })
     }
 
-    fn resume(&mut self, now_ns: u64) {
-        let idle_ns = now_ns - self.last_sent_ns;
-        let (timeout_ns, limited) = (self.rtts.timeout_ns(), self.board.app_limited());
-        self.congestion.resume(now_ns, idle_ns, timeout_ns, limited);
-    }
-
     fn record_sent(&mut self, now_ns: u64, packet: Outgoing) {
-        self.last_sent_ns = now_ns;
-        self.congestion.sent(1);
         if let Some(rate) = self.congestion.pacing_rate() {
             self.pacer.charge(now_ns, packet.payload_bytes, rate);
         }
@@ -235,9 +216,9 @@ impl Sender {
             self.probed_at = None;
         }
         self.change_phase(ack.upto, ack_info.newly_lost);
-        self.tell_congestion(now_ns, &ack_info, prior_in_flight);
+        self.update_congestion(now_ns, &ack_info, prior_in_flight);
         if ack_info.newly_delivered > 0 {
-            self.timeouts_in_row = 0;
+            self.consecutive_timeouts = 0;
             self.set_alarm(now_ns);
         }
     }
@@ -250,8 +231,8 @@ impl Sender {
 
     fn find_lost(&mut self, now_ns: u64) -> u64 {
         // RFC 8985: wait briefly for reordered packets until three arrived out of order.
-        let sure = self.phase != Phase::Open || self.board.sacked() >= 3;
-        let tolerance_ns = if sure {
+        let is_certain = self.phase != Phase::Open || self.board.sacked() >= 3;
+        let tolerance_ns = if is_certain {
             0
         } else {
             (self.rtts.min_ns / 4).min(self.rtts.smoothed_ns / 8)
@@ -273,8 +254,7 @@ impl Sender {
         }
     }
 
-    fn tell_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
-        let window = self.congestion.window();
+    fn update_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
         self.congestion.acknowledged(&Progress {
             now_ns,
             ack_info,
@@ -283,7 +263,6 @@ impl Sender {
             in_flight: self.board.in_flight(),
             phase: self.phase,
             min_rtt_ns: self.rtts.min_ns,
-            window_limited: self.usage.limited || window < 2 * self.usage.max_in_flight,
             next_send_ns: self.pacer.next_ns,
         });
         if self.congestion.is_self_limited() {
@@ -297,8 +276,8 @@ impl Sender {
             return;
         }
         let timeout_ns =
-            (self.rtts.timeout_ns() << self.timeouts_in_row.min(8)).min(MAX_TIMEOUT_NS);
-        let calm = self.phase == Phase::Open && self.board.sacked() == 0;
+            (self.rtts.timeout_ns() << self.consecutive_timeouts.min(8)).min(MAX_TIMEOUT_NS);
+        let is_undisturbed = self.phase == Phase::Open && self.board.sacked() == 0;
         // A single packet's acknowledgement may be delayed by up to 200 ms.
         let slack_ns = if self.board.in_flight() == 1 {
             200_000_000
@@ -307,7 +286,7 @@ impl Sender {
         };
         let probe_ns = 2 * self.rtts.smoothed_ns + slack_ns;
         // One probe is sent before any timeout.
-        let may_probe = calm && self.probed_at.is_none();
+        let may_probe = is_undisturbed && self.probed_at.is_none();
         self.alarm = Some(if may_probe {
             (now_ns + probe_ns.min(timeout_ns), Alarm::Probe)
         } else {
@@ -349,7 +328,7 @@ impl Sender {
                 if !matches!(self.phase, Phase::Timeout(_)) {
                     self.first_resend_ns = now_ns;
                 }
-                self.timeouts_in_row += 1;
+                self.consecutive_timeouts += 1;
                 self.board.lose_all();
                 self.phase = Phase::Timeout(self.next);
                 self.congestion.handle_timeout();

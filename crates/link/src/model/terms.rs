@@ -1,20 +1,19 @@
 //! Types of the model's interface.
 
-use super::congestion::Algorithm;
-
+/// The direction of a flow or a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// Direction from the browser to the server.
     Up,
     /// Direction from the server to the browser.
     Down,
 }
 
-impl Way {
-    pub(crate) fn back(self) -> Self {
+impl Direction {
+    pub(crate) fn opposite(self) -> Self {
         match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         }
     }
 }
@@ -31,7 +30,6 @@ pub(crate) struct Setup {
     pub(crate) rtt_ns: u64,
     /// Fraction of packets lost in each direction.
     pub(crate) loss_share: f64,
-    pub(crate) algorithm: Algorithm,
     pub(crate) seed: u64,
 }
 
@@ -46,10 +44,10 @@ impl Setup {
         }
     }
 
-    pub(super) fn kbps(&self, way: Way) -> Option<f64> {
-        match way {
-            Way::Up => self.up_kbps,
-            Way::Down => self.down_kbps,
+    pub(super) fn kbps(&self, direction: Direction) -> Option<f64> {
+        match direction {
+            Direction::Up => self.up_kbps,
+            Direction::Down => self.down_kbps,
         }
     }
 }
@@ -58,13 +56,13 @@ impl Setup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     /// The next bytes of the flow have arrived.
-    Delivered(ConnectionId, Way, u64),
+    Delivered(ConnectionId, Direction, u64),
     /// The flow's end has arrived.
-    Ended(ConnectionId, Way),
+    Ended(ConnectionId, Direction),
     /// The other host has reset the connection; only delivered data counts.
-    Reset(ConnectionId, Way),
-    /// The flow's sender may accept more bytes, see [`super::Network::room`].
-    Room(ConnectionId, Way),
+    Reset(ConnectionId, Direction),
+    /// The flow's sender may accept more bytes, see [`super::Network::capacity`].
+    Capacity(ConnectionId, Direction),
     /// The message with this tag has arrived.
     Message(u64),
 }

@@ -18,7 +18,7 @@ use super::backup::{BackupState, backup_time};
 use super::record::{ConnectionOutcome, LogEntry};
 use super::socks::{ConnectRequest, Reply};
 use crate::guard::{Refusal, RefusalReason, literal};
-use crate::model::{HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES, Way};
+use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 
 /// Time without a response from an address after which the next one is tried in parallel (RFC
 /// 8305).
@@ -68,7 +68,7 @@ impl PendingConnection {
     pub(super) fn start(shared: &Shared) -> Self {
         Self {
             opened_at: Instant::now(),
-            first_packet: send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES),
+            first_packet: send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES),
         }
     }
 
@@ -118,7 +118,7 @@ impl PendingConnection {
             BackupState::FirstRequest => match timeout_at(backup_at.into(), &mut handshake).await {
                 Ok(dialed) => dialed,
                 Err(_) => {
-                    let syn = send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES);
+                    let syn = send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES);
                     let backup = shake_hands(Arc::clone(shared), addresses, syn);
                     shared.backups.insert(request, tokio::spawn(backup));
                     handshake.await
@@ -158,7 +158,7 @@ impl PendingConnection {
                 sleep(query.await.min(elapsed)).await;
             }
             let response_bytes = DNS_RESPONSE_WIRE_BYTES + host.len() as u32;
-            send_packet(shared, Way::Down, response_bytes).await;
+            send_packet(shared, Direction::Down, response_bytes).await;
             Ok(addresses)
         };
         let lookup = shared.lookups.addresses(host, look_up).await?;
@@ -166,7 +166,7 @@ impl PendingConnection {
         check_all(shared, host, &addresses, entry)?;
         let syn = first_packet
             .filter(|_| lookup.completed_at <= self.opened_at)
-            .unwrap_or_else(|| send_packet(shared, Way::Up, HANDSHAKE_WIRE_BYTES));
+            .unwrap_or_else(|| send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES));
         Ok((addresses, syn))
     }
 }
@@ -192,7 +192,7 @@ async fn shake_hands(
         Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
         _ => HEADER_BYTES,
     };
-    let down = send_packet(&shared, Way::Down, wire_bytes).await;
+    let down = send_packet(&shared, Direction::Down, wire_bytes).await;
     match result {
         Err(_) => Err(ConnectionOutcome::ConnectTimedOut),
         Ok(Err(e)) => Err(outcome_of_error(&e)),
@@ -224,9 +224,9 @@ fn check_all(
     Ok(())
 }
 
-fn send_packet(shared: &Shared, way: Way, wire_bytes: u32) -> Transit {
+fn send_packet(shared: &Shared, direction: Direction, wire_bytes: u32) -> Transit {
     match shared.emulator() {
-        Some(emulator) => Box::pin(emulator.send_message(way, wire_bytes)),
+        Some(emulator) => Box::pin(emulator.send_message(direction, wire_bytes)),
         None => Box::pin(ready(Duration::ZERO)),
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::timer::Timer;
-use crate::model::{ConnectionId, Network, Output, Setup, Way};
+use crate::model::{ConnectionId, Direction, Network, Output, Setup};
 
 /// Minimum time between two wakeups. Packets that are due within it are handled together; at
 /// 100 Mbit/s these are two.
@@ -128,7 +128,7 @@ impl NetworkEmulator {
     /// future completes when it has arrived and returns how long that took.
     pub(super) fn send_message(
         &self,
-        way: Way,
+        direction: Direction,
         wire_bytes: u32,
     ) -> impl Future<Output = Duration> + use<> {
         let sent_at = Instant::now();
@@ -137,7 +137,7 @@ impl NetworkEmulator {
             let tag = state.next_message;
             state.next_message += 1;
             state.messages.insert(tag, sender);
-            state.net.message(way, wire_bytes, tag);
+            state.net.message(direction, wire_bytes, tag);
         });
         async move {
             // This fails only when the emulator is dropped, and then the result is not used.
@@ -177,10 +177,10 @@ impl Drop for EmulatedConnection {
 
 impl EmulatedConnection {
     /// Waits until the flow accepts bytes and returns how many; `None` if the connection was reset.
-    pub(super) async fn wait_for_capacity(&self, way: Way) -> Option<u64> {
+    pub(super) async fn wait_for_capacity(&self, direction: Direction) -> Option<u64> {
         poll_fn(|context| {
             self.emulator.update(|state| {
-                let capacity = state.net.room(self.id, way);
+                let capacity = state.net.capacity(self.id, direction);
                 let Some(connection) = state.connections.get_mut(&self.id) else {
                     return Poll::Ready(None);
                 };
@@ -190,35 +190,37 @@ impl EmulatedConnection {
                 if capacity > 0 {
                     return Poll::Ready(Some(capacity));
                 }
-                connection.flows[way as usize].sender_waker = Some(context.waker().clone());
+                connection.flows[direction as usize].sender_waker = Some(context.waker().clone());
                 Poll::Pending
             })
         })
         .await
     }
 
-    pub(super) fn send(&self, way: Way, bytes: u64) {
+    pub(super) fn send(&self, direction: Direction, bytes: u64) {
         self.emulator
-            .update(|state| state.net.offer(self.id, way, bytes));
+            .update(|state| state.net.write(self.id, direction, bytes));
     }
 
-    pub(super) fn close(&self, way: Way) {
-        self.emulator.update(|state| state.net.close(self.id, way));
+    pub(super) fn close(&self, direction: Direction) {
+        self.emulator
+            .update(|state| state.net.close(self.id, direction));
     }
 
-    pub(super) fn reset(&self, way: Way) {
-        self.emulator.update(|state| state.net.reset(self.id, way));
+    pub(super) fn reset(&self, direction: Direction) {
+        self.emulator
+            .update(|state| state.net.reset(self.id, direction));
     }
 
     /// Waits for the next event at the receiving end of the flow.
-    pub(super) async fn next_event(&self, way: Way) -> FlowEvent {
+    pub(super) async fn next_event(&self, direction: Direction) -> FlowEvent {
         poll_fn(|context| {
             let mut state = self.emulator.lock();
             let Some(connection) = state.connections.get_mut(&self.id) else {
                 return Poll::Ready(FlowEvent::Reset);
             };
             let reset = connection.reset;
-            let flow = &mut connection.flows[way as usize];
+            let flow = &mut connection.flows[direction as usize];
             if flow.arrived > 0 {
                 return Poll::Ready(FlowEvent::Bytes(std::mem::take(&mut flow.arrived)));
             }
@@ -234,9 +236,9 @@ impl EmulatedConnection {
         .await
     }
 
-    pub(super) fn consumed(&self, way: Way, bytes: u64) {
+    pub(super) fn consumed(&self, direction: Direction, bytes: u64) {
         self.emulator
-            .update(|state| state.net.consumed(self.id, way, bytes));
+            .update(|state| state.net.consumed(self.id, direction, bytes));
     }
 
     /// Waits until the connection is reset.
@@ -272,17 +274,17 @@ impl State {
     }
 
     fn process_output(&mut self, output: Output, wakers: &mut Vec<Waker>) {
-        let (Output::Delivered(id, way, _)
-        | Output::Ended(id, way)
-        | Output::Reset(id, way)
-        | Output::Room(id, way)) = output
+        let (Output::Delivered(id, direction, _)
+        | Output::Ended(id, direction)
+        | Output::Reset(id, direction)
+        | Output::Capacity(id, direction)) = output
         else {
             return;
         };
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let flow = &mut connection.flows[way as usize];
+        let flow = &mut connection.flows[direction as usize];
         match output {
             Output::Delivered(_, _, bytes) => {
                 flow.arrived += bytes;
@@ -292,7 +294,7 @@ impl State {
                 flow.ended = true;
                 wakers.extend(flow.receiver_waker.take());
             }
-            Output::Room(..) => wakers.extend(flow.sender_waker.take()),
+            Output::Capacity(..) => wakers.extend(flow.sender_waker.take()),
             Output::Reset(..) => {
                 connection.reset = true;
                 wakers.extend(connection.reset_waker.take());
@@ -309,7 +311,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Algorithm;
 
     #[tokio::test]
     async fn the_transit_time_of_a_packet_does_not_depend_on_when_it_is_awaited() {
@@ -318,15 +319,14 @@ mod tests {
             up_kbps: None,
             rtt_ns: 4_000_000,
             loss_share: 0.0,
-            algorithm: Algorithm::default(),
             seed: 1,
         })
         .unwrap();
         let measure = async {
-            let first = emulator.send_message(Way::Up, 60);
+            let first = emulator.send_message(Direction::Up, 60);
             let mut later = Duration::ZERO;
             for _ in 0..3 {
-                later += emulator.send_message(Way::Up, 60).await;
+                later += emulator.send_message(Direction::Up, 60).await;
             }
             (first.await, later)
         };

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::record::{ConnectionLog, LogEntry};
-use crate::model::Way;
+use crate::model::Direction;
 use tokio::sync::watch;
 
 /// Counts the bytes of one connection, and signals when the link has exceeded its limit.
@@ -14,10 +14,10 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn count(&self, way: Way, bytes: u64) {
-        let connection_bytes = match way {
-            Way::Up => &self.entry.bytes_up,
-            Way::Down => &self.entry.bytes_down,
+    pub(super) fn count(&self, direction: Direction, bytes: u64) {
+        let connection_bytes = match direction {
+            Direction::Up => &self.entry.bytes_up,
+            Direction::Down => &self.entry.bytes_down,
         };
         connection_bytes.fetch_add(bytes, Relaxed);
         let link_bytes = self.log.bytes.fetch_add(bytes, Relaxed) + bytes;

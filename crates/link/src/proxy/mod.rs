@@ -48,7 +48,7 @@ use relay::RelayEnd;
 use resolve::LookupCache;
 use socks::ConnectRequest;
 
-use crate::model::{Algorithm, Setup};
+use crate::model::Setup;
 use crate::{Guard, LineProfile, LinkError, Refusal};
 
 /// The configuration of a link.
@@ -63,8 +63,6 @@ pub struct LinkConfig {
     pub refused_hosts: Vec<String>,
     pub lookup_timeout: Duration,
     pub connect_timeout: Duration,
-    /// Congestion control of the emulated hosts.
-    pub algorithm: Algorithm,
     /// Seed of random packet loss and of the senders' random choices; the same seed gives the same
     /// network.
     pub seed: u64,
@@ -83,7 +81,6 @@ impl LinkConfig {
             refused_hosts: services.iter().map(|h| (*h).to_owned()).collect(),
             lookup_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(20),
-            algorithm: Algorithm::default(),
             seed: 1,
         }
     }
@@ -268,7 +265,6 @@ fn model_setup(config: &LinkConfig, profile: LineProfile) -> Setup {
         up_kbps: profile.up_kbps,
         rtt_ns: (profile.rtt_ms * 1e6) as u64,
         loss_share: profile.loss_pct / 100.0,
-        algorithm: config.algorithm,
         seed: config.seed,
     }
 }

@@ -12,7 +12,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use super::byte_queue::ByteQueue;
 use super::emulator::{EmulatedConnection, FlowEvent};
 use super::meter::Meter;
-use crate::model::Way;
+use crate::model::Direction;
 
 thread_local! {
     /// Read buffer shared by all connections of a thread, so that idle ones need no memory.
@@ -40,10 +40,10 @@ pub(super) async fn relay_emulated(
     let (server_in, server_out) = server.split();
     let (up, down) = (Mutex::default(), Mutex::default());
     let (_, up_end, _, down_end) = tokio::join!(
-        send(connection, Way::Up, client_in, &up, meter),
-        receive(connection, Way::Up, server_out, &up),
-        send(connection, Way::Down, server_in, &down, meter),
-        receive(connection, Way::Down, client_out, &down),
+        send(connection, Direction::Up, client_in, &up, meter),
+        receive(connection, Direction::Up, server_out, &up),
+        send(connection, Direction::Down, server_in, &down, meter),
+        receive(connection, Direction::Down, client_out, &down),
     );
     if up_end == RelayEnd::Complete && down_end == RelayEnd::Complete {
         return RelayEnd::Complete;
@@ -55,12 +55,12 @@ pub(super) async fn relay_emulated(
 /// experiences the line's speed.
 async fn send(
     connection: &EmulatedConnection,
-    way: Way,
+    direction: Direction,
     source: ReadHalf<'_>,
     queue: &Mutex<ByteQueue>,
     meter: &Meter,
 ) {
-    while let Some(capacity) = connection.wait_for_capacity(way).await {
+    while let Some(capacity) = connection.wait_for_capacity(direction).await {
         let ready = tokio::select! {
             biased;
             () = connection.wait_for_reset() => return,
@@ -76,25 +76,25 @@ async fn send(
             })
         });
         match read {
-            Ok(0) => return connection.close(way),
+            Ok(0) => return connection.close(direction),
             Ok(bytes) => {
-                meter.count(way, bytes as u64);
-                connection.send(way, bytes as u64);
+                meter.count(direction, bytes as u64);
+                connection.send(direction, bytes as u64);
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return connection.reset(way),
+            Err(_) => return connection.reset(direction),
         }
     }
 }
 
 async fn receive(
     connection: &EmulatedConnection,
-    way: Way,
+    direction: Direction,
     mut sink: WriteHalf<'_>,
     queue: &Mutex<ByteQueue>,
 ) -> RelayEnd {
     loop {
-        let mut remaining = match connection.next_event(way).await {
+        let mut remaining = match connection.next_event(direction).await {
             FlowEvent::Reset => return RelayEnd::Reset,
             FlowEvent::Ended => {
                 // This fails if the sink is already closed.
@@ -113,11 +113,11 @@ async fn receive(
                 break;
             };
             if sink.write_all(&chunk).await.is_err() {
-                connection.reset(way.back());
+                connection.reset(direction.opposite());
                 return RelayEnd::Reset;
             }
             remaining -= chunk.len() as u64;
-            connection.consumed(way, chunk.len() as u64);
+            connection.consumed(direction, chunk.len() as u64);
         }
     }
 }
@@ -130,8 +130,8 @@ pub(super) async fn relay_directly(
     let (client_in, client_out) = client.split();
     let (server_in, server_out) = server.split();
     let result = tokio::try_join!(
-        copy(Way::Up, client_in, server_out, meter),
-        copy(Way::Down, server_in, client_out, meter),
+        copy(Direction::Up, client_in, server_out, meter),
+        copy(Direction::Down, server_in, client_out, meter),
     );
     match result {
         Ok(_) => RelayEnd::Complete,
@@ -140,7 +140,7 @@ pub(super) async fn relay_directly(
 }
 
 async fn copy(
-    way: Way,
+    direction: Direction,
     source: ReadHalf<'_>,
     mut sink: WriteHalf<'_>,
     meter: &Meter,
@@ -163,7 +163,7 @@ async fn copy(
             let _ = sink.shutdown().await;
             return Ok(());
         }
-        meter.count(way, bytes as u64);
+        meter.count(direction, bytes as u64);
         sink.write_all(&rest).await?;
     }
 }

@@ -25,7 +25,9 @@ enum Mode {
     ProbeRtt,
 }
 
-/// BBR version 1: bottleneck bandwidth and round-trip propagation time.
+/// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00) as in Linux, which the hosts of
+/// the packet-level emulator run. It paces, keeps the queue short and does not restart after an
+/// idle period.
 #[derive(Debug)]
 pub(in crate::model) struct Bbr {
     pub(super) window: u64,
@@ -88,13 +90,13 @@ impl Bbr {
 
     /// Returns the packets of one burst; Linux sends about a millisecond's worth at once.
     pub(super) fn burst(&self) -> u64 {
-        let least = if self.pacing_rate < SINGLE_PACKET_RATE {
+        let min = if self.pacing_rate < SINGLE_PACKET_RATE {
             1
         } else {
             2
         };
         let per_ms = self.pacing_rate / 1024.0 / f64::from(PAYLOAD_BYTES);
-        (per_ms as u64).clamp(least, 44)
+        (per_ms as u64).clamp(min, 44)
     }
 
     pub(super) fn acknowledged(&mut self, p: &Progress<'_>) {

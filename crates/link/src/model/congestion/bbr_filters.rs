@@ -37,7 +37,7 @@ impl MaxFilter {
 pub(super) struct AckAggregation {
     since_ns: u64,
     acked: u64,
-    most: [u64; 2],
+    max_extra: [u64; 2],
     slot: usize,
     rounds: u32,
 }
@@ -47,7 +47,7 @@ impl AckAggregation {
         Self {
             since_ns: now_ns,
             acked: 0,
-            most: [0; 2],
+            max_extra: [0; 2],
             slot: 0,
             rounds: 0,
         }
@@ -67,7 +67,7 @@ impl AckAggregation {
             if self.rounds >= LUMP_WINDOW_ROUNDS {
                 self.rounds = 0;
                 self.slot = 1 - self.slot;
-                self.most[self.slot] = 0;
+                self.max_extra[self.slot] = 0;
             }
         }
         let mut expected = (rate * (p.now_ns - self.since_ns) as f64 / 1e9) as u64;
@@ -77,12 +77,12 @@ impl AckAggregation {
         }
         self.acked += p.ack_info.newly_delivered;
         let extra = (self.acked - expected).min(window);
-        self.most[self.slot] = self.most[self.slot].max(extra);
+        self.max_extra[self.slot] = self.max_extra[self.slot].max(extra);
     }
 
     pub(super) fn extra(&self, rate: f64) -> u64 {
-        self.most[0]
-            .max(self.most[1])
+        self.max_extra[0]
+            .max(self.max_extra[1])
             .min((rate * MAX_AGGREGATION_S) as u64)
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_rate_is_forgotten_after_ten_rounds() {
+    fn the_highest_rate_expires_after_ten_rounds() {
         let mut filter = MaxFilter::default();
         filter.add(1, 50.0);
         filter.add(5, 20.0);

@@ -2,24 +2,9 @@
 
 mod bbr;
 mod bbr_filters;
-mod cubic;
 
 use super::scoreboard::AckInfo;
 use bbr::Bbr;
-use cubic::Cubic;
-
-/// Congestion control of the emulated hosts. Both follow Linux, which the hosts of the packet-level
-/// emulator run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Algorithm {
-    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): paced, keeps the queue
-    /// short, does not restart after an idle period.
-    #[default]
-    Bbr,
-    /// CUBIC with HyStart (RFC 9438, RFC 9406's predecessor): bursts, fills the queue, restarts
-    /// after an idle period.
-    Cubic,
-}
 
 /// Recovery state of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +28,6 @@ pub(super) struct Progress<'a> {
     pub(super) in_flight: u64,
     pub(super) phase: Phase,
     pub(super) min_rtt_ns: u64,
-    /// True if the window, not the application, limited the sender.
-    pub(super) window_limited: bool,
     /// Time at which pacing allows the next packet.
     pub(super) next_send_ns: u64,
 }
@@ -52,7 +35,6 @@ pub(super) struct Progress<'a> {
 #[derive(Debug)]
 pub(super) enum Congestion {
     Bbr(Box<Bbr>),
-    Cubic(Box<Cubic>),
     /// No congestion control, on a line without limits.
     Unlimited,
 }
@@ -61,18 +43,14 @@ pub(super) enum Congestion {
 const UNLIMITED_WINDOW: u64 = 1 << 20;
 
 impl Congestion {
-    pub(super) fn new(algorithm: Algorithm, now_ns: u64, rtt_ns: u64, seed: u64) -> Self {
-        match algorithm {
-            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(now_ns, rtt_ns, seed))),
-            Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new())),
-        }
+    pub(super) fn new(now_ns: u64, rtt_ns: u64, seed: u64) -> Self {
+        Self::Bbr(Box::new(Bbr::new(now_ns, rtt_ns, seed)))
     }
 
     /// Returns the packets that may be in flight.
     pub(super) fn window(&self) -> u64 {
         match self {
             Self::Bbr(c) => c.window,
-            Self::Cubic(c) => c.window,
             Self::Unlimited => UNLIMITED_WINDOW,
         }
     }
@@ -82,7 +60,7 @@ impl Congestion {
     pub(super) fn pacing_rate(&self) -> Option<f64> {
         match self {
             Self::Bbr(c) => Some(c.pacing_rate),
-            Self::Cubic(_) | Self::Unlimited => None,
+            Self::Unlimited => None,
         }
     }
 
@@ -90,14 +68,13 @@ impl Congestion {
     pub(super) fn burst(&self) -> u64 {
         match self {
             Self::Bbr(c) => c.burst(),
-            Self::Cubic(_) | Self::Unlimited => u64::MAX,
+            Self::Unlimited => u64::MAX,
         }
     }
 
     pub(super) fn acknowledged(&mut self, progress: &Progress<'_>) {
         match self {
             Self::Bbr(c) => c.acknowledged(progress),
-            Self::Cubic(c) => c.acknowledged(progress),
             Self::Unlimited => {}
         }
     }
@@ -106,7 +83,6 @@ impl Congestion {
     pub(super) fn start_recovery(&mut self) {
         match self {
             Self::Bbr(c) => c.start_recovery(),
-            Self::Cubic(c) => c.start_recovery(),
             Self::Unlimited => {}
         }
     }
@@ -115,7 +91,6 @@ impl Congestion {
     pub(super) fn handle_timeout(&mut self) {
         match self {
             Self::Bbr(c) => c.handle_timeout(),
-            Self::Cubic(c) => c.handle_timeout(),
             Self::Unlimited => {}
         }
     }
@@ -124,23 +99,16 @@ impl Congestion {
     pub(super) fn undo(&mut self) {
         match self {
             Self::Bbr(c) => c.undo(),
-            Self::Cubic(c) => c.undo(),
             Self::Unlimited => {}
         }
     }
 
-    pub(super) fn sent(&mut self, packets: u64) {
-        if let Self::Cubic(c) = self {
-            c.sent(packets);
-        }
-    }
-
-    /// Resumes sending with nothing in flight, after `idle_ns`.
-    pub(super) fn resume(&mut self, now_ns: u64, idle_ns: u64, timeout_ns: u64, app_limited: bool) {
-        match self {
-            Self::Bbr(c) if app_limited => c.resume(now_ns),
-            Self::Bbr(_) | Self::Unlimited => {}
-            Self::Cubic(c) => c.resume(now_ns, idle_ns, timeout_ns),
+    /// Resumes sending with nothing in flight.
+    pub(super) fn resume(&mut self, now_ns: u64, app_limited: bool) {
+        if let Self::Bbr(bbr) = self
+            && app_limited
+        {
+            bbr.resume(now_ns);
         }
     }
 

@@ -1,18 +1,17 @@
 mod cases;
 mod properties;
-mod world;
+mod simulation;
 
-use super::{Algorithm, Setup};
+use super::Setup;
 
 const MS: u64 = 1_000_000;
 
-fn setup(down_kbps: f64, up_kbps: f64, rtt_ms: f64, algorithm: Algorithm) -> Setup {
+fn setup(down_kbps: f64, up_kbps: f64, rtt_ms: f64) -> Setup {
     Setup {
         down_kbps: Some(down_kbps),
         up_kbps: Some(up_kbps),
         rtt_ns: (rtt_ms * 1e6) as u64,
         loss_share: 0.0,
-        algorithm,
         seed: 1,
     }
 }

@@ -1,9 +1,9 @@
 //! Web clients and a server on one link, driven as the proxy drives the model, with hosts that
-//! respond at once.
+//! respond immediately.
 
 use std::collections::HashMap;
 
-use crate::model::{ConnectionId, HANDSHAKE_WIRE_BYTES, Network, Output, Setup, Way};
+use crate::model::{ConnectionId, Direction, HANDSHAKE_WIRE_BYTES, Network, Output, Setup};
 
 /// One response that a client fetches, after a pause.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl Fetch {
     }
 }
 
-pub(super) struct World {
+pub(super) struct Simulation {
     net: Network,
     now_ns: u64,
     clients: Vec<Client>,
@@ -41,19 +41,19 @@ pub(super) struct Client {
     next: usize,
     dialed_ns: u64,
     connection: Option<ConnectionId>,
-    /// Bytes still to be offered, up and down.
-    to_offer: [u64; 2],
+    /// Bytes still to be sent, up and down.
+    to_send: [u64; 2],
     to_deliver: [u64; 2],
     pause_until_ns: Option<u64>,
-    asked_ns: u64,
+    requested_ns: u64,
     pub(super) connected_ns: u64,
     /// Duration of each fetch.
-    pub(super) took_ns: Vec<u64>,
+    pub(super) durations_ns: Vec<u64>,
     pub(super) done_ns: Option<u64>,
     pub(super) received: u64,
 }
 
-impl World {
+impl Simulation {
     pub(super) fn new(setup: Setup) -> Self {
         Self {
             net: Network::new(setup),
@@ -69,12 +69,12 @@ impl World {
             next: 0,
             dialed_ns: 0,
             connection: None,
-            to_offer: [0; 2],
+            to_send: [0; 2],
             to_deliver: [0; 2],
             pause_until_ns: Some(starts_ns),
-            asked_ns: 0,
+            requested_ns: 0,
             connected_ns: 0,
-            took_ns: Vec::new(),
+            durations_ns: Vec::new(),
             done_ns: None,
             received: 0,
         });
@@ -90,52 +90,56 @@ impl World {
         while self.clients.iter().any(|c| c.done_ns.is_none()) {
             let pauses = self.clients.iter().filter_map(|c| c.pause_until_ns);
             let next = pauses.chain(self.net.next_event_ns()).min();
-            let next = next.expect("nothing happens any more, and not all is delivered");
+            let next = next.expect("there are no more events, and not all bytes are delivered");
             self.now_ns = self.now_ns.max(next);
             self.net.advance(self.now_ns);
             for index in 0..self.clients.len() {
                 let due = |at: &mut u64| *at <= self.now_ns;
                 if self.clients[index].pause_until_ns.take_if(due).is_some() {
-                    self.go_on(index);
+                    self.proceed(index);
                 }
             }
             while let Some(output) = self.net.next_output() {
-                self.react(output);
+                self.handle_output(output);
             }
             watch(self.now_ns, &self.clients);
         }
         self.clients
     }
 
-    fn go_on(&mut self, index: usize) {
+    fn proceed(&mut self, index: usize) {
         let client = &mut self.clients[index];
         if client.connection.is_none() {
             client.dialed_ns = self.now_ns;
             let tag = index as u64 * 2;
-            return self.net.message(Way::Up, HANDSHAKE_WIRE_BYTES, tag);
+            return self.net.message(Direction::Up, HANDSHAKE_WIRE_BYTES, tag);
         }
         let fetch = client.fetches[client.next];
         client.next += 1;
-        client.asked_ns = self.now_ns;
-        client.to_offer = [fetch.request, 0];
+        client.requested_ns = self.now_ns;
+        client.to_send = [fetch.request, 0];
         client.to_deliver = [fetch.request, fetch.response];
-        self.feed(index, Way::Up);
+        self.feed(index, Direction::Up);
     }
 
-    fn feed(&mut self, index: usize, way: Way) {
+    fn feed(&mut self, index: usize, direction: Direction) {
         let client = &mut self.clients[index];
         let Some(id) = client.connection else { return };
-        let bytes = self.net.room(id, way).min(client.to_offer[way as usize]);
+        let bytes = self
+            .net
+            .capacity(id, direction)
+            .min(client.to_send[direction as usize]);
         if bytes > 0 {
-            client.to_offer[way as usize] -= bytes;
-            self.net.offer(id, way, bytes);
+            client.to_send[direction as usize] -= bytes;
+            self.net.write(id, direction, bytes);
         }
     }
 
-    fn react(&mut self, output: Output) {
+    fn handle_output(&mut self, output: Output) {
         match output {
             Output::Message(tag) if tag % 2 == 0 => {
-                self.net.message(Way::Down, HANDSHAKE_WIRE_BYTES, tag + 1);
+                self.net
+                    .message(Direction::Down, HANDSHAKE_WIRE_BYTES, tag + 1);
             }
             Output::Message(tag) => {
                 let index = tag as usize / 2;
@@ -146,12 +150,12 @@ impl World {
                 self.by_connection.insert(id, index);
                 self.next_fetch(index);
             }
-            Output::Room(id, way) => self.feed(self.by_connection[&id], way),
-            Output::Delivered(id, way, bytes) => {
-                self.net.consumed(id, way, bytes);
-                self.delivered(self.by_connection[&id], way, bytes);
+            Output::Capacity(id, direction) => self.feed(self.by_connection[&id], direction),
+            Output::Delivered(id, direction, bytes) => {
+                self.net.consumed(id, direction, bytes);
+                self.delivered(self.by_connection[&id], direction, bytes);
             }
-            Output::Ended(..) | Output::Reset(..) => panic!("nobody closed: {output:?}"),
+            Output::Ended(..) | Output::Reset(..) => panic!("unexpected {output:?}"),
         }
     }
 
@@ -159,31 +163,32 @@ impl World {
         let client = &mut self.clients[index];
         match client.fetches.get(client.next).map(|f| f.pause_ns) {
             None => client.done_ns = Some(self.now_ns),
-            Some(0) => self.go_on(index),
+            Some(0) => self.proceed(index),
             Some(pause_ns) => client.pause_until_ns = Some(self.now_ns + pause_ns),
         }
     }
 
-    fn delivered(&mut self, index: usize, way: Way, bytes: u64) {
+    fn delivered(&mut self, index: usize, direction: Direction, bytes: u64) {
         let client = &mut self.clients[index];
-        let remaining = &mut client.to_deliver[way as usize];
-        let remaining_to_offer = client.to_offer[way as usize];
+        let remaining = &mut client.to_deliver[direction as usize];
+        let remaining_to_send = client.to_send[direction as usize];
         *remaining = remaining.checked_sub(bytes).expect("no byte is invented");
         assert!(
-            *remaining >= remaining_to_offer,
+            *remaining >= remaining_to_send,
             "no byte arrives before it is sent"
         );
         let complete = *remaining == 0;
-        if way == Way::Down {
+        if direction == Direction::Down {
             client.received += bytes;
         }
-        match way {
-            Way::Up if complete => {
-                client.to_offer[Way::Down as usize] = client.to_deliver[Way::Down as usize];
-                self.feed(index, Way::Down);
+        match direction {
+            Direction::Up if complete => {
+                client.to_send[Direction::Down as usize] =
+                    client.to_deliver[Direction::Down as usize];
+                self.feed(index, Direction::Down);
             }
-            Way::Down if complete => {
-                client.took_ns.push(self.now_ns - client.asked_ns);
+            Direction::Down if complete => {
+                client.durations_ns.push(self.now_ns - client.requested_ns);
                 self.next_fetch(index);
             }
             _ => {}
