@@ -153,7 +153,7 @@ fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
     assert!(!shown.contains(&token));
     for (location, slots, words) in [
         ("eu", "1", "for agents at us-tx, not at eu"),
-        ("us-tx", "2", "has 1 slots, and this agent has 2"),
+        ("us-tx", "2", "allows 1 slots, but this agent has 2"),
     ] {
         let refused = plumbline()
             .args(["agent", "--location", location, "--slots", slots])

@@ -14,8 +14,8 @@ async fn document(rig: &Rig) -> Value {
     reply.json()
 }
 
-/// `BLESS=1 cargo test -p plumbline-server described` updates the file; read the difference before you
-/// commit it.
+/// `BLESS=1 cargo test -p plumbline-server described` updates the file; read the difference before
+/// you commit it.
 #[tokio::test]
 async fn the_description_equals_the_committed_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");

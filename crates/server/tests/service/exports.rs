@@ -133,7 +133,7 @@ async fn without_evidence_only_the_formats_that_need_it_are_not_found() {
     assert_eq!(audit.bundles.remove_older(day, later).unwrap(), 1);
     for format in ["har", "trace"] {
         let reply = audit.send(&format!("?format={format}")).await;
-        let gone = failure("The evidence of this audit is no longer available");
+        let gone = failure("The evidence of this audit is no longer kept");
         assert_eq!((reply.status, reply.json()), (404, gone), "{format}");
     }
     for format in ["json", "lighthouse", "csv", "junit"] {

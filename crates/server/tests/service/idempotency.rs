@@ -79,10 +79,10 @@ async fn an_invalid_idempotency_key_is_refused_after_authentication() {
     let twice = keyed(&rig, "a", &order()).header("Idempotency-Key", "a");
     rig.check(twice, 400, failure("Invalid Idempotency Key"))
         .await;
-    let nobody = post("/v1/audit/start", order().to_string())
+    let without_key = post("/v1/audit/start", order().to_string())
         .json()
         .header("Idempotency-Key", "");
-    rig.check(nobody, 401, failure("Unauthorized")).await;
+    rig.check(without_key, 401, failure("Unauthorized")).await;
     let longest = "k".repeat(255);
     assert_eq!(rig.send(&keyed(&rig, &longest, &order())).await.status, 200);
 }

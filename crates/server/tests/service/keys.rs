@@ -62,8 +62,8 @@ async fn without_a_valid_key_the_audit_operations_are_unauthorized() {
             .await;
         let twice = operation.clone().key(&rig.key).key(&rig.key);
         rig.check(twice, 401, failure("Unauthorized")).await;
-        let elsewhere = operation.clone().header("Authorization", &rig.key);
-        rig.check(elsewhere, 401, failure("Unauthorized")).await;
+        let other_header = operation.clone().header("Authorization", &rig.key);
+        rig.check(other_header, 401, failure("Unauthorized")).await;
     }
     assert_eq!(rig.credits().await, 100);
 }

@@ -47,14 +47,15 @@ async fn a_token_is_refused_at_a_location_that_it_does_not_allow() {
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
 }
 
-/// No agent is active at the audit's location, so any agent may simulate it whose token allows that.
+/// No agent is active at the audit's location, so any agent may simulate it whose token allows
+/// that.
 #[tokio::test]
 async fn no_audit_is_leased_for_a_location_that_the_token_does_not_allow() {
     let rig = Rig::new().await;
     rig.start().await;
-    let elsewhere =
+    let bounded =
         Agent::register_bounded(&*rig.store, "one", "us-tx", &bounds(&["us-tx"], 2)).await;
-    assert!(elsewhere.request_work(&rig, 0, 0).await["job"].is_null());
+    assert!(bounded.request_work(&rig, 0, 0).await["job"].is_null());
     let both = bounds(&["us-tx", "eu"], 2);
     let simulates = Agent::register_bounded(&*rig.store, "both", "us-tx", &both).await;
     assert_eq!(simulates.lease(&rig, 0).await["location"], "eu");

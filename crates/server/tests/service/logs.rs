@@ -53,7 +53,7 @@ async fn a_log_line_names_the_audit_if_it_exists() {
     let deleted = HttpRequest::new("DELETE", &format!("/v1/audit/data/{}", lease.audit_id));
     for request in [
         get(&format!("/v1/audit/status/{tracking_id}")),
-        get("/v1/audit/status/somebody-elses"),
+        get("/v1/audit/status/of-another-account"),
         deleted,
     ] {
         rig.send(&request.key(&rig.key)).await;

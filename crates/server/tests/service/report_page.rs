@@ -20,9 +20,9 @@ async fn a_report_is_private_until_it_is_shared() {
     let rig = Rig::with_pages().await;
     let id = completed(&rig).await;
     let path = format!("/reports/{id}");
-    let nobody = rig.browse(&get(&path)).await;
-    assert_eq!(nobody.status, 303);
-    let to = nobody.header("location").unwrap();
+    let signed_out = rig.browse(&get(&path)).await;
+    assert_eq!(signed_out.status, 303);
+    let to = signed_out.header("location").unwrap();
     assert_eq!(to, format!("/?to=%2Freports%2F{id}"));
 
     let stranger = rig.new_account(1).await;

@@ -12,9 +12,9 @@ use crate::{
 #[tokio::test]
 async fn a_key_opens_a_session_and_signing_out_ends_it() {
     let rig = Rig::with_pages().await;
-    let nobody = rig.browse(&get("/")).await;
-    assert_is_page(&nobody);
-    assert!(nobody.text().contains("Access key"));
+    let signed_out = rig.browse(&get("/")).await;
+    assert_is_page(&signed_out);
+    assert!(signed_out.text().contains("Access key"));
 
     let cookie = sign_in(&rig, &rig.key).await;
     let start = rig.browse(&get("/").header("Cookie", &cookie)).await;

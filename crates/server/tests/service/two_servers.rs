@@ -23,7 +23,9 @@ use crate::{
     agent::{Agent, report},
     cluster::Database,
     receivers::{PlainTransport, Tarpit, TestReceiver},
-    rig::{HttpRequest, NOW, Reply, Server, assembled, failure, get, order, post, run_server, start},
+    rig::{
+        HttpRequest, NOW, Reply, Server, assembled, failure, get, order, post, run_server, start,
+    },
     visitor::sign_in,
 };
 
