@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_unpacked() {
+    fn a_packed_bundle_unpacks_unchanged() {
         let packed = bundle().pack().unwrap();
         let unpacked = Bundle::unpack(&packed).unwrap();
         assert_eq!(unpacked.trace, bundle().trace);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_named() {
+    fn a_newer_format_is_reported() {
         let newer = Bundle {
             format: FORMAT + 1,
             ..bundle()
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_bundle() {
+    fn other_bytes_are_rejected() {
         for bytes in [&b""[..], b"{}", &bundle().pack().unwrap()[..40]] {
             assert!(matches!(
                 Bundle::unpack(bytes),

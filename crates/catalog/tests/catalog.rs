@@ -22,7 +22,7 @@ fn list(ids: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_ids_of_the_contract_are_there_in_its_order() {
+fn all_ids_of_the_contract_exist_in_its_order() {
     let catalog = built_in();
     let devices: Vec<_> = catalog.devices().iter().map(|d| d.id.as_str()).collect();
     let networks: Vec<_> = catalog.networks().iter().map(|n| n.id.as_str()).collect();
@@ -40,7 +40,7 @@ fn ids_are_case_sensitive() {
 }
 
 #[test]
-fn the_running_version_stands_in_the_user_agent() {
+fn the_user_agent_contains_the_running_version() {
     for device in built_in().devices() {
         assert!(!device.user_agent("156").contains('{'), "{}", device.id);
     }
@@ -49,7 +49,7 @@ fn the_running_version_stands_in_the_user_agent() {
 }
 
 #[test]
-fn apple_phones_and_tablets_send_no_client_hints_and_everything_else_does() {
+fn apple_phones_and_tablets_send_no_client_hints_and_all_others_do() {
     for device in built_in().devices() {
         let ios = device.platform.starts_with("iOS") || device.platform.starts_with("iPadOS");
         assert_eq!(device.client_hints.is_none(), ios, "{}", device.id);
@@ -64,7 +64,7 @@ fn mobile_devices_have_touch_and_desktops_do_not() {
 }
 
 #[test]
-fn the_way_back_takes_as_long_as_the_way_there() {
+fn round_trip_times_are_symmetric() {
     let catalog = built_in();
     assert_eq!(catalog.round_trip_ms("us-tx", "eu"), Some(123.0));
     assert_eq!(catalog.round_trip_ms("eu", "us-tx"), Some(123.0));
@@ -142,7 +142,7 @@ fn check_refused(devices: &str, expected: &str) {
 }
 
 #[test]
-fn tablets_are_told_from_phones_by_their_shorter_side() {
+fn tablets_are_distinguished_from_phones_by_their_shorter_side() {
     let catalog = built_in();
     let of = |form_factor: FormFactor| -> Vec<&str> {
         let devices = catalog.devices().iter();

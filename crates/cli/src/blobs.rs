@@ -1,4 +1,4 @@
-//! Where evidence is kept beside the database: named by flags, opened here.
+//! Opens the storage for evidence.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use plumbline_store::{AttemptBlob, Blobs, FileBlobs, PurgedAudit, S3Blobs, S3Con
 use crate::args::BlobArgs;
 use crate::exit::Exit;
 
-/// What is kept beside the database, by attempt.
+/// The evidence of audits, which is stored outside the database, by attempt.
 #[derive(Debug, Clone)]
-pub struct KeptBlobs {
-    /// The evidence.
+pub struct EvidenceBlobs {
+    /// The bundles.
     pub bundles: Arc<dyn Blobs>,
-    /// What pages show beside a report.
+    /// The report media, which report pages show.
     pub media: Arc<dyn Blobs>,
 }
 
-/// As `--blobs` names it.
+/// The value of `--blobs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum BlobLocation {
     Files(PathBuf),
     S3 { bucket: String, prefix: String },
 }
 
-impl KeptBlobs {
-    /// In the data directory unless told otherwise.
+impl EvidenceBlobs {
+    /// Opens the storage, by default in the data directory.
     pub fn open(args: &BlobArgs, data: &Path) -> Result<Self, Exit> {
-        match place(args.blobs.as_deref(), data)? {
-            Place::Files(dir) => {
+        match location(args.blobs.as_deref(), data)? {
+            BlobLocation::Files(dir) => {
                 let open = |kind: &str| {
                     FileBlobs::open(&dir.join(kind))
                         .map_err(|error| Exit::failed(format!("{}: {error}", dir.display())))
@@ -38,11 +38,11 @@ impl KeptBlobs {
                     media: Arc::new(open("exhibits")?),
                 })
             }
-            Place::S3 { bucket, prefix } => {
-                let place = s3(args, bucket, prefix);
+            BlobLocation::S3 { bucket, prefix } => {
+                let config = s3(args, bucket, prefix);
                 let open = |kind: &str| {
-                    S3Blobs::open(&place, kind)
-                        .map_err(|error| Exit::usage(format!("--blobs {place:?}: {error}")))
+                    S3Blobs::open(&config, kind)
+                        .map_err(|error| Exit::usage(format!("--blobs {config:?}: {error}")))
                 };
                 Ok(Self {
                     bundles: Arc::new(open("bundles")?),
@@ -52,15 +52,19 @@ impl KeptBlobs {
         }
     }
 
-    /// Fails where they cannot be reached: better at the start than with the first audit.
+    /// Checks that the storage is reachable, so that a server fails at its start and not at the
+    /// first audit.
     pub async fn check(&self) -> Result<(), Exit> {
-        let asked = self.bundles.get("nothing-is-called-this").await;
-        asked
-            .map(drop)
-            .map_err(|error| Exit::failed(format!("the blobs cannot be reached: {error}")))
+        let result = self.bundles.get("nothing-is-called-this").await;
+        result.map(drop).map_err(|error| {
+            Exit::failed(format!(
+                "the storage for evidence is not reachable: {error}"
+            ))
+        })
     }
 
-    /// What stays behind after a failure here goes when it is old.
+    /// Removes the evidence of an audit. What could not be removed is removed later because of its
+    /// age.
     pub async fn remove(&self, audit: &PurgedAudit) {
         let blob = AttemptBlob {
             audit_id: &audit.audit_id,
@@ -68,34 +72,35 @@ impl KeptBlobs {
         };
         for blobs in [&self.bundles, &self.media] {
             if let Err(error) = blob.remove_all(&**blobs).await {
-                tracing::warn!(audit = audit.audit_id, %error, "a blob could not be removed");
+                tracing::warn!(audit = audit.audit_id, %error, "failed to remove evidence");
             }
         }
     }
 }
 
-fn place(named: Option<&str>, data: &Path) -> Result<Place, Exit> {
-    let Some(named) = named else {
-        return Ok(Place::Files(data.to_owned()));
+fn location(text: Option<&str>, data: &Path) -> Result<BlobLocation, Exit> {
+    let Some(text) = text else {
+        return Ok(BlobLocation::Files(data.to_owned()));
     };
-    if let Some(dir) = named.strip_prefix("file:").filter(|dir| !dir.is_empty()) {
-        return Ok(Place::Files(PathBuf::from(dir)));
+    if let Some(dir) = text.strip_prefix("file:").filter(|dir| !dir.is_empty()) {
+        return Ok(BlobLocation::Files(PathBuf::from(dir)));
     }
-    if let Some(rest) = named.strip_prefix("s3://") {
+    if let Some(rest) = text.strip_prefix("s3://") {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if !bucket.is_empty() {
-            return Ok(Place::S3 {
+            return Ok(BlobLocation::S3 {
                 bucket: bucket.to_owned(),
                 prefix: prefix.trim_matches('/').to_owned(),
             });
         }
     }
     Err(Exit::usage(format!(
-        "--blobs {named}: say file:DIR or s3://BUCKET[/PREFIX]"
+        "--blobs {text}: expected file:DIR or s3://BUCKET[/PREFIX]"
     )))
 }
 
-/// Secrets come from the environment only: arguments can be read by everybody on the machine.
+/// Returns the configuration of a bucket. Secrets are read from the environment only, because all
+/// users of the machine can see arguments.
 fn s3(args: &BlobArgs, bucket: String, prefix: String) -> S3Config {
     let secret = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     S3Config {
@@ -117,22 +122,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_directory_or_a_bucket_and_anything_else_is_refused() {
+    fn a_location_is_a_directory_or_a_bucket_and_anything_else_is_refused() {
         let data = Path::new("/data");
-        let s3 = |bucket: &str, prefix: &str| Place::S3 {
+        let s3 = |bucket: &str, prefix: &str| BlobLocation::S3 {
             bucket: bucket.to_owned(),
             prefix: prefix.to_owned(),
         };
-        for (named, expected) in [
-            (None, Place::Files(data.to_owned())),
-            (Some("file:/blobs"), Place::Files(PathBuf::from("/blobs"))),
+        for (text, expected) in [
+            (None, BlobLocation::Files(data.to_owned())),
+            (
+                Some("file:/blobs"),
+                BlobLocation::Files(PathBuf::from("/blobs")),
+            ),
             (Some("s3://audits"), s3("audits", "")),
             (Some("s3://audits/a/b/"), s3("audits", "a/b")),
         ] {
-            assert_eq!(place(named, data).ok(), Some(expected), "{named:?}");
+            assert_eq!(location(text, data).ok(), Some(expected), "{text:?}");
         }
         for wrong in ["", "file:", "s3://", "s3:///x", "/blobs", "gs://bucket"] {
-            assert!(place(Some(wrong), data).is_err(), "{wrong}");
+            assert!(location(Some(wrong), data).is_err(), "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A budget's file, and what the command says about it.
+//! Reads budget files and reports their results.
 
 use std::path::Path;
 
@@ -9,24 +9,27 @@ use crate::exit::Exit;
 use crate::output::Outputs;
 use crate::standard_output as out;
 
+/// Reads a budget file.
 pub fn read(path: &Path) -> Result<Budget, Exit> {
-    let wrong = |what: String| Exit::usage(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let usage = |message: String| Exit::usage(format!("{}: {message}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Budget::read(&name, &text).map_err(|error| wrong(error.to_string()))
+    Budget::read(&name, &text).map_err(|error| usage(error.to_string()))
 }
 
-/// Prints what failed by how much; beside what a program reads from standard output, on standard
-/// error.
-pub fn hold(budget: &Budget, runs: &[Value], outputs: &Outputs) -> Result<Exit, Exit> {
-    let verdicts = budget.check(runs);
-    let table = verdicts.table(runs.len());
-    match outputs.takes_standard_output() {
-        true => eprint!("{table}"),
-        false => out::text(format_args!("\n{table}"))?,
+/// Checks runs against a budget and prints the result, on standard error if standard output is used
+/// for a report.
+pub fn check(budget: &Budget, runs: &[Value], outputs: &Outputs) -> Result<Exit, Exit> {
+    let result = budget.check(runs);
+    let table = result.table(runs.len());
+    if outputs.use_standard_output() {
+        eprint!("{table}");
+    } else {
+        out::text(format_args!("\n{table}"))?;
     }
-    Ok(match verdicts.is_exceeded() {
-        true => Exit::OverBudget,
-        false => Exit::Done,
+    Ok(if result.is_exceeded() {
+        Exit::OverBudget
+    } else {
+        Exit::Done
     })
 }

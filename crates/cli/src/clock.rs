@@ -1,9 +1,10 @@
-//! The one place that reads the wall clock for stored times.
+//! The wall clock for stored times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plumbline_store::Timestamp;
 
+/// Returns the current time.
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now()
         .duration_since(UNIX_EPOCH)

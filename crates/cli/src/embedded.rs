@@ -1,4 +1,4 @@
-//! The agent inside a server: the same as elsewhere, but for the way to its dispatcher.
+//! The agent inside a server. It differs from other agents only in how it gets work.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use crate::store_work::StoreWork;
 
-/// Works until it is told to stop. What its name begins with is its server's alone.
+/// Runs the embedded agent until it is stopped. Its process name begins with `process_prefix`,
+/// which is unique to its server.
 pub async fn run(
     dispatcher: Arc<Dispatcher>,
     process_prefix: String,
@@ -19,18 +20,18 @@ pub async fn run(
     settings: AgentSettings,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), WorkError> {
-    let described = tokio::select! {
-        described = describe(&launcher, &auditor.cpu) => described,
+    let description = tokio::select! {
+        description = describe(&launcher, &auditor.cpu) => description,
         _ = stopped.wait_for(|stop| *stop) => return Ok(()),
     };
-    // The first audit would meet the same trouble, and say so to who waits for it.
-    let (chromium, host_index) = described.unwrap_or_else(|error| {
-        tracing::error!(%error, "this host could not be measured");
+    // The first audit would fail with the same error, and report it.
+    let (chromium, host_index) = description.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to calibrate this host");
         ("unknown".to_owned(), None)
     });
-    let mark = random_text(12).map_err(|error| WorkError::Refused(error.to_string()))?;
+    let suffix = random_text(12).map_err(|error| WorkError::Refused(error.to_string()))?;
     let agent = AgentPresence {
-        process: format!("{process_prefix}{mark}"),
+        process: format!("{process_prefix}{suffix}"),
         agent_id: None,
         location: auditor.agent_location.clone(),
         chromium,
@@ -43,7 +44,7 @@ pub async fn run(
     plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped).await
 }
 
-/// What an agent says about the machine it stands on: its browser, and how fast it is.
+/// Returns the version of the browser and the CPU index of this host.
 pub async fn describe(
     launcher: &Launcher,
     cpu: &Cpu,

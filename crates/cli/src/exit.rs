@@ -1,31 +1,33 @@
-//! The one place for exit codes.
+//! The exit codes of the process.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// How the process ends.
+/// The result of a command, with its exit code.
 #[derive(Debug)]
 pub enum Exit {
-    /// 0: done.
+    /// Exit code 0: success.
     Done,
-    /// 1: it could not be done; for `audit`, the page could not be measured.
+    /// Exit code 1: failure; for `audit`, the page could not be measured. The message is optional.
     Failed(Option<String>),
-    /// 2: the command line or the configuration is wrong (clap ends with 2 as well).
+    /// Exit code 2: invalid arguments or configuration (clap uses 2 as well).
     Usage(String),
-    /// 3: the page costs more than its budget allows.
+    /// Exit code 3: the page exceeds its budget.
     OverBudget,
 }
 
 impl Exit {
+    /// Returns a failure with a message.
     pub fn failed(message: impl Display) -> Self {
         Self::Failed(Some(message.to_string()))
     }
 
+    /// Returns a usage error with a message.
     pub fn usage(message: impl Display) -> Self {
         Self::Usage(message.to_string())
     }
 
-    /// Says on standard error what went wrong, and gives the code.
+    /// Prints the message on standard error and returns the exit code.
     pub fn report(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::SUCCESS,

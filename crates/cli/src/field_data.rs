@@ -1,4 +1,5 @@
-//! Field data for audits: begun when an audit is taken up, looked at when its report is handed in.
+//! Field data for audits: requested when an audit is leased, added to the report when it is
+//! finished.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,27 +22,28 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::clock::now;
-use crate::https_client::{AnswerBounds, HttpsClient, place};
+use crate::https_client::{HttpsClient, ResponseLimits, host_and_port};
 use crate::settings::FieldSettings;
 
-/// As long as a person waits for a page without wondering.
-const HISTORY_WITHIN: Duration = Duration::from_secs(2);
-/// Who asks waits less; this only ends what nobody waits for any more.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
-/// What nobody came back for is dropped: the audit went to another agent.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
+/// The time limit for the field data of a history page.
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit for a response. Callers wait less; this only ends abandoned requests.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit for a DNS lookup.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The age at which queries of audits that were not finished here are dropped.
+const MAX_QUERY_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// Without a dataset, because there is no key, nothing is ever sent.
+/// The field data of running audits. Without an API key there is no dataset, and nothing is sent.
 pub struct FieldData {
     dataset: Option<CruxClient>,
     catalog: Arc<Catalog>,
-    /// By tracking id.
-    asked: Mutex<HashMap<String, (Instant, PendingQuery)>>,
+    /// The queries of running audits, by tracking id.
+    queries: Mutex<HashMap<String, (Instant, PendingQuery)>>,
 }
 
 impl FieldData {
-    /// `https` is made only where somebody can be asked.
+    /// `https` is called only if there is an API key.
     pub fn new(
         settings: FieldSettings,
         catalog: Arc<Catalog>,
@@ -49,8 +51,8 @@ impl FieldData {
         https: impl FnOnce() -> HttpsClient,
     ) -> Self {
         let dataset = settings.key.map(|key| {
-            let discreet = Discreet {
-                named: Guard::new(settings.named).denying(settings.denied.clone()),
+            let policy = PublicHostsOnly {
+                disclosed: Guard::new(settings.disclosed).denying(settings.denied.clone()),
                 allowed: Guard::new(settings.allowed),
                 public: Guard::public_only().denying(settings.denied),
             };
@@ -58,7 +60,7 @@ impl FieldData {
                 settings.base,
                 key,
                 Arc::new(HttpsTransport(https())),
-                Arc::new(discreet),
+                Arc::new(policy),
                 quota,
                 Arc::new(|| now().0),
             )
@@ -66,44 +68,45 @@ impl FieldData {
         Self {
             dataset,
             catalog,
-            asked: Mutex::default(),
+            queries: Mutex::default(),
         }
     }
 
-    /// Begins to ask about the page, and about nothing else for this audit any more. Does not wait.
+    /// Starts a query for a page, which replaces earlier ones of this audit. Does not wait.
     pub fn begin(&self, tracking_id: &str, url: &str, device: &str) {
         let (Some(dataset), Some(device)) = (&self.dataset, self.catalog.device(device)) else {
             return;
         };
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if all
             .get(tracking_id)
-            .is_some_and(|(_, asked)| asked.matches_url(url))
+            .is_some_and(|(_, query)| query.matches_url(url))
         {
             return;
         }
-        let asked = dataset.begin(url, device.form_factor());
-        all.retain(|_, (begun, _)| begun.elapsed() < FORGOTTEN_AFTER);
-        all.insert(tracking_id.to_owned(), (Instant::now(), asked));
+        let query = dataset.begin(url, device.form_factor());
+        all.retain(|_, (begun, _)| begun.elapsed() < MAX_QUERY_AGE);
+        all.insert(tracking_id.to_owned(), (Instant::now(), query));
     }
 
-    /// The dataset files a visit under the address it led to: from there on that one is asked
-    /// about, where it is another than the one that was ordered.
+    /// Queries the final URL of a visit, if it differs from the requested one, because the dataset
+    /// contains visits by their final URL.
     pub fn arrived(&self, tracking_id: &str, device: &str, url: &str) {
         self.begin(tracking_id, url, device);
     }
 
-    /// Adds to the report what is there by now, or why it is not. Does not wait.
+    /// Adds the field data that has arrived to the report, or the reason why there is none. Does
+    /// not wait.
     pub fn add_to(&self, report: &mut Report, tracking_id: &str) {
-        let all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match (&self.dataset, all.get(tracking_id)) {
+        let all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = match (&self.dataset, all.get(tracking_id)) {
             (None, _) => Err(FieldReason::NoKey),
-            // Nothing was begun: the audit ends before it was visited.
+            // There is no query if the audit ended before the visit.
             (Some(_), None) => Err(FieldReason::TimedOut),
-            (Some(_), Some((_, asked))) => asked.current_result(),
+            (Some(_), Some((_, query))) => query.current_result(),
         };
         drop(all);
-        match found {
+        match result {
             Ok(data) => report.field_data = Some(data),
             Err(reason) => report.field_data_reason = Some(reason),
         }
@@ -125,7 +128,7 @@ impl AuditObserver for FieldData {
     }
 
     fn on_finish(&self, lease: &Lease) {
-        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(&lease.tracking_id);
     }
 }
@@ -138,7 +141,7 @@ impl FieldSource for FieldData {
         form_factor: FormFactor,
     ) -> Result<FieldHistory, FieldReason> {
         match &self.dataset {
-            Some(dataset) => dataset.history(url, form_factor, HISTORY_WITHIN).await,
+            Some(dataset) => dataset.history(url, form_factor, HISTORY_TIMEOUT).await,
             None => Err(FieldReason::NoKey),
         }
     }
@@ -150,13 +153,13 @@ impl FieldSource for FieldData {
     }
 }
 
-/// The operator named the address, so the guard has no say; redirects are not followed.
+/// Sends requests to the URL that the operator set, without the guard. Redirects are not followed.
 struct HttpsTransport(HttpsClient);
 
 #[async_trait]
 impl HttpTransport for HttpsTransport {
     async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError> {
-        let (host, port) = place(url).map_err(TransportError::Unreachable)?;
+        let (host, port) = host_and_port(url).map_err(TransportError::Unreachable)?;
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .await
             .map_err(|error| TransportError::Unreachable(error.to_string()))?;
@@ -164,45 +167,45 @@ impl HttpTransport for HttpsTransport {
             ("content-type", "application/json".to_owned()),
             ("accept", "application/json".to_owned()),
         ];
-        let bounds = AnswerBounds {
+        let limits = ResponseLimits {
             bytes: MAX_RESPONSE_BYTES,
-            head_by: tokio::time::Instant::now() + ANSWER_WITHIN,
-            body_within: ANSWER_WITHIN,
+            head_deadline: tokio::time::Instant::now() + RESPONSE_TIMEOUT,
+            body_timeout: RESPONSE_TIMEOUT,
         };
-        let sent = self.0.post(stream, url, headers, body, bounds).await;
-        let answer = sent.map_err(TransportError::Unreachable)?;
-        let retry_after = answer.headers.get("retry-after");
+        let response = self.0.post(stream, url, headers, body, limits).await;
+        let response = response.map_err(TransportError::Unreachable)?;
+        let retry_after = response.headers.get("retry-after");
         Ok(HttpResponse {
-            status: answer.status,
+            status: response.status,
             retry_after: retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned),
-            body: answer.body.ok_or(TransportError::TooLarge)?.to_vec(),
+            body: response.body.ok_or(TransportError::TooLarge)?.to_vec(),
         })
     }
 }
 
-/// Names public hosts only, and of those none that the operator had to allow: a staging host is
-/// nobody's business.
-struct Discreet {
-    /// What the operator wants to be asked about all the same.
-    named: Guard,
-    /// What the operator let be visited beyond the public internet.
+/// Allows the disclosure of public hosts only, and of none that the operator had to allow
+/// explicitly, such as a staging host.
+struct PublicHostsOnly {
+    /// Targets that are disclosed because the operator named them.
+    disclosed: Guard,
+    /// Targets that the operator allowed to be visited.
     allowed: Guard,
-    /// The public internet, without what the operator denied.
+    /// The public internet, without targets that the operator denied.
     public: Guard,
 }
 
 #[async_trait]
-impl PrivacyPolicy for Discreet {
+impl PrivacyPolicy for PublicHostsOnly {
     async fn may_disclose(&self, url: &Url) -> bool {
-        let (Some(host), Ok((name, port))) = (url.host(), place(url)) else {
+        let (Some(host), Ok((name, port))) = (url.host(), host_and_port(url)) else {
             return false;
         };
         let addresses = match host {
             Host::Ipv4(ip) => vec![IpAddr::V4(ip)],
             Host::Ipv6(ip) => vec![IpAddr::V6(ip)],
             Host::Domain(name) => {
-                let found = timeout(LOOKUP_WITHIN, SystemResolver.resolve(name)).await;
-                found.ok().and_then(Result::ok).unwrap_or_default()
+                let addresses = timeout(LOOKUP_TIMEOUT, SystemResolver.resolve(name)).await;
+                addresses.ok().and_then(Result::ok).unwrap_or_default()
             }
         };
         let public = &self.public;
@@ -210,7 +213,8 @@ impl PrivacyPolicy for Discreet {
         let may_disclose = |ip: &IpAddr| {
             let address = SocketAddr::new(*ip, port);
             let is_public = is_public_name && public.check_address(name, address).is_ok();
-            self.named.allows(name, address) || (is_public && !self.allowed.allows(name, address))
+            self.disclosed.allows(name, address)
+                || (is_public && !self.allowed.allows(name, address))
         };
         !addresses.is_empty() && addresses.iter().all(may_disclose)
     }
@@ -220,29 +224,29 @@ impl PrivacyPolicy for Discreet {
 mod tests {
     use super::*;
 
-    fn discreet(named: &[&str], allowed: &[&str]) -> Discreet {
-        discreet_denying(named, allowed, &[])
+    fn policy(disclosed: &[&str], allowed: &[&str]) -> PublicHostsOnly {
+        policy_denying(disclosed, allowed, &[])
     }
 
-    fn discreet_denying(named: &[&str], allowed: &[&str], denied: &[&str]) -> Discreet {
+    fn policy_denying(disclosed: &[&str], allowed: &[&str], denied: &[&str]) -> PublicHostsOnly {
         let targets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Discreet {
-            named: Guard::new(targets(named)).denying(targets(denied)),
+        PublicHostsOnly {
+            disclosed: Guard::new(targets(disclosed)).denying(targets(denied)),
             allowed: Guard::new(targets(allowed)),
             public: Guard::public_only().denying(targets(denied)),
         }
     }
 
-    async fn check(discreet: &Discreet, url: &str, expected: bool) {
+    async fn check(policy: &PublicHostsOnly, url: &str, expected: bool) {
         let url = Url::parse(url).unwrap();
-        assert_eq!(discreet.may_disclose(&url).await, expected, "{url}");
+        assert_eq!(policy.may_disclose(&url).await, expected, "{url}");
     }
 
     #[tokio::test]
-    async fn only_public_hosts_are_named() {
-        let discreet = discreet(&[], &["93.184.215.0/24"]);
-        check(&discreet, "https://8.8.8.8/", true).await;
-        check(&discreet, "https://[2606:4700::1111]/", true).await;
+    async fn only_public_hosts_are_disclosed() {
+        let policy = policy(&[], &["93.184.215.0/24"]);
+        check(&policy, "https://8.8.8.8/", true).await;
+        check(&policy, "https://[2606:4700::1111]/", true).await;
         for private in [
             "http://127.0.0.1/",
             "http://10.1.2.3/",
@@ -252,27 +256,27 @@ mod tests {
             "http://nothing.localhost/",
             "http://2130706433/",
         ] {
-            check(&discreet, private, false).await;
+            check(&policy, private, false).await;
         }
-        // Public, and yet only the operator let it be visited.
-        check(&discreet, "https://93.184.215.14/", false).await;
+        // Public, but only visited because the operator allowed it.
+        check(&policy, "https://93.184.215.14/", false).await;
     }
 
     #[tokio::test]
-    async fn what_the_operator_wants_to_be_asked_about_is_named() {
-        let discreet = discreet(&["127.0.0.1", "10.0.0.0/8"], &["127.0.0.1", "10.0.0.0/8"]);
-        check(&discreet, "http://127.0.0.1:8080/", true).await;
-        check(&discreet, "http://10.1.2.3/", true).await;
-        check(&discreet, "http://192.168.1.1/", false).await;
+    async fn targets_named_by_the_operator_are_disclosed() {
+        let policy = policy(&["127.0.0.1", "10.0.0.0/8"], &["127.0.0.1", "10.0.0.0/8"]);
+        check(&policy, "http://127.0.0.1:8080/", true).await;
+        check(&policy, "http://10.1.2.3/", true).await;
+        check(&policy, "http://192.168.1.1/", false).await;
     }
 
     #[tokio::test]
-    async fn what_is_denied_is_not_named() {
+    async fn denied_targets_are_not_disclosed() {
         let denied = ["93.184.215.0/24", "10.1.2.3", "secret.example.com"];
-        let discreet = discreet_denying(&["10.0.0.0/8"], &[], &denied);
-        check(&discreet, "https://93.184.215.14/", false).await;
-        check(&discreet, "https://93.184.216.14/", true).await;
-        check(&discreet, "http://10.1.2.3/", false).await;
-        check(&discreet, "http://10.1.2.4/", true).await;
+        let policy = policy_denying(&["10.0.0.0/8"], &[], &denied);
+        check(&policy, "https://93.184.215.14/", false).await;
+        check(&policy, "https://93.184.216.14/", true).await;
+        check(&policy, "http://10.1.2.3/", false).await;
+        check(&policy, "http://10.1.2.4/", true).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The quota of the Chrome UX Report API, as several servers on one store keep it together.
+//! The quota of the Chrome UX Report API, shared by several servers on one store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,25 @@ use plumbline_field::Quota;
 use plumbline_server::Clock;
 use plumbline_store::{BucketGrant, BucketRate, BucketRequest, SharedLimits, Store, StoreError};
 
-/// A bucket that holds 30 and fills with 120 a minute lets no more than the API's 150 pass in any
-/// minute.
+/// The capacity of the bucket. With 30, and 120 more a minute, no more than the API's 150 requests
+/// pass in any minute.
 const BURST: i64 = 30;
-const EACH_NS: i64 = 60_000_000_000 / 120;
-/// One for all: servers on one store are expected to ask with the same key, or with keys of the
-/// same project.
+/// The time that one request takes to refill.
+const COST_NS: i64 = 60_000_000_000 / 120;
+/// The name of the bucket. Servers on one store are expected to use the same API key, or keys of
+/// one project.
 const BUCKET: &str = "field data";
-/// A store that cannot answer is asked again then.
-const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// The wait after a failed request to the store.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Where one server has the store for itself, its own pace is all there is.
+/// A quota in the store. If only one server uses the store, the local rate limit is enough.
 pub struct SharedQuota {
     store: Arc<dyn Store>,
     clock: Clock,
 }
 
 impl SharedQuota {
+    /// Creates a quota.
     pub fn new(store: Arc<dyn Store>, clock: Clock) -> Self {
         Self { store, clock }
     }
@@ -36,8 +38,8 @@ impl SharedQuota {
         let now_ns = (self.clock)().0.saturating_mul(1_000_000);
         let rate = BucketRate {
             now_ns,
-            burst_ns: BURST * EACH_NS,
-            cost_ns: EACH_NS,
+            burst_ns: BURST * COST_NS,
+            cost_ns: COST_NS,
         };
         let one = BucketRequest {
             bucket: BUCKET.to_owned(),
@@ -48,10 +50,10 @@ impl SharedQuota {
         Ok(match taken.first() {
             Some(BucketGrant { granted: 1.., .. }) => Ok(()),
             Some(BucketGrant { full_at_ns, .. }) => {
-                let missing_ns = full_at_ns + EACH_NS - (now_ns + rate.burst_ns);
+                let missing_ns = full_at_ns + COST_NS - (now_ns + rate.burst_ns);
                 Err(Duration::from_nanos(missing_ns.max(0).unsigned_abs()))
             }
-            None => Err(AGAIN_AFTER),
+            None => Err(RETRY_AFTER),
         })
     }
 }
@@ -63,8 +65,8 @@ impl Quota for SharedQuota {
             return Ok(());
         };
         self.take_from(limits).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "not known what is left of the quota for field data");
-            Err(AGAIN_AFTER)
+            tracing::warn!(%error, "failed to read the quota for field data");
+            Err(RETRY_AFTER)
         })
     }
 }
@@ -79,7 +81,7 @@ mod tests {
     use crate::cluster::Database;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn two_servers_together_ask_no_more_than_one_may() {
+    async fn two_servers_share_one_quota() {
         let database = Database::fresh();
         let now_ms = Arc::new(AtomicI64::new(1_800_000_000_000));
         let server = async || {
@@ -91,8 +93,8 @@ mod tests {
         let servers = [server().await, server().await];
         let passed_of = async |tries: usize| {
             let mut passed = 0;
-            for turn in 0..tries {
-                passed += usize::from(servers[turn % 2].take().await.is_ok());
+            for number in 0..tries {
+                passed += usize::from(servers[number % 2].take().await.is_ok());
             }
             passed
         };
@@ -100,7 +102,7 @@ mod tests {
         let wait = servers[0].take().await.unwrap_err();
         assert_eq!(wait, Duration::from_millis(500));
         let mut passed = 30;
-        // Just before a minute is over.
+        // Up to just before a minute is over.
         for _ in 0..59 {
             now_ms.fetch_add(1000, Ordering::SeqCst);
             passed += passed_of(4).await;
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_the_store_alone_waits_for_nobody() {
+    async fn a_server_with_its_own_store_does_not_wait() {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&dir.path().join("store.db")).unwrap();
         let clock = Arc::new(|| Timestamp(1_800_000_000_000));

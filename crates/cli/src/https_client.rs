@@ -1,5 +1,6 @@
-//! POSTs over HTTP/1.1, with TLS where the address asks for it. No redirects, one request a
-//! connection. Who may be connected to is the caller's to decide: it brings the connection.
+//! A minimal HTTP/1.1 client for POST requests, with TLS for `https`. It follows no redirects and
+//! uses one connection per request. The caller provides the connection, and so decides which hosts
+//! may be reached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,40 +19,43 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
+/// An HTTP client.
 #[derive(Clone)]
 pub struct HttpsClient {
     tls: TlsConnector,
 }
 
-/// Bounds on an answer.
+/// The limits of a response.
 #[derive(Debug, Clone, Copy)]
-pub struct AnswerBounds {
-    /// What is longer is not read.
+pub struct ResponseLimits {
+    /// The maximum length of the body.
     pub bytes: usize,
-    /// When the head must be there, a TLS handshake included.
-    pub head_by: Instant,
-    /// How long the body may take after the head.
-    pub body_within: Duration,
+    /// The deadline for the head of the response, including the TLS handshake.
+    pub head_deadline: Instant,
+    /// The time limit for the body after the head.
+    pub body_timeout: Duration,
 }
 
-pub struct Answer {
+/// A response.
+pub struct Response {
     pub status: u16,
     pub headers: HeaderMap,
-    /// None when it is longer or takes longer than it may, or breaks off.
+    /// The body; `None` if it exceeds a limit or is incomplete.
     pub body: Option<Bytes>,
 }
 
 impl HttpsClient {
-    /// Trusts what this machine's certificate store trusts (`SSL_CERT_FILE` names another).
+    /// Creates a client that trusts the certificate store of this machine, or that in
+    /// `SSL_CERT_FILE`.
     pub fn new() -> Self {
-        let found = rustls_native_certs::load_native_certs();
-        for error in &found.errors {
-            tracing::warn!(%error, "a certificate store could not be read");
+        let native = rustls_native_certs::load_native_certs();
+        for error in &native.errors {
+            tracing::warn!(%error, "failed to read a certificate store");
         }
         let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(found.certs);
+        let (added, _) = roots.add_parsable_certificates(native.certs);
         if added == 0 {
-            tracing::warn!("no certificates to trust: nothing can be sent over https");
+            tracing::warn!("no trusted certificates: https requests will fail");
         }
         let config = ClientConfig::builder()
             .with_root_certificates(roots)
@@ -61,37 +65,35 @@ impl HttpsClient {
         }
     }
 
-    /// Sends over a connection to the URL's host. What it says when it fails does not name the URL.
+    /// Sends a request over a connection to the URL's host. Errors do not contain the URL.
     pub async fn post(
         &self,
         stream: TcpStream,
         url: &Url,
         headers: Vec<(&'static str, String)>,
         body: String,
-        bounds: AnswerBounds,
-    ) -> Result<Answer, String> {
+        limits: ResponseLimits,
+    ) -> Result<Response, String> {
         let request = request(url, headers, body)?;
         match url.scheme() {
-            "http" => exchange(stream, request, bounds).await,
+            "http" => exchange(stream, request, limits).await,
             "https" => {
-                let (host, _) = place(url)?;
+                let (host, _) = host_and_port(url)?;
                 let name = host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(name).map_err(said)?;
-                let connected = timeout_at(bounds.head_by, self.tls.connect(name, stream));
-                let stream = connected.await.map_err(late)?.map_err(said)?;
-                exchange(stream, request, bounds).await
+                let name = ServerName::try_from(name).map_err(message)?;
+                let handshake = timeout_at(limits.head_deadline, self.tls.connect(name, stream));
+                let stream = handshake.await.map_err(timed_out)?.map_err(message)?;
+                exchange(stream, request, limits).await
             }
-            other => Err(format!("cannot post to {other}")),
+            other => Err(format!("unsupported scheme {other}")),
         }
     }
 }
 
-/// Host and port, as they are to be connected to.
-pub fn place(url: &Url) -> Result<(&str, u16), String> {
-    let host = url.host_str().ok_or("the address names no host")?;
-    let port = url
-        .port_or_known_default()
-        .ok_or("the address has no port")?;
+/// Returns the host and port to connect to.
+pub fn host_and_port(url: &Url) -> Result<(&str, u16), String> {
+    let host = url.host_str().ok_or("the URL has no host")?;
+    let port = url.port_or_known_default().ok_or("the URL has no port")?;
     Ok((host, port))
 }
 
@@ -114,44 +116,50 @@ fn request(
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    request.body(Full::new(Bytes::from(body))).map_err(said)
+    request.body(Full::new(Bytes::from(body))).map_err(message)
 }
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-    bounds: AnswerBounds,
-) -> Result<Answer, String> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(said)?;
+    limits: ResponseLimits,
+) -> Result<Response, String> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(message)?;
     let exchange = async {
-        let answer = timeout_at(bounds.head_by, sender.send_request(request));
-        let (head, body) = answer.await.map_err(late)?.map_err(said)?.into_parts();
+        let response = timeout_at(limits.head_deadline, sender.send_request(request));
+        let (head, body) = response
+            .await
+            .map_err(timed_out)?
+            .map_err(message)?
+            .into_parts();
         let body = timeout(
-            bounds.body_within,
-            Limited::new(body, bounds.bytes).collect(),
+            limits.body_timeout,
+            Limited::new(body, limits.bytes).collect(),
         );
         let body = body.await.ok().and_then(Result::ok);
-        Ok(Answer {
+        Ok(Response {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.map(http_body_util::Collected::to_bytes),
         })
     };
-    // The connection is driven beside the exchange, and dropped with it.
+    // The connection is driven concurrently with the exchange, and dropped with it.
     let mut exchange = std::pin::pin!(exchange);
     tokio::select! {
-        answer = &mut exchange => answer,
-        ended = connection => {
-            ended.map_err(said)?;
+        response = &mut exchange => response,
+        result = connection => {
+            result.map_err(message)?;
             exchange.await
         }
     }
 }
 
-fn late(_: Elapsed) -> String {
-    "no answer in time".to_owned()
+fn timed_out(_: Elapsed) -> String {
+    "response timed out".to_owned()
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn message(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

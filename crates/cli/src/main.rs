@@ -1,4 +1,4 @@
-//! The binary: reads what it is asked for, wires the rooms together, and owns no logic of theirs.
+//! The binary `plumbline`: parses arguments, resolves settings and connects the other crates.
 
 mod args;
 mod blobs;
@@ -19,6 +19,7 @@ mod settings;
 mod standard_output;
 mod storage;
 mod store_work;
+mod suggestion;
 mod webhook_client;
 
 use std::process::ExitCode;
@@ -28,9 +29,8 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::exit::Exit;
 
-/// Gives memory back to the system soon after it was freed. The C library's allocator keeps what
-/// each of its arenas once needed: after a few large pages, some hundred megabytes that nobody
-/// uses.
+/// Returns freed memory to the system soon. The C library's allocator keeps what each of its arenas
+/// once needed: after a few large pages, some hundred megabytes of unused memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -41,10 +41,12 @@ fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return Exit::failed(format!("cannot start: {error}")).report(),
+        Err(error) => {
+            return Exit::failed(format!("failed to start the async runtime: {error}")).report();
+        }
     };
     let exit = runtime.block_on(run(args.command));
-    // A blocking call that never returns must not hold the process.
+    // A blocking call that never returns must not keep the process from exiting.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     exit.report()
 }

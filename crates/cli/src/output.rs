@@ -1,4 +1,4 @@
-//! Where the forms of a report go.
+//! Writes a report in the requested formats.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,25 @@ use crate::standard_output as out;
 
 const STANDARD_OUTPUT: &str = "-";
 
-/// What is written, and where.
+/// The requested formats and their destination.
 pub struct Outputs {
     formats: Vec<Format>,
-    to: To,
+    destination: Destination,
 }
 
-enum To {
+enum Destination {
     StandardOutput,
     File(PathBuf),
-    /// Files with this beginning; none is named after the page.
+    /// Files with this prefix; `None` for a prefix made from host and time.
     Files(Option<PathBuf>),
 }
 
 impl Outputs {
-    /// `by_default` is what is written when nothing was asked for, to standard output.
-    pub fn resolve(args: OutputArgs, by_default: &[Format]) -> Result<Self, Exit> {
+    /// Resolves the arguments. `default_formats` are written if no format was requested.
+    pub fn resolve(args: OutputArgs, default_formats: &[Format]) -> Result<Self, Exit> {
         let mut formats = args.output;
         if formats.is_empty() {
-            formats = by_default.to_vec();
+            formats = default_formats.to_vec();
         }
         let mut seen = Vec::new();
         formats.retain(|format| {
@@ -39,39 +39,48 @@ impl Outputs {
                 true
             }
         });
-        let to = match (formats.len(), args.output_path) {
-            (0 | 1, None) => To::StandardOutput,
-            (0 | 1, Some(path)) if path == Path::new(STANDARD_OUTPUT) => To::StandardOutput,
-            (0 | 1, Some(path)) => To::File(path),
+        let destination = match (formats.len(), args.output_path) {
+            (0 | 1, None) => Destination::StandardOutput,
+            (0 | 1, Some(path)) if path == Path::new(STANDARD_OUTPUT) => {
+                Destination::StandardOutput
+            }
+            (0 | 1, Some(path)) => Destination::File(path),
             (_, Some(path)) if path == Path::new(STANDARD_OUTPUT) => {
                 return Err(Exit::usage(
-                    "--output-path -: only one form fits on standard output",
+                    "--output-path -: only one format can be written to standard output",
                 ));
             }
-            (_, path) => To::Files(path),
+            (_, path) => Destination::Files(path),
         };
-        Ok(Self { formats, to })
+        Ok(Self {
+            formats,
+            destination,
+        })
     }
 
-    /// Whether standard output belongs to a program that reads it.
-    pub fn takes_standard_output(&self) -> bool {
-        matches!(self.to, To::StandardOutput) && !self.formats.is_empty()
+    /// Whether a report is written to standard output.
+    pub fn use_standard_output(&self) -> bool {
+        matches!(self.destination, Destination::StandardOutput) && !self.formats.is_empty()
     }
 
+    /// Writes all formats.
     pub fn write(&self, source: &ExportSource) -> Result<(), Exit> {
         for format in &self.formats {
             if format.needs_evidence() && source.bundle.is_none() {
-                // A page that was never reached leaves none: the report says why.
-                eprintln!("plumbline: no {}: the page left no evidence", format.name());
+                // A page that was never reached has no evidence; the report contains the reason.
+                eprintln!(
+                    "plumbline: {} was not written: the audit has no evidence",
+                    format.name()
+                );
                 continue;
             }
             let bytes = format.export(source).map_err(Exit::failed)?;
-            match &self.to {
-                To::StandardOutput => out::document(&bytes)?,
-                To::File(path) => write_file(path, &bytes)?,
-                To::Files(beginning) => {
-                    let beginning = beginning.clone().unwrap_or_else(|| named_after(source));
-                    let mut path = beginning.into_os_string();
+            match &self.destination {
+                Destination::StandardOutput => out::document(&bytes)?,
+                Destination::File(path) => write_file(path, &bytes)?,
+                Destination::Files(prefix) => {
+                    let prefix = prefix.clone().unwrap_or_else(|| default_prefix(source));
+                    let mut path = prefix.into_os_string();
                     path.push(format!(".{}", format.extension()));
                     write_file(Path::new(&path), &bytes)?;
                 }
@@ -88,8 +97,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Exit> {
     Ok(())
 }
 
-/// `example.com_2026-11-15_02-09-42`: only what is plain in a file name.
-fn named_after(source: &ExportSource) -> PathBuf {
+/// Returns a prefix such as `example.com_2026-11-15_02-09-42`, without special characters.
+fn default_prefix(source: &ExportSource) -> PathBuf {
     let host = Url::parse(&source.report.requested_url)
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned))

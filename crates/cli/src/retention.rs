@@ -1,23 +1,24 @@
-//! Forgets what has been kept long enough: by itself, and when an operator asks.
+//! Deletes audits and evidence after their retention time.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use plumbline_store::{Blobs, Retention, Store, StoreError, Timestamp};
 
-use crate::blobs::KeptBlobs;
+use crate::blobs::EvidenceBlobs;
 use crate::clock::now;
 
-/// Deleted at a time, so that a start never waits long behind it.
-const AT_ONCE: u32 = 200;
-const EVERY: Duration = Duration::from_secs(60 * 60);
+/// The most audits deleted in one transaction, so that other writes do not wait long.
+const BATCH_SIZE: u32 = 200;
+/// The interval between two runs.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
 const HOURS_A_DAY: u64 = 24;
 
-/// What is kept, and for how long.
+/// The retention times.
 #[derive(Debug, Clone, Copy)]
 pub struct Keep {
     pub bundles: Duration,
-    /// `None` keeps audits for ever.
+    /// `None` keeps audits forever.
     pub audits: Option<Duration>,
     pub audits_per_account: Option<u64>,
 }
@@ -36,47 +37,47 @@ fn before(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(age_ms))
 }
 
-/// Now and every hour.
-pub async fn forget_by_itself(store: Arc<dyn Store>, blobs: KeptBlobs, keep: Keep) {
-    let mut hour = tokio::time::interval(EVERY);
+/// Deletes old audits and evidence now and every hour.
+pub async fn run_periodically(store: Arc<dyn Store>, blobs: EvidenceBlobs, keep: Keep) {
+    let mut hour = tokio::time::interval(INTERVAL);
     for hours in 0_u64.. {
         hour.tick().await;
-        match forget(&*store, &blobs, keep.retention(now())).await {
+        match purge(&*store, &blobs, keep.retention(now())).await {
             Ok(0) => {}
-            Ok(audits) => tracing::info!(audits, "old audits are forgotten"),
-            Err(error) => tracing::warn!(%error, "old audits could not be forgotten"),
+            Ok(audits) => tracing::info!(audits, "deleted old audits"),
+            Err(error) => tracing::warn!(%error, "failed to delete old audits"),
         }
         remove_older(&*blobs.bundles, keep.bundles, "bundles").await;
-        // Report media go with their audits. What stayed because it could not be removed then goes a
-        // day later; all of them are looked through for it, so not every hour.
+        // Report media are deleted with their audits. Those that could not be deleted then are
+        // deleted a day later. That reads the whole list, so it is done once a day.
         if let Some(age) = keep.audits.filter(|_| hours % HOURS_A_DAY == 0) {
-            remove_older(&*blobs.media, age + EVERY * 24, "exhibits").await;
+            remove_older(&*blobs.media, age + INTERVAL * 24, "exhibits").await;
         }
     }
 }
 
-async fn remove_older(blobs: &dyn Blobs, age: Duration, what: &str) {
+async fn remove_older(blobs: &dyn Blobs, age: Duration, kind: &str) {
     match blobs.remove_older(age, SystemTime::now()).await {
         Ok(0) => {}
-        Ok(removed) => tracing::info!(removed, what, "old blobs are removed"),
-        Err(error) => tracing::warn!(%error, what, "old blobs could not be removed"),
+        Ok(removed) => tracing::info!(removed, kind, "deleted old evidence"),
+        Err(error) => tracing::warn!(%error, kind, "failed to delete old evidence"),
     }
 }
 
-/// Deletes all that need not be kept, with its evidence; returns how many audits.
-pub async fn forget(
+/// Deletes old audits with their evidence and returns their number.
+pub async fn purge(
     store: &dyn Store,
-    blobs: &KeptBlobs,
+    blobs: &EvidenceBlobs,
     retention: Retention,
 ) -> Result<u64, StoreError> {
-    let mut forgotten = 0;
+    let mut deleted = 0;
     loop {
-        let round = store.purge(retention, now(), AT_ONCE).await?;
-        if round.audits.is_empty() {
-            return Ok(forgotten);
+        let batch = store.purge(retention, now(), BATCH_SIZE).await?;
+        if batch.audits.is_empty() {
+            return Ok(deleted);
         }
-        forgotten += round.audits.len() as u64;
-        for audit in &round.audits {
+        deleted += batch.audits.len() as u64;
+        for audit in &batch.audits {
             blobs.remove(audit).await;
         }
     }

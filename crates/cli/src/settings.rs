@@ -1,4 +1,5 @@
-//! Flags over environment over configuration file over defaults, resolved once.
+//! Resolves settings from flags, environment, configuration file and defaults, in this order of
+//! precedence.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,26 +20,29 @@ use url::Url;
 use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
-use crate::storage::Place;
+use crate::storage::StoreLocation;
+use crate::suggestion::unknown_id;
 
-/// Where a machine stands unless it is told: the first agent's place in the contract's examples.
+/// The default location of this machine: that of the first agent in the API's examples.
 const DEFAULT_LOCATION: &str = "us-tx";
 const DEFAULT_PORT: u16 = 8080;
-/// Below the 30 s that supervisors commonly wait between SIGTERM and SIGKILL.
+/// The default time to drain, below the 30 s that supervisors commonly wait between SIGTERM and
+/// SIGKILL.
 pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
-/// Long enough to judge last month's audits again after an upgrade.
+/// The default retention time of evidence: last month's audits can be evaluated again after an
+/// upgrade.
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
-/// Long enough for a year's comparison, and no disk fills unnoticed.
+/// The default retention time of audits: long enough to compare with last year.
 const DEFAULT_KEEP_AUDITS_DAYS: u32 = 365;
-/// The fewest characters of a token that nobody guesses.
-const METRICS_TOKEN_CHARS: usize = 16;
+/// The minimum length of a metrics token, so that it cannot be guessed.
+const MIN_METRICS_TOKEN_CHARS: usize = 16;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Everything that `serve` runs by.
+/// The settings of `serve`.
 #[derive(Debug)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
-    pub place: Place,
+    pub store: StoreLocation,
     pub store_options: PostgresOptions,
     pub blobs: BlobArgs,
     pub launch: LaunchOptions,
@@ -49,7 +53,7 @@ pub struct ServeSettings {
     pub simulate_locations: bool,
     pub lease: Duration,
     pub limits: Limits,
-    /// The certificate's file and its key's, for HTTPS.
+    /// The files of the certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub metrics_token: Option<String>,
     pub drain_grace: Duration,
@@ -59,30 +63,30 @@ pub struct ServeSettings {
     pub create_key: Option<u32>,
 }
 
-/// Who may be visited, from where, as which device.
+/// The targets that may be visited, the location of this machine, and the catalog.
 #[derive(Debug)]
 pub struct TargetSettings {
     pub allow: Vec<Target>,
     pub deny: Vec<Target>,
-    pub stands_at: String,
+    pub agent_location: String,
     pub catalog: Catalog,
 }
 
-/// Whom to ask for field data, and about what.
+/// The settings for field data.
 #[derive(Debug)]
 pub struct FieldSettings {
-    /// Without one nobody is asked.
+    /// The API key; without one, no field data is requested.
     pub key: Option<ApiKey>,
     pub base: Url,
-    /// Asked about though not public.
-    pub named: Vec<Target>,
-    /// May be visited though not public, and is not asked about therefore.
+    /// Targets to request field data for although they are not public.
+    pub disclosed: Vec<Target>,
+    /// Targets that may be visited although they are not public, and are therefore not disclosed.
     pub allowed: Vec<Target>,
-    /// May never be visited, and is never asked about.
+    /// Targets that may never be visited, and are never disclosed.
     pub denied: Vec<Target>,
 }
 
-/// The configuration file: the flags' names, all optional.
+/// The configuration file, with the names of the flags as keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -130,6 +134,7 @@ struct File {
 }
 
 impl ServeSettings {
+    /// Resolves the arguments and the configuration file.
     pub fn resolve(args: ServeArgs) -> Result<Self, Exit> {
         let file = match &args.config {
             Some(path) => toml::from_str(&read(path)?)
@@ -170,7 +175,7 @@ impl ServeSettings {
                 .listen
                 .or(file.listen)
                 .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
-            place: Place::resolve(DataArgs {
+            store: StoreLocation::resolve(DataArgs {
                 data: args.data.data.or(file.data),
                 store: args.data.store.or(file.store),
             })?,
@@ -193,7 +198,7 @@ impl ServeSettings {
             field: FieldSettings::resolve(&field, &targets)?,
             targets,
             slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
-            visits: most_visits(args.visits.or(file.visits))?,
+            visits: max_visits(args.visits.or(file.visits))?,
             simulate_locations: args
                 .simulate_locations
                 .or(file.simulate_locations)
@@ -272,27 +277,28 @@ impl ServeSettings {
 }
 
 impl TargetSettings {
-    pub fn resolve(args: TargetArgs, stands_at: Option<String>) -> Result<Self, Exit> {
-        let allow = read_targets(&args.allow_target, "--allow-target")?;
-        let deny = read_targets(&args.deny_target, "--deny-target")?;
+    /// Resolves the arguments and checks the location.
+    pub fn resolve(args: TargetArgs, agent_location: Option<String>) -> Result<Self, Exit> {
+        let allow = parse_targets(&args.allow_target, "--allow-target")?;
+        let deny = parse_targets(&args.deny_target, "--deny-target")?;
         let catalog = load_catalog(args.catalog.as_deref())?;
-        let stands_at = stands_at.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
-        if catalog.location(&stands_at).is_none() {
-            let known: Vec<_> = catalog.locations().iter().map(|l| l.id.as_str()).collect();
-            return Err(Exit::usage(format!(
-                "no location `{stands_at}` to stand at; there are {}",
-                known.join(", ")
-            )));
+        let agent_location = agent_location.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
+        if catalog.location(&agent_location).is_none() {
+            let ids = catalog
+                .locations()
+                .iter()
+                .map(|location| location.id.as_str());
+            return Err(Exit::usage(unknown_id("location", &agent_location, ids)));
         }
         Ok(Self {
             allow,
             deny,
-            stands_at,
+            agent_location,
             catalog,
         })
     }
 
-    /// The guard over visits and webhooks.
+    /// Returns the guard for visits and webhooks.
     pub fn guard(&self) -> Result<Guard, Exit> {
         let guard = Guard::new(self.allow.clone()).denying(self.deny.clone());
         guard.check_local_networks().map_err(Exit::failed)?;
@@ -301,26 +307,29 @@ impl TargetSettings {
 }
 
 impl FieldSettings {
+    /// Resolves the arguments.
     pub fn resolve(args: &FieldArgs, targets: &TargetSettings) -> Result<Self, Exit> {
-        // An empty variable is one that was not set.
+        // An empty variable counts as unset.
         let key = args.crux_key.as_deref().filter(|key| !key.is_empty());
         let key = key.map(ApiKey::new).transpose();
         let base = args.crux_url.as_deref().unwrap_or(DEFAULT_BASE);
         let base = Url::parse(base)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| Exit::usage(format!("--crux-url: `{base}` is no web address")))?;
+            .ok_or_else(|| {
+                Exit::usage(format!("--crux-url: `{base}` is not an http or https URL"))
+            })?;
         Ok(Self {
             key: key.map_err(|error| Exit::usage(format!("--crux-key: {error}")))?,
             base,
-            named: read_targets(&args.crux_target, "--crux-target")?,
+            disclosed: parse_targets(&args.crux_target, "--crux-target")?,
             allowed: targets.allow.clone(),
             denied: targets.deny.clone(),
         })
     }
 }
 
-/// Both files, or none.
+/// Checks that both files are set, or neither.
 fn tls_files(
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -328,31 +337,32 @@ fn tls_files(
     match (cert, key) {
         (None, None) => Ok(None),
         (Some(cert), Some(key)) => Ok(Some((cert, key))),
-        (Some(_), None) => Err(Exit::usage("--tls-cert needs --tls-key")),
-        (None, Some(_)) => Err(Exit::usage("--tls-key needs --tls-cert")),
+        (Some(_), None) => Err(Exit::usage("--tls-cert requires --tls-key")),
+        (None, Some(_)) => Err(Exit::usage("--tls-key requires --tls-cert")),
     }
 }
 
-/// An empty variable is one that was not set; a short token can be guessed.
+/// Checks the token. An empty variable counts as unset; a short token could be guessed.
 fn metrics_token(token: Option<String>) -> Result<Option<String>, Exit> {
     let token = token.filter(|token| !token.is_empty());
     if let Some(token) = &token {
         let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
-        if token.len() < METRICS_TOKEN_CHARS || !is_plain {
+        if token.len() < MIN_METRICS_TOKEN_CHARS || !is_plain {
             return Err(Exit::usage(format!(
-                "--metrics-token: at least {METRICS_TOKEN_CHARS} ASCII characters without spaces"
+                "--metrics-token: expected at least {MIN_METRICS_TOKEN_CHARS} ASCII characters without spaces"
             )));
         }
     }
     Ok(token)
 }
 
-fn read_targets(texts: &[String], flag: &str) -> Result<Vec<Target>, Exit> {
-    let read = |text: &String| Target::from_str(text.trim());
-    let read: Result<_, _> = texts.iter().map(read).collect();
-    read.map_err(|error| Exit::usage(format!("{flag}: {error}")))
+fn parse_targets(texts: &[String], flag: &str) -> Result<Vec<Target>, Exit> {
+    let parse = |text: &String| Target::from_str(text.trim());
+    let targets: Result<_, _> = texts.iter().map(parse).collect();
+    targets.map_err(|error| Exit::usage(format!("{flag}: {error}")))
 }
 
+/// Returns the options to launch browsers with.
 pub fn launch_options(args: BrowserArgs) -> LaunchOptions {
     LaunchOptions {
         chromium: args.chromium,
@@ -365,15 +375,15 @@ pub fn launch_options(args: BrowserArgs) -> LaunchOptions {
     }
 }
 
-/// The data directory: as told, else where the platform keeps a user's data.
+/// Returns the data directory, by default in the user's data directory of the platform.
 pub fn data_dir(args: DataArgs) -> Result<PathBuf, Exit> {
     args.data
         .or_else(|| from_env("XDG_DATA_HOME").map(|dir| dir.join("plumbline")))
         .or_else(|| from_env("HOME").map(|dir| dir.join(".local/share/plumbline")))
-        .ok_or_else(|| Exit::usage("no data directory: name one with --data DIR"))
+        .ok_or_else(|| Exit::usage("no data directory: set one with --data DIR"))
 }
 
-/// What was measured of this host is worth keeping, and cheap to lose.
+/// Returns the path of the cache file for the calibration of this host.
 pub fn calibration_file() -> Option<PathBuf> {
     from_env("XDG_CACHE_HOME")
         .or_else(|| from_env("HOME").map(|home| home.join(".cache")))
@@ -386,6 +396,7 @@ fn from_env(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// Loads the catalog from a directory, or the built-in one.
 pub fn load_catalog(dir: Option<&Path>) -> Result<Catalog, Exit> {
     let Some(dir) = dir else {
         return Catalog::load(BUILT_IN).map_err(Exit::failed);
@@ -403,16 +414,17 @@ fn read(path: &Path) -> Result<String, Exit> {
     fs::read_to_string(path).map_err(|error| Exit::usage(format!("{}: {error}", path.display())))
 }
 
-/// As often as an agent visits a page for one audit unless it is told otherwise.
-pub fn most_visits(told: Option<u8>) -> Result<usize, Exit> {
-    match told {
+/// Returns the maximum number of visits per audit.
+pub fn max_visits(visits: Option<u8>) -> Result<usize, Exit> {
+    match visits {
         None => Ok(plumbline_agent::MAX_VISITS),
         Some(visits @ 1..=9) => Ok(visits.into()),
-        Some(_) => Err(Exit::usage("visits: 1 to 9")),
+        Some(_) => Err(Exit::usage("--visits: expected 1 to 9")),
     }
 }
 
-/// A page keeps one core; its compositor, its network and we need another.
+/// Returns the default number of slots: half of the cores. A page uses one core; its compositor,
+/// the network and this process need another.
 pub fn default_slots() -> u32 {
     available_parallelism().map_or(1, |cores| {
         u32::try_from(cores.get() / 2).unwrap_or(u32::MAX).max(1)

@@ -1,5 +1,5 @@
-//! Standard output. Whoever reads it may leave early (`| head -1`): then there is nobody to say
-//! more to.
+//! Standard output. A reader may close the pipe early (`| head -1`), which is not reported as an
+//! error.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -11,16 +11,16 @@ pub fn line(text: impl Display) -> Result<(), Exit> {
     write(format_args!("{text}\n"))
 }
 
-/// Prints text that has its own line ends.
+/// Prints a text that contains its own line breaks.
 pub fn text(text: impl Display) -> Result<(), Exit> {
     write(format_args!("{text}"))
 }
 
-/// Prints a whole file, so that it ends its last line.
+/// Prints a file, with a line break at the end if it has none.
 pub fn document(bytes: &[u8]) -> Result<(), Exit> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if bytes.ends_with(b"\n") { b"" } else { b"\n" };
-    ended(
+    check(
         out.write_all(bytes)
             .and_then(|()| out.write_all(end))
             .and_then(|()| out.flush()),
@@ -29,11 +29,12 @@ pub fn document(bytes: &[u8]) -> Result<(), Exit> {
 
 fn write(text: std::fmt::Arguments<'_>) -> Result<(), Exit> {
     let mut out = std::io::stdout().lock();
-    ended(out.write_fmt(text).and_then(|()| out.flush()))
+    check(out.write_fmt(text).and_then(|()| out.flush()))
 }
 
-fn ended(written: std::io::Result<()>) -> Result<(), Exit> {
-    written.map_err(|error| match error.kind() {
+/// Converts a write error. A closed pipe ends the command without a message.
+fn check(result: std::io::Result<()>) -> Result<(), Exit> {
+    result.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Exit::Failed(None),
         _ => Exit::failed(format!("standard output: {error}")),
     })

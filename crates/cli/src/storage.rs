@@ -1,4 +1,4 @@
-//! Which store is used, and how it is opened.
+//! Opens the store.
 
 use std::fmt;
 use std::fs;
@@ -16,11 +16,11 @@ use crate::args::DataArgs;
 use crate::exit::Exit;
 use crate::settings::data_dir;
 
-/// Where accounts, audits and the queue are kept.
+/// The address of the database for accounts, audits and the queue.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
     Sqlite(PathBuf),
-    /// With a password, perhaps: never printed.
+    /// A URL, which may contain a password and is never printed.
     Postgres(String),
 }
 
@@ -36,7 +36,7 @@ impl FromStr for Address {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Postgres(text.to_owned()));
         }
-        Err("it is sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE".to_owned())
+        Err("expected sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE".to_owned())
     }
 }
 
@@ -55,45 +55,49 @@ impl fmt::Display for Address {
     }
 }
 
-/// The data directory and the store that belongs to it.
+/// The data directory and the address of the store.
 #[derive(Debug)]
-pub struct Place {
+pub struct StoreLocation {
     pub data: PathBuf,
     pub store: Address,
 }
 
-impl Place {
+impl StoreLocation {
+    /// Resolves the arguments.
     pub fn resolve(args: DataArgs) -> Result<Self, Exit> {
-        let told = args.store.as_deref().map(Address::from_str).transpose();
-        let told = told.map_err(|error| Exit::usage(format!("--store: {error}")))?;
+        let store = args.store.as_deref().map(Address::from_str).transpose();
+        let store = store.map_err(|error| Exit::usage(format!("--store: {error}")))?;
         let data = data_dir(args)?;
-        let store = told.unwrap_or_else(|| Address::Sqlite(database(&data)));
+        let store = store.unwrap_or_else(|| Address::Sqlite(database(&data)));
         Ok(Self { data, store })
     }
 
-    /// Whether one server at a time can have it: that of the data directory.
-    pub fn is_own(&self) -> bool {
+    /// Whether the store is the database in the data directory, which only one server uses at a
+    /// time.
+    pub fn is_local(&self) -> bool {
         self.store == Address::Sqlite(database(&self.data))
     }
 }
 
-/// The database's place in a data directory.
+/// Returns the path of the database in a data directory.
 pub fn database(data: &Path) -> PathBuf {
     data.join("plumbline.db")
 }
 
-pub struct Opened {
+/// The traits of an open store.
+pub struct Stores {
     pub store: Arc<dyn Store>,
     pub pages: Arc<dyn PageStore>,
     pub agents: Arc<dyn AgentStore>,
 }
 
-pub async fn open(address: &Address, options: PostgresOptions) -> Result<Opened, Exit> {
+/// Opens a store.
+pub async fn open(address: &Address, options: PostgresOptions) -> Result<Stores, Exit> {
     Ok(match address {
         Address::Sqlite(path) => {
             let store = SqliteStore::open(path).map_err(Exit::failed)?;
             let store = Arc::new(store.running_per_account(options.running_per_account));
-            Opened {
+            Stores {
                 store: store.clone(),
                 pages: store.clone(),
                 agents: store,
@@ -102,7 +106,7 @@ pub async fn open(address: &Address, options: PostgresOptions) -> Result<Opened,
         Address::Postgres(url) => {
             let store = PostgresStore::open(url, options);
             let store = Arc::new(store.await.map_err(Exit::failed)?);
-            Opened {
+            Stores {
                 store: store.clone(),
                 pages: store.clone(),
                 agents: store,
@@ -111,20 +115,20 @@ pub async fn open(address: &Address, options: PostgresOptions) -> Result<Opened,
     })
 }
 
-/// What tells the servers of a shared store apart: drawn once for a data directory, on which one
-/// server runs at a time.
+/// Returns the id that distinguishes the servers of a shared store. It is generated once for a data
+/// directory, on which only one server runs at a time.
 pub fn server_id(data: &Path) -> Result<String, Exit> {
     let path = data.join("server-id");
     let failed = |error: std::io::Error| Exit::failed(format!("{}: {error}", path.display()));
     match fs::read_to_string(&path) {
         Ok(id) if !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric()) => Ok(id),
         Ok(_) => Err(Exit::failed(format!(
-            "{}: this is no id; remove it, and another is drawn",
+            "{}: not an id; remove the file to generate another",
             path.display()
         ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let id = random_text(12).map_err(Exit::failed)?;
-            // Beside it first: a crash leaves none or a whole one.
+            // Written to another file first, so that a crash cannot leave a partial id.
             let unfinished = path.with_extension("unfinished");
             fs::OpenOptions::new()
                 .create(true)
@@ -146,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_which_store_it_is() {
+    fn an_address_is_parsed_by_its_scheme() {
         let sqlite = Address::Sqlite(PathBuf::from("some/file.db"));
         assert_eq!("sqlite:some/file.db".parse(), Ok(sqlite));
         for text in ["postgres://u:p@host/db", "postgresql://u:p@host/db"] {
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_keeps_its_id() {
+    fn the_id_of_a_data_directory_does_not_change() {
         let data = tempfile::tempdir().unwrap();
         let id = server_id(data.path()).unwrap();
         assert_eq!(server_id(data.path()).unwrap(), id);

@@ -1,4 +1,4 @@
-//! The seam between agent and server, for an agent in the server's own process.
+//! Implements `Work` for an agent in the server's own process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,14 @@ use plumbline_store::{
 };
 use tokio::time::sleep;
 
-/// Between two tries: doubled each time, up to the second.
-const AGAIN_AFTER: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The backoff after a failed call, doubling from `MIN_BACKOFF` to `MAX_BACKOFF`.
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
+/// Calls the server in the same process for work.
 pub struct StoreWork {
     pub dispatcher: Arc<Dispatcher>,
-    /// This agent, under a name that no other process has.
+    /// This agent, with a unique process name.
     pub agent: AgentPresence,
 }
 
@@ -64,22 +66,23 @@ impl Work for StoreWork {
         }
     }
 
-    async fn finish(&self, job: &Job, audited: AuditOutput) -> Result<Hold, WorkError> {
-        let Some(lease) = insist(job, || self.lease_of(job)).await else {
+    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
+        let Some(lease) = retry(job, || self.lease_of(job)).await else {
             return Ok(Hold::Lost);
         };
         for (kind, bytes) in [
-            (Evidence::Bundle, audited.bundle),
-            (Evidence::ReportMedia, audited.media),
+            (Evidence::Bundle, output.bundle),
+            (Evidence::ReportMedia, output.media),
         ] {
-            // A full disk, or a bucket out of reach, costs the evidence, not the audit.
+            // If the disk is full or the bucket unreachable, the evidence is lost, but not the
+            // audit.
             if let Some(bytes) = bytes
                 && let Err(error) = self.dispatcher.store_evidence(&lease, kind, bytes).await
             {
-                tracing::error!(%error, "evidence could not be kept");
+                tracing::error!(%error, "failed to store evidence");
             }
         }
-        Ok(insist(job, || self.complete(job, &audited.report)).await)
+        Ok(retry(job, || self.complete(job, &output.report)).await)
     }
 
     async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
@@ -118,58 +121,58 @@ impl StoreWork {
 
     async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
         let process = &self.agent.process;
-        let standing = self
+        let state = self
             .dispatcher
             .attempt_state(process, &job.tracking_id, job.attempt);
-        Ok(match standing.await.map_err(failed)? {
+        Ok(match state.await.map_err(failed)? {
             AttemptState::Held(lease) => Some(lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 
-    /// Once more by the attempt that has finished is as good as the first time, whose end may not
-    /// have been heard of.
+    /// Finishes an audit. Doing so again for a finished attempt succeeds, because the first
+    /// response may have been lost.
     async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
         let process = &self.agent.process;
-        let standing = self
+        let state = self
             .dispatcher
             .attempt_state(process, &job.tracking_id, job.attempt);
-        match standing.await.map_err(failed)? {
+        match state.await.map_err(failed)? {
             AttemptState::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
             AttemptState::Finished => Ok(Hold::Held),
             AttemptState::Lost => Ok(Hold::Lost),
         }
     }
 
-    async fn hand_back(&self, job: &Job, why: ReleaseReason) -> Result<Hold, WorkError> {
+    async fn hand_back(&self, job: &Job, reason: ReleaseReason) -> Result<Hold, WorkError> {
         match self.lease_of(job).await? {
-            Some(lease) => held(self.dispatcher.release(&lease, why).await),
+            Some(lease) => held(self.dispatcher.release(&lease, reason).await),
             None => Ok(Hold::Lost),
         }
     }
 }
 
-/// Asks until the store answers: what a visit came to is not thrown away because a disk is full or
-/// a database away. The loop around it gives up when the lease is lost, or when it takes too long.
-async fn insist<T, F>(job: &Job, ask: impl Fn() -> F) -> T
+/// Calls a function until the store responds, so that a report is not lost while a disk is full or
+/// a database unavailable. The caller stops when the lease is lost or it takes too long.
+async fn retry<T, F>(job: &Job, call: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, WorkError>>,
 {
-    let mut wait = AGAIN_AFTER[0];
+    let mut backoff = MIN_BACKOFF;
     loop {
-        match ask().await {
-            Ok(answer) => return answer,
+        match call().await {
+            Ok(value) => return value,
             Err(error) => {
-                tracing::warn!(audit = job.tracking_id, %error, "not handed in yet");
-                sleep(wait).await;
-                wait = (wait * 2).min(AGAIN_AFTER[1]);
+                tracing::warn!(audit = job.tracking_id, %error, "failed to submit the report, retrying");
+                sleep(backoff).await;
+                backoff = (backoff * 2).min(MAX_BACKOFF);
             }
         }
     }
 }
 
-fn held(answer: Result<Kept, StoreError>) -> Result<Hold, WorkError> {
-    match answer.map_err(failed)? {
+fn held(result: Result<Kept, StoreError>) -> Result<Hold, WorkError> {
+    match result.map_err(failed)? {
         Kept::Held => Ok(Hold::Held),
         Kept::Lost => Ok(Hold::Lost),
     }
@@ -190,8 +193,8 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
-    /// Far longer than anything here takes.
-    const NEVER: Duration = Duration::from_secs(120);
+    /// Much longer than anything in these tests takes.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
     fn report() -> Report {
         serde_json::from_value(serde_json::json!({
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_report_waits_for_a_store_that_cannot_write() {
+    async fn a_report_is_retried_until_the_store_can_write() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("store.db");
         let store = Arc::new(SqliteStore::open(&file).unwrap());
@@ -262,27 +265,27 @@ mod tests {
                 seen_at: NOW,
             },
         };
-        let Ok(NextJob::Job(job)) = work.next_job(0, NEVER).await else {
+        let Ok(NextJob::Job(job)) = work.next_job(0, TEST_TIMEOUT).await else {
             panic!("there is a job");
         };
-        let disk = rusqlite::Connection::open(&file).unwrap();
-        disk.execute_batch(
+        let database = rusqlite::Connection::open(&file).unwrap();
+        database.execute_batch(
             "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
         )
         .unwrap();
-        let audited = AuditOutput {
+        let output = AuditOutput {
             report: report(),
             bundle: None,
             media: None,
         };
-        let mut finish = work.finish(&job, audited);
+        let mut finish = work.finish(&job, output);
         let early = timeout(Duration::from_millis(500), &mut finish).await;
         assert!(early.is_err(), "{early:?}");
-        disk.execute_batch("DROP TRIGGER full").unwrap();
-        let handed_in = timeout(NEVER, finish).await.unwrap();
-        assert_eq!(handed_in.unwrap(), Hold::Held);
-        let kept = store.report(&account.id, "aud_1").await.unwrap();
-        assert!(kept.is_some());
+        database.execute_batch("DROP TRIGGER full").unwrap();
+        let result = timeout(TEST_TIMEOUT, finish).await.unwrap();
+        assert_eq!(result.unwrap(), Hold::Held);
+        let stored = store.report(&account.id, "aud_1").await.unwrap();
+        assert!(stored.is_some());
         assert_eq!(store.queue_depth().await.unwrap().running, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Sends webhooks: only to addresses that the guard lets be reached, following no redirect.
+//! Sends webhooks, only to addresses that the guard allows, and without following redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,25 +9,29 @@ use plumbline_server::{WEBHOOK_HEAD_TIMEOUT, WebhookRequest, WebhookTransport};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::https_client::{AnswerBounds, HttpsClient, place};
+use crate::https_client::{HttpsClient, ResponseLimits, host_and_port};
 
-/// An answer is read so that its sender is not cut off, and neither beyond this nor for longer.
-const ANSWER_BYTES: usize = 64 * 1024;
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// The most bytes of a response that are read, so that the receiver does not see an aborted
+/// connection.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// The time limit for reading the body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// An HTTP client for webhooks.
 pub struct WebhookClient {
     guard: Arc<Guard>,
     https: HttpsClient,
-    /// Until the head of the answer is there, from the lookup of the name on.
-    head_within: Duration,
+    /// The time limit from the DNS lookup to the head of the response.
+    head_timeout: Duration,
 }
 
 impl WebhookClient {
+    /// Creates a client.
     pub fn new(guard: Arc<Guard>, https: HttpsClient) -> Self {
         Self {
             guard,
             https,
-            head_within: WEBHOOK_HEAD_TIMEOUT,
+            head_timeout: WEBHOOK_HEAD_TIMEOUT,
         }
     }
 }
@@ -36,21 +40,21 @@ impl WebhookClient {
 impl WebhookTransport for WebhookClient {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
-        let (host, port) = place(&url)?;
-        let bounds = AnswerBounds {
-            bytes: ANSWER_BYTES,
-            head_by: Instant::now() + self.head_within,
-            body_within: ANSWER_WITHIN,
+        let (host, port) = host_and_port(&url)?;
+        let limits = ResponseLimits {
+            bytes: MAX_BODY_BYTES,
+            head_deadline: Instant::now() + self.head_timeout,
+            body_timeout: BODY_TIMEOUT,
         };
-        let connected = connect_guarded(&self.guard, &SystemResolver, host, port);
-        let stream = timeout_at(bounds.head_by, connected)
+        let connecting = connect_guarded(&self.guard, &SystemResolver, host, port);
+        let stream = timeout_at(limits.head_deadline, connecting)
             .await
-            .map_err(|_| "no connection in time")?
+            .map_err(|_| "connection timed out")?
             .map_err(|error| error.to_string())?;
         let (headers, body) = (request.headers, request.body);
-        let sent = self.https.post(stream, &url, headers, body, bounds);
-        // What it says beyond its status is of no interest; that it cannot be read neither.
-        Ok(sent.await?.status)
+        let response = self.https.post(stream, &url, headers, body, limits);
+        // Only the status matters: an unreadable body is not an error.
+        Ok(response.await?.status)
     }
 }
 
@@ -75,36 +79,36 @@ mod tests {
         WebhookClient::new(Arc::new(Guard::new(allow)), HttpsClient::new())
     }
 
-    /// Answers everybody the same.
-    fn answering(answer: String) -> SocketAddr {
+    /// Starts a server that sends the same response to every request.
+    fn serve(response: String) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let _ = stream.read(&mut [0; 4096]);
-                let _ = stream.write_all(answer.as_bytes());
+                let _ = stream.write_all(response.as_bytes());
             }
         });
         address
     }
 
     #[tokio::test]
-    async fn a_redirect_is_an_answer_and_not_followed() {
+    async fn a_redirect_is_not_followed() {
         let private = TcpListener::bind("127.0.0.1:0").unwrap();
         private.set_nonblocking(true).unwrap();
-        let elsewhere = private.local_addr().unwrap();
-        let redirecting = answering(format!(
-            "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{elsewhere}/\r\n\
+        let target = private.local_addr().unwrap();
+        let redirecting = serve(format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{target}/\r\n\
              Content-Length: 0\r\nConnection: close\r\n\r\n"
         ));
         let client = client(&["127.0.0.1"]);
-        let answer = client.post(request(format!("http://{redirecting}/"))).await;
-        assert_eq!(answer, Ok(307));
-        assert!(private.accept().is_err(), "nobody came");
+        let result = client.post(request(format!("http://{redirecting}/"))).await;
+        assert_eq!(result, Ok(307));
+        assert!(private.accept().is_err(), "there was no connection");
     }
 
     #[tokio::test]
-    async fn addresses_that_the_guard_refuses_are_not_connected_to() {
+    async fn no_connection_is_made_to_addresses_that_the_guard_refuses() {
         let private = TcpListener::bind("127.0.0.1:0").unwrap();
         private.set_nonblocking(true).unwrap();
         let port = private.local_addr().unwrap().port();
@@ -116,36 +120,36 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "2130706433",
         ] {
-            let answer = client.post(request(format!("http://{host}:{port}/"))).await;
-            let said = answer.unwrap_err();
-            assert!(said.starts_with("refused"), "{host}: {said}");
+            let result = client.post(request(format!("http://{host}:{port}/"))).await;
+            let error = result.unwrap_err();
+            assert!(error.starts_with("refused"), "{host}: {error}");
         }
-        assert!(private.accept().is_err(), "nobody came");
+        assert!(private.accept().is_err(), "there was no connection");
     }
 
     #[tokio::test]
-    async fn an_answer_without_end_is_not_read_without_end() {
-        let endless = answering(format!(
+    async fn an_endless_response_is_not_read_to_the_end() {
+        let endless = serve(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}",
-            "x".repeat(ANSWER_BYTES + 1)
+            "x".repeat(MAX_BODY_BYTES + 1)
         ));
-        let answer = client(&["127.0.0.1"])
+        let result = client(&["127.0.0.1"])
             .post(request(format!("http://{endless}/")))
             .await;
-        assert_eq!(answer, Ok(200));
+        assert_eq!(result, Ok(200));
     }
 
     #[tokio::test]
-    async fn a_receiver_that_never_answers_is_given_up_and_one_that_trickles_has_answered() {
+    async fn a_receiver_without_a_response_times_out_and_a_slow_body_is_ignored() {
         let mut client = client(&["127.0.0.1"]);
-        client.head_within = Duration::from_millis(100);
+        client.head_timeout = Duration::from_millis(100);
         for scheme in ["http", "https"] {
             let silent = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = silent.local_addr().unwrap();
-            let answer = client.post(request(format!("{scheme}://{address}/"))).await;
-            assert_eq!(answer, Err("no answer in time".to_owned()), "{scheme}");
+            let result = client.post(request(format!("{scheme}://{address}/"))).await;
+            assert_eq!(result, Err("response timed out".to_owned()), "{scheme}");
         }
-        client.head_within = WEBHOOK_HEAD_TIMEOUT;
+        client.head_timeout = WEBHOOK_HEAD_TIMEOUT;
         let trickling = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = trickling.local_addr().unwrap();
         let (release, released) = std::sync::mpsc::channel::<()>();
@@ -153,20 +157,20 @@ mod tests {
             let (mut stream, _) = trickling.accept().unwrap();
             let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow";
             stream.write_all(head).unwrap();
-            // The rest never comes.
+            // The rest of the body is never sent.
             let _ = released.recv();
         });
-        let answer = client.post(request(format!("http://{address}/"))).await;
-        assert_eq!(answer, Ok(200));
+        let result = client.post(request(format!("http://{address}/"))).await;
+        assert_eq!(result, Ok(200));
         drop(release);
     }
 
     #[tokio::test]
-    async fn https_needs_a_certificate_that_is_trusted() {
-        let plain = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
-        let answer = client(&["127.0.0.1"])
+    async fn https_requires_a_trusted_certificate() {
+        let plain = serve("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
+        let result = client(&["127.0.0.1"])
             .post(request(format!("https://{plain}/")))
             .await;
-        assert!(answer.is_err());
+        assert!(result.is_err());
     }
 }

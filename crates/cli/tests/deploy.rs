@@ -1,4 +1,4 @@
-//! What the files in `deploy/` promise, as far as it can be held without an engine, a cluster and
+//! Tests of the files in `deploy/`, as far as possible without a container engine, a cluster and
 //! systemd.
 
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_seccomp_profile_allows_what_it_lists_and_nothing_else() {
+fn the_seccomp_profile_allows_only_what_it_lists() {
     let profile: Value = serde_json::from_str(&read("seccomp.json")).unwrap();
     assert_eq!(profile["defaultAction"], "SCMP_ACT_ERRNO");
-    // Members of Docker's own that other runtimes ignore would make conditions unconditional.
+    // Other runtimes ignore Docker's extensions, which would make conditional rules unconditional.
     let members: Vec<_> = profile.as_object().unwrap().keys().collect();
     assert_eq!(members, ["defaultAction", "defaultErrnoRet", "syscalls"]);
     for rule in profile["syscalls"].as_array().unwrap() {
         let rule = rule.as_object().unwrap();
-        let known = ["comment", "names", "action", "errnoRet", "args"];
+        let members = ["comment", "names", "action", "errnoRet", "args"];
         assert!(
-            rule.keys().all(|member| known.contains(&member.as_str())),
+            rule.keys().all(|member| members.contains(&member.as_str())),
             "{rule:?}"
         );
         if rule["action"] != "SCMP_ACT_ALLOW" {
@@ -84,7 +84,7 @@ fn the_seccomp_profile_allows_what_it_lists_and_nothing_else() {
 }
 
 #[test]
-fn under_the_profile_there_are_the_namespaces_that_are_needed_and_no_others() {
+fn the_profile_allows_only_the_namespaces_that_are_needed() {
     let run = |arguments: &[&str]| {
         Command::new(root().join("tools/seccomp"))
             .arg(root().join("deploy/seccomp.json"))
@@ -106,7 +106,7 @@ fn under_the_profile_there_are_the_namespaces_that_are_needed_and_no_others() {
         let output = run(&[&["unshare"], flags, &["true"]].concat());
         assert_eq!(output.status.success(), expected, "{flags:?}: {output:?}");
     }
-    // Loopback can be raised in a network namespace: by netlink, as every other tool does it.
+    // The loopback interface can be enabled in a network namespace, by netlink as all tools do.
     let raise = "PATH=$PATH:/usr/sbin:/sbin ip link set lo up";
     let output = run(&[
         "unshare",
@@ -145,7 +145,7 @@ fn the_agent_shares_no_network_with_the_database() {
 }
 
 #[test]
-fn units_bound_what_a_page_can_take_and_leave_chromium_its_sandbox() {
+fn units_limit_resources_and_allow_chromiums_sandbox() {
     for unit in [
         "systemd/plumbline.service",
         "systemd/plumbline-agent.service",

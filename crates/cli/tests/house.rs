@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The arrows of ARCHITECTURE.md.
-const MAY_KNOW: [(&str, &[&str]); 17] = [
+/// The dependencies of ARCHITECTURE.md.
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
@@ -36,13 +36,13 @@ const MAY_KNOW: [(&str, &[&str]); 17] = [
     ),
 ];
 
-/// Crates that do no IO, read no clock and roll no dice.
+/// The crates without IO, clocks and randomness.
 const PURE: [&str; 8] = [
     "catalog", "bundle", "vendored", "source", "trace", "engine", "report", "seam",
 ];
 
-/// Signs of the outside world, none of which a pure crate may show outside its tests.
-const OUTSIDE: [&str; 9] = [
+/// Names that pure crates may use in tests only.
+const IMPURE_NAMES: [&str; 9] = [
     "std::fs",
     "std::net",
     "std::env",
@@ -55,21 +55,24 @@ const OUTSIDE: [&str; 9] = [
 ];
 
 #[test]
-fn no_crate_knows_one_that_it_may_not() {
-    let rules: BTreeMap<_, _> = MAY_KNOW.into_iter().collect();
+fn crates_have_only_allowed_dependencies() {
+    let rules: BTreeMap<_, _> = ALLOWED_DEPENDENCIES.into_iter().collect();
     for dir in crates() {
         let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
         let allowed = rules
             .get(name.as_str())
             .unwrap_or_else(|| panic!("crates/{name} is not in ARCHITECTURE.md's table"));
-        for known in dependencies(&dir) {
-            assert!(allowed.contains(&known.as_str()), "{name} knows {known}");
+        for dependency in dependencies(&dir) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "{name} must not depend on {dependency}"
+            );
         }
     }
 }
 
 #[test]
-fn pure_crates_touch_nothing_outside() {
+fn pure_crates_use_no_io_clock_or_randomness() {
     for name in PURE {
         for file in sources(&workspace().join("crates").join(name).join("src")) {
             let text = fs::read_to_string(&file).unwrap();
@@ -78,8 +81,8 @@ fn pure_crates_touch_nothing_outside() {
                 .lines()
                 .filter(|line| !line.trim_start().starts_with("//"))
             {
-                for sign in OUTSIDE {
-                    assert!(!line.contains(sign), "{}: {line}", file.display());
+                for name in IMPURE_NAMES {
+                    assert!(!line.contains(name), "{}: {line}", file.display());
                 }
             }
         }
@@ -87,7 +90,7 @@ fn pure_crates_touch_nothing_outside() {
 }
 
 #[test]
-fn no_file_is_named_after_nothing() {
+fn no_file_has_a_meaningless_name() {
     for dir in crates() {
         for file in sources(&dir) {
             let stem = file.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -117,7 +120,7 @@ fn every_relative_link_in_a_markdown_file_has_a_target() {
                 file.parent().unwrap().join(path)
             };
             let is_markdown = target.extension().is_some_and(|end| end == "md");
-            let has_anchor = || anchors(&target).iter().any(|known| known == anchor);
+            let has_anchor = || anchors(&target).iter().any(|other| other == anchor);
             if !target.exists() || (is_markdown && !anchor.is_empty() && !has_anchor()) {
                 broken.push(format!("{}: {link}", file.display()));
             }
@@ -153,11 +156,11 @@ fn anchors(file: &Path) -> Vec<String> {
         }
         let title = line.trim_start_matches('#');
         if !is_block && title.len() < line.len() {
-            let kept = title
+            let allowed = title
                 .trim()
                 .chars()
                 .filter(|c| c.is_alphanumeric() || " _-".contains(*c));
-            anchors.push(kept.collect::<String>().to_lowercase().replace(' ', "-"));
+            anchors.push(allowed.collect::<String>().to_lowercase().replace(' ', "-"));
         }
     }
     anchors
@@ -175,7 +178,7 @@ fn crates() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Our own crates among a manifest's ordinary dependencies.
+/// Returns the workspace crates among the ordinary dependencies of a manifest.
 fn dependencies(dir: &Path) -> Vec<String> {
     let text = fs::read_to_string(dir.join("Cargo.toml")).unwrap();
     let manifest: toml::Table = toml::from_str(&text).unwrap();

@@ -13,7 +13,9 @@ use crate::metrics::processor::Processor;
 use crate::metrics::uncertainty::score_uncertainty;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
-use crate::report::{AsTraced, Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores};
+use crate::report::{
+    Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores, TracedMetrics,
+};
 use crate::scoring::{self, Metric as Curve};
 
 /// The artifact with the conditions of the visit.
@@ -55,7 +57,7 @@ pub fn evaluate_with_media(
     conditions: Conditions,
     stop: &AtomicBool,
 ) -> Option<(Report, Option<ReportMedia>)> {
-    let facts = Facts::new(bundle, conditions.device.mode).until(stop);
+    let facts = Facts::new(bundle, conditions.device.mode).with_stop_flag(stop);
     let report = report(&facts, conditions);
     let media = media::of(&facts);
     (!facts.is_stopped()).then_some((report, media))
@@ -74,7 +76,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
     let mode = report.conditions.device.mode;
     facts.insert(report.conditions.clone());
     match measure(facts, &mut report.warnings) {
-        Ok(Judged {
+        Ok(MeasuredVisit {
             measured,
             as_traced,
             contention,
@@ -158,9 +160,9 @@ fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
 }
 
 /// The metrics corrected for CPU contention, and the figures about it.
-struct Judged {
+struct MeasuredVisit {
     measured: Measured,
-    as_traced: AsTraced,
+    as_traced: TracedMetrics,
     contention: Option<Contention>,
     /// The core's speed during the load and after it, 1 being nominal.
     speed: Option<[f64; 2]>,
@@ -168,7 +170,7 @@ struct Judged {
     score_uncertainty: Option<f64>,
 }
 
-fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure> {
+fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<MeasuredVisit, Failure> {
     let unreadable = |evidence: &str| {
         Failure::new(
             FailureCode::Internal,
@@ -204,10 +206,12 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
     }
     let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);
     let mode = facts.mode;
-    Ok(Judged {
+    Ok(MeasuredVisit {
         score_uncertainty: processor
-            .restlessness(0.0, until_ms)
-            .and_then(|restlessness| score_uncertainty(mode, &measured, &tasks, restlessness)),
+            .speed_variation(0.0, until_ms)
+            .and_then(|speed_variation| {
+                score_uncertainty(mode, &measured, &tasks, speed_variation)
+            }),
         speed: processor
             .speed(0.0, until_ms)
             .zip(processor.speed_afterwards())
@@ -217,7 +221,7 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<Judged, Failure>
             share,
             until_ms,
         }),
-        as_traced: AsTraced {
+        as_traced: TracedMetrics {
             tbt_ms: traced.tbt.ok(),
             tti_ms: traced.tti.ok(),
         },

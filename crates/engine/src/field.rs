@@ -14,7 +14,7 @@ pub const PERCENTILE: u8 = 75;
 #[serde(rename_all = "camelCase")]
 pub struct FieldData {
     /// The scope of the figures: the page, or all pages of its origin.
-    pub record: RecordOf,
+    pub record: RecordScope,
     /// The page or origin, as the dataset names it.
     pub subject: String,
     pub form_factor: FormFactor,
@@ -25,7 +25,7 @@ pub struct FieldData {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RecordOf {
+pub enum RecordScope {
     Url,
     Origin,
 }
@@ -70,7 +70,7 @@ pub struct Shares {
 /// The figures over time, the oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldHistory {
-    pub record: RecordOf,
+    pub record: RecordScope,
     pub subject: String,
     pub form_factor: FormFactor,
     pub periods: Vec<Period>,
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_called_alike_everywhere() {
+    fn a_reason_has_the_same_name_in_json_and_in_text() {
         for reason in FieldReason::ALL {
             let written = serde_json::to_value(reason).unwrap();
             assert_eq!(written, reason.as_str());

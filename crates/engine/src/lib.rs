@@ -17,4 +17,4 @@ pub mod scoring;
 pub use evaluate::{
     evaluate, evaluate_with_media, not_measured, store_conditions, stored_conditions,
 };
-pub use replay::{Distance, distances};
+pub use replay::{OriginLatency, origin_latencies};

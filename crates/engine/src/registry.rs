@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_needs_evidence_does_not_judge_without_it() {
+    fn a_check_that_needs_evidence_cannot_be_measured_without_it() {
         for Entry { check, .. } in entries() {
             let verdict = verdict_without_evidence(*check);
             assert_eq!(
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_artifact_spoils_its_checks_and_the_score_of_their_category_only() {
+    fn a_missing_artifact_affects_only_its_checks_and_the_score_of_their_category() {
         let bundle = Visit::new()
             .with("axe", "{}")
             .without("metas", "the page hung")
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_bundle_gives_the_same_bytes_and_they_can_be_read_back() {
+    fn the_same_bundle_gives_the_same_bytes_which_can_be_parsed() {
         let bundle = Visit::new().with("axe", "{}").with("metas", "[]").bundle();
         let first = serde_json::to_string(&judged(&bundle, Mode::Desktop)).unwrap();
         let second = serde_json::to_string(&judged(&bundle, Mode::Desktop)).unwrap();

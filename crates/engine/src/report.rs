@@ -174,12 +174,12 @@ pub struct Metrics {
     pub tti: Option<Metric>,
     /// The two metrics that depend on task durations, including CPU contention.
     #[serde(default)]
-    pub as_traced: AsTraced,
+    pub as_traced: TracedMetrics,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AsTraced {
+pub struct TracedMetrics {
     pub tbt_ms: Option<f64>,
     pub tti_ms: Option<f64>,
 }

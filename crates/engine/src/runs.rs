@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_measurements_are_passed_over() {
+    fn runs_without_measurements_are_ignored() {
         let good = || run(Some(1000.0), Some(5000.0));
         assert_eq!(representative(&[failed(), good(), failed()]), Some(1));
         assert_eq!(representative(&[failed(), failed()]), None);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_perfect_and_endless_is_zero() {
+    fn zero_scores_one_and_infinity_scores_zero() {
         for metric in ALL {
             assert_eq!(metric.score(Mode::Mobile, 0.0), 1.0);
             assert_eq!(metric.score(Mode::Mobile, 1e9), 0.0);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_make_a_hundred() {
+    fn weights_sum_to_one_hundred_percent() {
         let sum: f64 = PERFORMANCE_WEIGHTS.iter().map(|(_, weight)| weight).sum();
         assert_eq!(sum, 100.0);
     }

@@ -58,7 +58,7 @@ fn measured(more: &[Value]) -> Measured {
 }
 
 #[test]
-fn a_page_that_paints_nothing_has_only_a_layout() {
+fn a_page_that_paints_nothing_has_layout_shift_only() {
     let got = measured(&[milestone("domContentLoadedEventEnd", 300), task(400, 100)]);
     let none = Err(MetricError::NoFirstContentfulPaint);
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_page_that_paints_nothing_has_only_a_layout() {
 }
 
 #[test]
-fn a_paint_before_the_navigation_is_another_documents() {
+fn a_paint_before_the_navigation_is_ignored() {
     let got = measured(&[milestone("firstContentfulPaint", 0)]);
     assert_eq!(got.fcp, Err(MetricError::NoFirstContentfulPaint));
 }
@@ -90,7 +90,7 @@ fn without_pictures_tasks_or_a_parsed_document_their_metrics_are_missing() {
 }
 
 #[test]
-fn a_page_with_all_it_needs_has_blocking_time_and_interactivity() {
+fn a_complete_trace_has_blocking_time_and_interactivity() {
     let got = measured(&[
         milestone("firstContentfulPaint", 500),
         milestone("domContentLoadedEventEnd", 300),
@@ -100,7 +100,7 @@ fn a_page_with_all_it_needs_has_blocking_time_and_interactivity() {
 }
 
 #[test]
-fn the_last_candidate_counts_and_an_invalidation_takes_it_away() {
+fn the_last_candidate_counts_unless_it_is_invalidated() {
     let painted = milestone("firstContentfulPaint", 500);
     let invalidated = event(
         "largestContentfulPaint::Invalidate",
@@ -125,7 +125,7 @@ fn the_last_candidate_counts_and_an_invalidation_takes_it_away() {
 }
 
 #[test]
-fn a_picture_that_is_none_spoils_speed_index_alone() {
+fn an_invalid_screenshot_affects_only_speed_index() {
     let got = measured(&[
         milestone("firstContentfulPaint", 500),
         screenshot(600, "AAAA"),

@@ -86,7 +86,7 @@ fn check(name: &str, measured: &Measured, lighthouse: &Value) {
 }
 
 #[test]
-fn every_recorded_load_measures_as_lighthouse_measures_it() {
+fn every_recorded_load_has_the_metrics_of_lighthouse() {
     let loads = loads();
     assert!(loads.len() >= 13, "only {} loads found", loads.len());
     for (name, directory) in loads {

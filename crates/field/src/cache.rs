@@ -64,7 +64,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use plumbline_catalog::FormFactor;
-    use plumbline_engine::field::{FieldReason, RecordOf};
+    use plumbline_engine::field::{FieldReason, RecordScope};
     use proptest::prelude::*;
 
     use super::*;
@@ -77,7 +77,7 @@ mod tests {
     fn query(number: usize) -> Query {
         Query {
             kind: QueryKind::Current,
-            record: RecordOf::Url,
+            record: RecordScope::Url,
             subject: format!("https://example.com/{number}"),
             form_factor: FormFactor::Phone,
         }
@@ -86,7 +86,7 @@ mod tests {
     const MISSING: QueryResult = Err(FieldReason::NotInDataset);
 
     #[test]
-    fn what_was_missing_is_remembered_until_the_next_update() {
+    fn a_missing_record_is_cached_until_the_next_update() {
         let mut cache = Cache::default();
         cache.insert(query(1), MISSING, NOON_MS);
         assert_eq!(cache.get(&query(1), NOON_MS), Some(MISSING));
@@ -106,7 +106,7 @@ mod tests {
                 ..query(1)
             },
             Query {
-                record: RecordOf::Origin,
+                record: RecordScope::Origin,
                 ..query(1)
             },
             Query {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_unused_goes_first() {
+    fn the_least_recently_used_entry_is_evicted_first() {
         let mut cache = Cache::default();
         for number in 0..MAX_ENTRIES {
             cache.insert(query(number), MISSING, NOON_MS);
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_done_both_lists_agree_and_stay_bounded(
+        fn both_indexes_agree_and_stay_bounded(
             steps in prop::collection::vec((0_usize..3000, any::<bool>(), 0_i64..40), 0..300),
         ) {
             let mut cache = Cache::default();

@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_good_until_the_next_update() {
+    fn a_result_is_valid_until_the_next_update() {
         check("2026-11-15T03:59:59.999Z", "2026-11-15T04:00:00Z");
         check("2026-11-15T05:00:00Z", "2026-11-16T04:00:00Z");
         check("2026-11-15T23:30:00Z", "2026-11-16T04:00:00Z");
@@ -42,14 +42,14 @@ mod tests {
     }
 
     #[test]
-    fn while_an_update_may_be_late_an_answer_is_good_for_less_than_an_hour() {
+    fn while_an_update_may_be_late_a_result_is_valid_for_less_than_an_hour() {
         check("2026-11-15T04:00:00Z", "2026-11-15T05:00:00Z");
         check("2026-11-15T04:59:59.999Z", "2026-11-15T05:00:00Z");
     }
 
     proptest! {
         #[test]
-        fn an_answer_is_good_for_a_while_and_never_for_more_than_a_day(now_ms in -4_000_000_000_000_i64..4_000_000_000_000) {
+        fn a_result_is_valid_for_some_time_and_at_most_a_day(now_ms in -4_000_000_000_000_i64..4_000_000_000_000) {
             let good_ms = valid_until_ms(now_ms) - now_ms;
             prop_assert!((1..=DAY_MS).contains(&good_ms));
         }

@@ -1,7 +1,7 @@
 //! Queries in the form of the API.
 
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::RecordOf;
+use plumbline_engine::field::RecordScope;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -9,7 +9,7 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Query {
     pub(crate) kind: QueryKind,
-    pub(crate) record: RecordOf,
+    pub(crate) record: RecordScope,
     /// URL of a page or origin.
     pub(crate) subject: String,
     pub(crate) form_factor: FormFactor,
@@ -46,8 +46,8 @@ impl Query {
         };
         let origin = url.origin().ascii_serialization();
         Some([
-            query(RecordOf::Url, page.into()),
-            query(RecordOf::Origin, origin),
+            query(RecordScope::Url, page.into()),
+            query(RecordScope::Origin, origin),
         ])
     }
 
@@ -62,8 +62,8 @@ impl Query {
     /// rejects a name that it has removed, as First Input Delay, as an invalid argument.
     pub(crate) fn body(&self) -> Value {
         let subject = match self.record {
-            RecordOf::Url => "url",
-            RecordOf::Origin => "origin",
+            RecordScope::Url => "url",
+            RecordScope::Origin => "origin",
         };
         json!({ subject: self.subject, "formFactor": self.form_factor.as_str().to_uppercase() })
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_named_without_what_is_not_needed() {
+    fn a_query_contains_only_the_necessary_parts_of_the_url() {
         for (url, page, origin) in [
             (
                 "https://me:secret@example.com/a/b?token=1#top",

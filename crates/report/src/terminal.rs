@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plumbline_engine::field::{FieldKind, RecordOf};
+use plumbline_engine::field::{FieldKind, RecordScope};
 use plumbline_engine::report::{LocationMode, Report};
 
 /// Renders a report as lines of text.
@@ -80,8 +80,8 @@ fn write_field(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     };
     let record = match field.record {
-        RecordOf::Url => "the page",
-        RecordOf::Origin => "its origin",
+        RecordScope::Url => "the page",
+        RecordScope::Origin => "its origin",
     };
     let device = field.form_factor.as_str();
     writeln!(
@@ -143,8 +143,8 @@ mod tests {
     use plumbline_catalog::Mode;
     use plumbline_engine::not_measured;
     use plumbline_engine::report::{
-        AsTraced, Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
-        NetworkConditions,
+        Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
+        NetworkConditions, TracedMetrics,
     };
 
     use super::*;
@@ -201,7 +201,7 @@ mod tests {
                 cls: none,
                 si: none,
                 tti: none,
-                as_traced: AsTraced::default(),
+                as_traced: TracedMetrics::default(),
             }),
             final_url: Some("https://example.com/\u{1b}[31m".to_owned()),
             ..report()

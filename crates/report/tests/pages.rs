@@ -4,16 +4,16 @@
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
-use plumbline_engine::checks::{Cell, Details, Findings, Row, SourcePlace, Unit};
+use plumbline_engine::checks::{Cell, Details, Findings, Row, SourceLocation, Unit};
 use plumbline_engine::field::{
-    FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period, RecordOf,
-    Shares,
+    FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period,
+    RecordScope, Shares,
 };
 use plumbline_engine::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_engine::not_measured;
 use plumbline_engine::report::{
-    AsTraced, Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
-    Metric, Metrics, NetworkConditions, Report, Scores,
+    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
+    NetworkConditions, Report, Scores, TracedMetrics,
 };
 use plumbline_report::html::{
     self, ComparedAudit, DeviceFieldHistory, PageFrame, PastAudit, ProblemPage, ProgressPage,
@@ -58,7 +58,7 @@ fn field_data(text: &str) -> FieldData {
         }),
     });
     FieldData {
-        record: RecordOf::Url,
+        record: RecordScope::Url,
         subject: text.to_owned(),
         form_factor: FormFactor::Phone,
         percentile: 75,
@@ -82,7 +82,7 @@ fn field_history(text: &str) -> DeviceFieldHistory {
     DeviceFieldHistory {
         form_factor: FormFactor::Tablet,
         history: Ok(FieldHistory {
-            record: RecordOf::Origin,
+            record: RecordScope::Origin,
             subject: text.to_owned(),
             form_factor: FormFactor::Tablet,
             periods: vec![period(text)],
@@ -132,7 +132,7 @@ fn report(text: &str) -> Report {
             cls: metric,
             si: metric,
             tti: None,
-            as_traced: AsTraced::default(),
+            as_traced: TracedMetrics::default(),
         }),
         field_data: Some(field_data(text)),
         categories: serde_json::from_value(categories).unwrap(),
@@ -157,10 +157,10 @@ fn findings(text: &str, node: &serde_json::Value) -> Details {
         (text, text, Unit::Element),
     ];
     let row = || {
-        let place = SourcePlace {
+        let place = SourceLocation {
             url: text.to_owned(),
             function: text.to_owned(),
-            ..SourcePlace::default()
+            ..SourceLocation::default()
         };
         Row::new([
             Cell::text(text),
@@ -201,7 +201,7 @@ fn media_of(text: &str, requests: usize) -> ReportMedia {
         headers: vec![("server".to_owned(), text.to_owned())],
         ..RequestEntry::default()
     };
-    let share = media::Share {
+    let share = media::RequestTotals {
         name: text.to_owned(),
         requests,
         bytes: 1000,
@@ -218,14 +218,14 @@ fn media_of(text: &str, requests: usize) -> ReportMedia {
             data: text.to_owned(),
         }),
         screenshot_css_width: 400.0,
-        whole_page: Some(media::WholePage {
+        full_page: Some(media::FullPageScreenshot {
             picture: media::Picture {
                 mime_type: text.to_owned(),
                 width_px: 400,
                 height_px: 3000,
                 data: text.to_owned(),
             },
-            ..media::WholePage::default()
+            ..media::FullPageScreenshot::default()
         }),
         by_type: vec![share.clone()],
         by_host: vec![share],

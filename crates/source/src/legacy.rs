@@ -23,7 +23,7 @@ impl LegacyCode {
     }
 
     /// Adds polyfills that only the script's source map reveals.
-    pub fn look_into(&mut self, map: &SourceMap) {
+    pub fn add_from_source_map(&mut self, map: &SourceMap) {
         let sources: Vec<&str> = map.sources().collect();
         for polyfill in MAPPED_POLYFILLS.iter().chain(POLYFILLS) {
             let is_of = |source: &&&str| is_module(source, polyfill.name, polyfill.module);
@@ -35,7 +35,7 @@ impl LegacyCode {
                 continue;
             }
             if let Some(source) = sources.iter().find(is_of) {
-                let (line, column) = map.place_of(source).unwrap_or_default();
+                let (line, column) = map.position_of(source).unwrap_or_default();
                 self.signals.push(LegacySignal {
                     name: polyfill.name,
                     line,
@@ -283,7 +283,7 @@ mod tests {
         )
         .expect("a map");
         let mut code = legacy_code("Array.prototype.flat = x");
-        code.look_into(&map);
+        code.add_from_source_map(&map);
         let signal = |at: usize| {
             let signal = &code.signals[at];
             (signal.name, signal.line, signal.column)

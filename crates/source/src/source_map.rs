@@ -156,7 +156,7 @@ impl SourceMap {
     }
 
     /// Returns the line and column at which code of a source first occurs.
-    pub(crate) fn place_of(&self, source: &str) -> Option<(u32, u32)> {
+    pub(crate) fn position_of(&self, source: &str) -> Option<(u32, u32)> {
         let is_of = |mapping: &&Mapping| {
             let at = mapping.source.and_then(|at| self.sources.get(at as usize));
             at.is_some_and(|name| name == source)
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_counted_whose_text_is_missing() {
+    fn sources_without_content_are_counted() {
         assert_eq!(map("").sources_without_content(), 3);
     }
 
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_reaches_to_the_next_or_over_the_end_of_its_line() {
+    fn a_mapping_reaches_to_the_next_or_past_the_end_of_its_line() {
         // 0:0 from a, 0:10 from b, 1:0 from a under its other number, 1:4 from no source.
         let modules = modules_of("AAAA,UCAA;ACAA,I", &[25, 9], &[]);
         let b = ("webpack://b.js".to_owned(), 16, 0);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_the_format_has_them() {
+    fn numbers_are_decoded_as_base64_vlq() {
         for (text, value) in [("A", 0), ("C", 1), ("D", -1), ("gB", 16), ("2H", 123)] {
             assert_eq!(number(&mut text.bytes()), Some(value), "{text}");
         }
@@ -418,7 +418,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_mappings_are_read_without_harm_and_never_exceed_the_script(
+        fn arbitrary_mappings_never_panic_or_exceed_the_script(
             text in "[A-Za-f,;]{0,80}",
             lines in proptest::collection::vec(0_u32..60, 0..6),
             cuts in proptest::collection::btree_set(0_u64..300, 0..8),

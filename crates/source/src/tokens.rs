@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_people_need_is_left_out() {
+    fn only_comments_and_blanks_are_omitted() {
         for (script, units) in [
             ("let a = 1;", "leta=1;".len()),
             ("a // why\nb", 2),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_counts_whole() {
+    fn unterminated_tokens_count_to_the_end() {
         assert_eq!(script_token_units("a  /* b"), 7);
         assert_eq!(script_token_units("a  ' b"), 6);
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn work_within_work_counts_where_it_was_done() {
+    fn nested_work_counts_as_its_own_kind() {
         let spans = flat(vec![
             piece(0.0, 100.0, Activity::Other),
             piece(10.0, 60.0, Activity::Script),
@@ -185,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stretches_never_overlap(
+        fn spans_never_overlap(
             pieces in proptest::collection::vec((0.0..1000.0_f64, 0.1..500.0_f64), 0..40)
         ) {
             let pieces: Vec<_> = pieces

@@ -44,7 +44,7 @@ pub use navigation::{Navigation, Thread};
 pub use paints::{LargestImage, LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
-pub use reflows::{CodePlace, ForcedReflow};
+pub use reflows::{CodeLocation, ForcedReflow};
 pub use requests::Request;
 pub use resources::{ImagePaint, Preconnect, Redirect, RemoteFont, Resource, Resources};
 pub use screenshots::Screenshot;

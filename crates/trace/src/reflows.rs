@@ -15,7 +15,7 @@ const MIN_TOTAL_US: f64 = 30_000.0;
 
 /// A position in a script, with zero-based line and column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CodePlace {
+pub struct CodeLocation {
     pub script_id: String,
     pub url: String,
     pub function: String,
@@ -35,9 +35,9 @@ pub struct ForcedReflow {
     pub task: usize,
     pub frame: Option<String>,
     /// Position in the script that forced the reflow; `None` if no script is named.
-    pub place: Option<CodePlace>,
+    pub place: Option<CodeLocation>,
     /// The function that the browser had called, directly around the reflow.
-    pub called: Option<CodePlace>,
+    pub called: Option<CodeLocation>,
 }
 
 /// Events of forced reflows, tracked per thread. DevTools tracks all threads at once and considers
@@ -190,8 +190,8 @@ impl Call<'_> {
         self.line_number == -1 && self.column_number == -1 && self.url.is_empty()
     }
 
-    fn place(self, counted_from: i64) -> CodePlace {
-        CodePlace {
+    fn place(self, counted_from: i64) -> CodeLocation {
+        CodeLocation {
             script_id: self.script_id.text(),
             url: self.url.into_owned(),
             function: self.function_name.into_owned(),
@@ -229,7 +229,7 @@ impl From<Reflow<'_>> for ForcedReflow {
 
 /// Returns the function that a `FunctionCall` event names. Its lines and columns are zero-based, as
 /// DevTools reads them.
-pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodePlace> {
+pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodeLocation> {
     #[derive(Deserialize)]
     struct CallArgs<'a> {
         #[serde(borrow)]
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn layout_after_a_script_is_not() {
+    fn layout_after_a_script_is_not_forced() {
         let run = SCRIPT.replace("50000", "2");
         assert!(reflows_in(&format!("[{run},{LAYOUT},{NEXT}]")).is_empty());
     }
 
     #[test]
-    fn layout_while_another_thread_parses_a_script_is_not() {
+    fn layout_while_another_thread_parses_a_script_is_not_forced() {
         let parsed = SCRIPT
             .replace("EvaluateScript", "v8.parseOnBackground")
             .replace(r#""tid":1"#, r#""tid":4"#);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_that_is_busy_does_not_join_two_tasks() {
+    fn a_busy_thread_does_not_join_two_tasks_of_another() {
         let raster = r#"{"name":"RasterTask","ph":"X","ts":1,"dur":300000,"pid":1,"tid":4}"#;
         let task = |at: u32| {
             let run = SCRIPT.replace(r#""ts":10"#, &format!(r#""ts":{at}"#));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_one_task_share_its_number_whatever_other_threads_do() {
+    fn reflows_of_one_task_have_its_number_regardless_of_other_threads() {
         let other =
             |at: u32| format!(r#"{{"name":"RunTask","ph":"X","ts":{at},"dur":1,"pid":1,"tid":4}}"#);
         let again = LAYOUT.replace(r#""ts":20"#, r#""ts":30050"#);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_one_is_not_worth_telling() {
+    fn a_short_reflow_is_not_reported() {
         let short = LAYOUT.replace("30000", "29999");
         assert!(reflows_in(&format!("[{SCRIPT},{short},{NEXT}]")).is_empty());
     }

@@ -62,8 +62,8 @@ impl Request {
         // A response from the memory cache did not use the network; its timing is that of the first
         // load.
         let timing = response.timing.filter(|_| !from_memory);
-        let taken_up = timing.and_then(|timing| timing.taken_up_ms());
-        if let Some((start_ms, headers_end_ms)) = taken_up {
+        let network_times = timing.and_then(|timing| timing.network_start_and_headers_ms());
+        if let Some((start_ms, headers_end_ms)) = network_times {
             self.start_ms = start_ms;
             let headers_end_ms = headers_end_ms.min(response.at_ms).max(start_ms);
             self.end_ms = self.end_ms.map(|end_ms| end_ms.max(headers_end_ms));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_before_the_navigation_and_repeats_are_left_out() {
+    fn screenshots_before_the_navigation_and_repeated_ones_are_omitted() {
         let shots = vec![
             shot(30.0, "B"),
             shot(10.0, "A"),
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_base64_gives_no_picture() {
+    fn invalid_base64_is_no_screenshot() {
         assert_eq!(shot(0.0, "not base64!").jpeg(), None);
     }
 
     proptest! {
         #[test]
-        fn a_picture_comes_out_as_it_went_in(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn encoded_bytes_are_decoded_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(shot(0.0, &encode(&bytes)).jpeg(), Some(bytes));
         }
     }

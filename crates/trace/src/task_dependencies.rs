@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_ends_where_the_next_one_begins() {
+    fn a_task_ends_before_the_next_one_starts() {
         let task_dependencies = task_dependencies(vec![
             event("RunTask", 100, 500, json!({})),
             event("RunTask", 200, 50, json!({})),

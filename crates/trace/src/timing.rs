@@ -29,22 +29,22 @@ pub struct ResourceTiming {
     pub receive_headers_end_ms: f64,
 }
 
-const NEVER: f64 = -1.0;
+const NOT_REACHED: f64 = -1.0;
 
 impl Default for ResourceTiming {
     fn default() -> Self {
         Self {
-            request_time_s: NEVER,
-            dns_start_ms: NEVER,
-            dns_end_ms: NEVER,
-            connect_start_ms: NEVER,
-            connect_end_ms: NEVER,
-            ssl_start_ms: NEVER,
-            ssl_end_ms: NEVER,
-            send_start_ms: NEVER,
-            send_end_ms: NEVER,
+            request_time_s: NOT_REACHED,
+            dns_start_ms: NOT_REACHED,
+            dns_end_ms: NOT_REACHED,
+            connect_start_ms: NOT_REACHED,
+            connect_end_ms: NOT_REACHED,
+            ssl_start_ms: NOT_REACHED,
+            ssl_end_ms: NOT_REACHED,
+            send_start_ms: NOT_REACHED,
+            send_end_ms: NOT_REACHED,
             receive_headers_start_ms: None,
-            receive_headers_end_ms: NEVER,
+            receive_headers_end_ms: NOT_REACHED,
         }
     }
 }
@@ -66,9 +66,10 @@ impl ResourceTiming {
 
     /// Returns the time at which the network stack started the request and at which it had the
     /// response headers, if both are known. They determine a request's start and end.
-    pub(crate) fn taken_up_ms(&self) -> Option<(f64, f64)> {
-        let is_told = self.request_time_s != NEVER && self.receive_headers_end_ms != NEVER;
+    pub(crate) fn network_start_and_headers_ms(&self) -> Option<(f64, f64)> {
+        let is_known =
+            self.request_time_s != NOT_REACHED && self.receive_headers_end_ms != NOT_REACHED;
         let start_ms = self.request_time_s * 1000.0;
-        is_told.then_some((start_ms, start_ms + self.receive_headers_end_ms))
+        is_known.then_some((start_ms, start_ms + self.receive_headers_end_ms))
     }
 }

@@ -54,7 +54,7 @@ fn check(messages: &[Value], expected: &[(f64, Option<f64>, Option<i64>)]) {
 }
 
 #[test]
-fn the_network_stacks_own_times_are_preferred() {
+fn times_of_the_network_stack_are_preferred() {
     check(
         &[
             sent("1", 1.0, "http://page/"),
@@ -66,7 +66,7 @@ fn the_network_stacks_own_times_are_preferred() {
 }
 
 #[test]
-fn without_them_the_messages_times_do() {
+fn times_of_the_messages_are_the_fallback() {
     let unknown = json!({"requestTime": -1, "receiveHeadersEnd": -1});
     for timing in [json!(null), unknown, json!({"requestTime": 1.25})] {
         check(
@@ -81,7 +81,7 @@ fn without_them_the_messages_times_do() {
 }
 
 #[test]
-fn what_memory_answered_has_no_network_times() {
+fn a_response_from_memory_has_no_network_times() {
     check(
         &[
             sent("1", 1.0, "http://page/"),
@@ -93,7 +93,7 @@ fn what_memory_answered_has_no_network_times() {
 }
 
 #[test]
-fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
+fn a_redirect_is_two_requests_and_later_events_concern_the_second() {
     check(
         &[
             sent("1", 1.0, "http://page/a"),
@@ -109,7 +109,7 @@ fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
 }
 
 #[test]
-fn the_first_end_counts_and_a_failure_is_one() {
+fn the_first_end_counts_and_a_failure_is_an_end() {
     let requests = read(&[
         sent("1", 1.0, "http://page/"),
         ended("loadingFailed", "1", 2.0),
@@ -126,7 +126,7 @@ fn the_first_end_counts_and_a_failure_is_one() {
 }
 
 #[test]
-fn messages_it_does_not_understand_are_passed_over() {
+fn unknown_messages_are_ignored() {
     check(
         &[
             json!({"method": "Page.frameNavigated", "params": {"frame": {}}}),
@@ -140,7 +140,7 @@ fn messages_it_does_not_understand_are_passed_over() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn invalid_logs_are_rejected() {
     for bytes in [&b""[..], b"{}", b"[{\"method\"", b"[1]"] {
         assert!(matches!(ProtocolLog::read(bytes), Err(TraceError::Json(_))));
     }

@@ -30,7 +30,7 @@ fn trace(more: Vec<Value>) -> Trace {
 }
 
 #[test]
-fn redirects_are_part_of_the_resource_and_the_document_is_found_by_its_navigation() {
+fn redirects_are_part_of_the_resource_and_the_document_belongs_to_its_navigation() {
     let sent = |url: &str, ts: f64| {
         event(
             "ResourceSendRequest",
@@ -72,7 +72,7 @@ fn redirects_are_part_of_the_resource_and_the_document_is_found_by_its_navigatio
 }
 
 #[test]
-fn the_last_word_on_priority_and_blocking_counts_and_memory_has_no_timing() {
+fn the_last_priority_and_blocking_status_count_and_a_memory_response_has_no_timing() {
     let trace = trace(vec![
         event(
             "ResourceSendRequest",
@@ -118,7 +118,7 @@ fn the_last_word_on_priority_and_blocking_counts_and_memory_has_no_timing() {
 }
 
 #[test]
-fn image_paints_fonts_and_early_connections_are_kept() {
+fn image_paints_fonts_and_preconnects_are_recorded() {
     let trace = trace(vec![
         event(
             "PaintImage",

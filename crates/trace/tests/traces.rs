@@ -83,7 +83,7 @@ fn read_page(more: Vec<Value>) -> Trace {
 }
 
 #[test]
-fn array_object_gzip_and_byte_order_mark_read_alike() {
+fn array_object_gzip_and_byte_order_mark_give_the_same_trace() {
     let array = serde_json::to_vec(&page(vec![])).expect("JSON");
     let object = serde_json::to_vec(&json!({
         "metadata": {"traceEvents": "not here"}, "traceEvents": page(vec![]), "more": [1, {"a": null}],
@@ -101,7 +101,7 @@ fn array_object_gzip_and_byte_order_mark_read_alike() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_its_reason() {
+fn invalid_traces_are_rejected_with_a_reason() {
     let code = |bytes: &[u8]| Trace::read(bytes).map_err(|error| error.code()).err();
     assert_eq!(code(b""), Some("INVALID_FILE"));
     assert_eq!(code(b"<html>"), Some("INVALID_FILE"));
@@ -114,7 +114,7 @@ fn what_is_no_trace_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_trace_without_navigation_or_main_thread_says_so() {
+fn a_trace_without_navigation_or_main_thread_is_an_error() {
     let error = read(&[
         started(json!([{"frame": "MAIN", "url": "", "processId": RENDERER}])),
         thread_name(RENDERER, MAIN_THREAD, "CrRendererMain"),
@@ -134,7 +134,7 @@ fn a_trace_without_navigation_or_main_thread_says_so() {
 }
 
 #[test]
-fn odd_events_do_not_spoil_the_others() {
+fn invalid_events_do_not_affect_others() {
     let trace = read_page(vec![
         json!(null),
         json!(7),
@@ -156,7 +156,7 @@ fn odd_events_do_not_spoil_the_others() {
 }
 
 #[test]
-fn a_byte_that_is_no_text_spoils_only_its_own_event() {
+fn an_invalid_byte_affects_only_its_own_event() {
     let mut bytes =
         serde_json::to_vec(&page(vec![json!({"name": "??", "cat": "", "ts": 1})])).expect("JSON");
     let at = bytes
@@ -168,7 +168,7 @@ fn a_byte_that_is_no_text_spoils_only_its_own_event() {
 }
 
 #[test]
-fn the_last_navigation_to_a_web_address_counts_in_whatever_order_events_come() {
+fn the_last_navigation_to_a_web_page_counts_in_any_order_of_events() {
     let mut events = page(vec![
         navigation(9000, "MAIN", "https://page/final"),
         navigation(5000, "MAIN", "http://page/second"),
@@ -190,7 +190,7 @@ fn the_last_navigation_to_a_web_address_counts_in_whatever_order_events_come() {
 }
 
 #[test]
-fn a_span_marked_by_lighthouse_begins_at_the_mark() {
+fn a_lighthouse_timespan_starts_at_its_mark() {
     let mark = event(
         "clock_sync",
         "__metadata",
@@ -201,7 +201,7 @@ fn a_span_marked_by_lighthouse_begins_at_the_mark() {
 }
 
 #[test]
-fn tasks_of_every_process_that_held_the_main_frame_count_and_no_others() {
+fn tasks_of_every_process_that_hosted_the_main_frame_count_and_no_others() {
     let trace = read_page(vec![
         committed(3000, "MAIN", None, 200),
         thread_name(200, 201, "CrRendererMain"),
@@ -225,7 +225,7 @@ fn tasks_of_every_process_that_held_the_main_frame_count_and_no_others() {
 }
 
 #[test]
-fn a_process_named_only_when_it_is_ready_is_found() {
+fn a_process_that_is_reported_only_when_ready_is_recognised() {
     let ready = json!({"data": {"frame": "MAIN", "processId": 200, "processPseudoId": "0x1"}});
     let trace = read_page(vec![
         event("ProcessReadyInBrowser", TIMELINE, 3000, ready),
@@ -235,7 +235,7 @@ fn a_process_named_only_when_it_is_ready_is_found() {
 }
 
 #[test]
-fn old_traces_name_the_main_frame_in_other_ways() {
+fn older_traces_name_the_main_frame_differently() {
     let in_page = event(
         "TracingStartedInPage",
         TIMELINE,
@@ -261,7 +261,7 @@ fn old_traces_name_the_main_frame_in_other_ways() {
 }
 
 #[test]
-fn only_frames_below_the_main_frame_are_the_page() {
+fn only_descendants_of_the_main_frame_belong_to_the_page() {
     let shift = |frame: &str, ts_us| {
         let data = json!({"is_main_frame": frame == "MAIN", "weighted_score_delta": 0.1, "had_recent_input": false});
         event(
@@ -293,7 +293,7 @@ fn only_frames_below_the_main_frame_are_the_page() {
 }
 
 #[test]
-fn nodes_of_frames_in_other_processes_are_not_taken_for_the_pages() {
+fn nodes_of_frames_in_other_processes_are_not_nodes_of_the_page() {
     let node = json!({"node_id": 3, "old_rect": [0, 0, 9, 9], "new_rect": [0, 9, 9, 9]});
     let data =
         json!({"is_main_frame": false, "weighted_score_delta": 0.1, "impacted_nodes": [node]});
@@ -321,7 +321,7 @@ fn nodes_of_frames_in_other_processes_are_not_taken_for_the_pages() {
 }
 
 #[test]
-fn requests_start_and_end_when_the_network_says() {
+fn requests_start_and_end_at_the_times_of_the_network_stack() {
     let sent = |id: &str, ts_us, frame: &str| {
         let data = json!({"requestId": id, "url": "http://page/a", "requestMethod": "GET", "frame": frame});
         event(
@@ -381,7 +381,7 @@ proptest! {
     }
 
     #[test]
-    fn a_trace_cut_anywhere_is_refused(part in 0.0..1.0_f64) {
+    fn a_truncated_trace_is_rejected(part in 0.0..1.0_f64) {
         let bytes = serde_json::to_vec(&page(vec![task(RENDERER, MAIN_THREAD, 2000, 5)])).expect("JSON");
         let cut = (bytes.len() as f64 * part) as usize;
         prop_assert!(matches!(Trace::read(&bytes[..cut]), Err(TraceError::Json(_))));

@@ -39,8 +39,8 @@ fn urls(work: &Work) -> Vec<&str> {
 }
 
 #[test]
-fn time_inside_is_not_counted_twice() {
-    let stretches = work(vec![
+fn nested_time_is_not_counted_twice() {
+    let spans = work(vec![
         span("RunTask", 100, 100, json!({})),
         span(
             "EvaluateScript",
@@ -50,30 +50,30 @@ fn time_inside_is_not_counted_twice() {
         ),
         span("Layout", 120, 30, json!({"beginData": {"frame": "F"}})),
     ]);
-    let self_us: Vec<f64> = stretches.iter().map(|work| work.self_us).collect();
+    let self_us: Vec<f64> = spans.iter().map(|work| work.self_us).collect();
     assert_eq!(self_us, [20.0, 50.0, 30.0]);
-    let kinds: Vec<WorkKind> = stretches.iter().map(|work| work.kind).collect();
+    let kinds: Vec<WorkKind> = spans.iter().map(|work| work.kind).collect();
     let expected = [
         WorkKind::Other,
         WorkKind::ScriptEvaluation,
         WorkKind::StyleAndLayout,
     ];
     assert_eq!(kinds, expected);
-    assert_eq!(stretches[2].parent, Some(1));
+    assert_eq!(spans[2].parent, Some(1));
 }
 
 #[test]
-fn work_of_no_known_kind_is_of_the_kind_around_it() {
-    let stretches = work(vec![
+fn work_of_unknown_kind_has_the_kind_of_its_parent() {
+    let spans = work(vec![
         span("FunctionCall", 100, 100, json!({})),
         span("v8.callFunction", 110, 50, json!({})),
     ]);
-    assert_eq!(stretches[1].kind, WorkKind::ScriptEvaluation);
+    assert_eq!(spans[1].kind, WorkKind::ScriptEvaluation);
 }
 
 #[test]
-fn a_script_is_blamed_for_what_it_caused_and_for_the_task_around_it() {
-    let stretches = work(vec![
+fn work_is_attributed_to_the_script_that_caused_it_and_so_is_the_enclosing_task() {
+    let spans = work(vec![
         span("RunTask", 100, 100, json!({})),
         span(
             "EvaluateScript",
@@ -89,20 +89,20 @@ fn a_script_is_blamed_for_what_it_caused_and_for_the_task_around_it() {
         ),
     ]);
     assert_eq!(
-        urls(&stretches[0]),
+        urls(&spans[0]),
         ["http://page/a.js", PAGE, "http://page/b.js"]
     );
-    assert_eq!(urls(&stretches[1]), ["http://page/a.js", PAGE]);
+    assert_eq!(urls(&spans[1]), ["http://page/a.js", PAGE]);
     assert_eq!(
-        urls(&stretches[2]),
+        urls(&spans[2]),
         ["http://page/a.js", PAGE, "http://page/b.js"]
     );
 }
 
 #[test]
-fn a_timer_is_blamed_on_who_installed_it() {
+fn a_timer_is_attributed_to_the_script_that_installed_it() {
     let install = event("TimerInstall", "I", 120, 0, json!({"data": {"timerId": 7}}));
-    let stretches = work(vec![
+    let spans = work(vec![
         span(
             "EvaluateScript",
             100,
@@ -113,19 +113,19 @@ fn a_timer_is_blamed_on_who_installed_it() {
         span("RunTask", 300, 50, json!({})),
         span("TimerFire", 310, 20, json!({"data": {"timerId": 7}})),
     ]);
-    assert_eq!(urls(&stretches[2]), ["http://page/a.js"]);
-    assert_eq!(urls(&stretches[1]), ["http://page/a.js"]);
+    assert_eq!(urls(&spans[2]), ["http://page/a.js"]);
+    assert_eq!(urls(&spans[1]), ["http://page/a.js"]);
 }
 
 #[test]
-fn beginnings_and_ends_make_pairs_and_what_never_ends_lasts_until_the_end() {
-    let stretches = work(vec![
+fn begin_and_end_events_are_paired_and_an_open_one_lasts_until_the_end() {
+    let spans = work(vec![
         event("RunTask", "B", 100, 0, json!({})),
         event("FunctionCall", "B", 110, 0, json!({})),
         event("FunctionCall", "E", 150, 0, json!({})),
         span("RunTask", 400, 100, json!({})),
     ]);
-    let spans: Vec<(f64, f64, bool)> = stretches
+    let bounds: Vec<(f64, f64, bool)> = spans
         .iter()
         .map(|work| (work.start_us, work.end_us, work.is_unended))
         .collect();
@@ -134,53 +134,50 @@ fn beginnings_and_ends_make_pairs_and_what_never_ends_lasts_until_the_end() {
         (110.0, 150.0, false),
         (400.0, 500.0, false),
     ];
-    assert_eq!(spans, expected);
+    assert_eq!(bounds, expected);
 }
 
 #[test]
-fn a_child_that_outlasts_its_parent_a_little_stretches_it() {
-    let stretches = work(vec![
+fn a_child_that_slightly_outlasts_its_parent_extends_it() {
+    let spans = work(vec![
         span("RunTask", 100, 100, json!({})),
         span("FunctionCall", 110, 95, json!({})),
     ]);
-    assert_eq!((stretches[0].end_us, stretches[0].self_us), (205.0, 10.0));
+    assert_eq!((spans[0].end_us, spans[0].self_us), (205.0, 10.0));
 }
 
 #[test]
-fn a_parent_that_begins_a_little_late_trades_places_with_its_child() {
-    let stretches = work(vec![
+fn a_parent_that_starts_slightly_late_is_swapped_with_its_child() {
+    let spans = work(vec![
         span("FunctionCall", 100, 50, json!({})),
         span("RunTask", 101, 5000, json!({})),
     ]);
-    assert_eq!(
-        (stretches[0].start_us, stretches[0].end_us),
-        (100.0, 5101.0)
-    );
-    assert_eq!((stretches[1].parent, stretches[1].end_us), (Some(0), 150.0));
+    assert_eq!((spans[0].start_us, spans[0].end_us), (100.0, 5101.0));
+    assert_eq!((spans[1].parent, spans[1].end_us), (Some(0), 150.0));
 }
 
 #[test]
 fn a_long_overlap_is_cut() {
-    let stretches = work(vec![
+    let spans = work(vec![
         span("RunTask", 100, 3000, json!({})),
         span("RunTask", 2000, 9000, json!({})),
     ]);
-    assert_eq!(stretches[1].end_us, 3100.0);
+    assert_eq!(spans[1].end_us, 3100.0);
 }
 
 proptest! {
     #[test]
-    fn nobody_works_longer_than_the_outermost_stretches_last(
-        spans in proptest::collection::vec((100_i64..20_000, 0_i64..8_000), 0..40),
+    fn total_self_time_never_exceeds_the_outermost_spans(
+        durations in proptest::collection::vec((100_i64..20_000, 0_i64..8_000), 0..40),
     ) {
-        let spans = spans.into_iter().map(|(ts_us, dur_us)| span("RunTask", ts_us, dur_us, json!({})));
-        let stretches = work(spans.collect());
-        for (at, work) in stretches.iter().enumerate() {
+        let events = durations.into_iter().map(|(ts_us, dur_us)| span("RunTask", ts_us, dur_us, json!({})));
+        let spans = work(events.collect());
+        for (at, work) in spans.iter().enumerate() {
             prop_assert!(work.parent.is_none_or(|parent| parent < at));
             prop_assert!(work.end_us >= work.start_us);
         }
-        let own_us: f64 = stretches.iter().map(|work| work.self_us).sum();
-        let outer = stretches.iter().filter(|work| work.parent.is_none());
+        let own_us: f64 = spans.iter().map(|work| work.self_us).sum();
+        let outer = spans.iter().filter(|work| work.parent.is_none());
         let outer_us: f64 = outer.map(Work::duration_us).sum();
         prop_assert!((own_us - outer_us).abs() < 1.0);
     }

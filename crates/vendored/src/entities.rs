@@ -15,7 +15,7 @@ pub const LICENSE: &str = include_str!(concat!(env!("OUT_DIR"), "/entities-licen
 const TABLE: &str = include_str!(concat!(env!("OUT_DIR"), "/entities.tsv"));
 
 /// Returns the organisation that serves from the URL's domain, if it is known.
-pub fn known(url: &str) -> Option<&'static str> {
+pub fn organisation(url: &str) -> Option<&'static str> {
     let domain = domain(url)?;
     let root = root_of(domain);
     let tables = tables();
@@ -33,8 +33,8 @@ pub fn known(url: &str) -> Option<&'static str> {
 }
 
 /// Returns the organisation, or else the registered domain; `None` if the URL has no host.
-pub fn of_url(url: &str) -> Option<Cow<'static, str>> {
-    if let Some(name) = known(url) {
+pub fn organisation_or_domain(url: &str) -> Option<Cow<'static, str>> {
+    if let Some(name) = organisation(url) {
         return Some(Cow::Borrowed(name));
     }
     url.starts_with("http")
@@ -137,23 +137,23 @@ mod tests {
     #[test]
     fn organisations_are_found_by_host_subdomain_and_root() {
         assert_eq!(
-            known("https://www.google-analytics.com/analytics.js"),
+            organisation("https://www.google-analytics.com/analytics.js"),
             Some("Google Analytics")
         );
         assert_eq!(
-            known("https://fonts.gstatic.com/s/x.woff2"),
+            organisation("https://fonts.gstatic.com/s/x.woff2"),
             Some("Google Fonts")
         );
-        assert_eq!(known("https://example.test/"), None);
+        assert_eq!(organisation("https://example.test/"), None);
         assert_eq!(
-            known("data:text/html,https://www.google-analytics.com/"),
+            organisation("data:text/html,https://www.google-analytics.com/"),
             None
         );
     }
 
     #[test]
     fn an_unknown_organisation_is_named_by_its_root_domain() {
-        let of = |url: &str| of_url(url).map(Cow::into_owned);
+        let of = |url: &str| organisation_or_domain(url).map(Cow::into_owned);
         assert_eq!(
             of("https://a.b.unheard.test/x"),
             Some("unheard.test".to_owned())

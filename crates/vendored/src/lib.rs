@@ -19,7 +19,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_names_no_address() {
+    fn the_lock_file_names_no_registry() {
         assert!(!include_str!("../package-lock.json").contains("\"resolved\""));
     }
 }

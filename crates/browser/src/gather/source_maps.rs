@@ -162,7 +162,7 @@ fn parse_map(
         Err(error) => return (text, SourceMap::failed(url, error.to_string())),
     };
     if let Some(legacy) = &mut text.legacy {
-        legacy.look_into(&map);
+        legacy.add_from_source_map(&map);
     }
     let modules = if text.lines.is_empty() {
         None

@@ -1,5 +1,4 @@
-//! What is done to an installation: accounts, keys, credits, agents, retention, its move to another
-//! store.
+//! Arguments of the operator commands: accounts, keys, credits, agents, retention, store migration.
 
 use std::path::PathBuf;
 
@@ -9,28 +8,28 @@ use super::{BlobArgs, DataArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Create a key and print it, once, alone on the last line
+    /// Create a key and print it on the last line; it is not shown again
     Create(KeysCreateArgs),
     /// List keys with their accounts and balances
     List(DataArgs),
-    /// End a key's validity
+    /// Revoke a key
     Revoke(KeysRevokeArgs),
-    /// End the sessions in which browsers are signed in with a key, or with any key
+    /// End the browser sessions of a key, or of all keys
     EndSessions(KeysEndSessionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct KeysCreateArgs {
-    /// Credits of the new account, or added to the account named
+    /// Credits to add to the account
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub credits: u32,
     /// Name of the new account
     #[arg(long, default_value = "default", conflicts_with = "account")]
     pub name: String,
-    /// Make the key for this existing account
+    /// Create the key for this existing account
     #[arg(long, value_name = "ACCOUNT_ID")]
     pub account: Option<String>,
-    /// End the key's validity after so many days
+    /// Number of days after which the key expires
     #[arg(long, value_name = "DAYS")]
     pub expires_in_days: Option<u32>,
     #[command(flatten)]
@@ -59,15 +58,16 @@ pub struct KeysEndSessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CreditsCommand {
-    /// Add credits to an account (a negative number takes away, never below zero)
+    /// Add credits to an account; a negative number removes credits, but never below zero
     Add(CreditsAddArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct CreditsAddArgs {
-    /// An account's id, or the id of one of its keys
+    /// The id of the account or of one of its keys
     #[arg(value_name = "ACCOUNT_ID|KEY_ID")]
-    pub whose: String,
+    pub account_or_key: String,
+    /// The number of credits
     #[arg(allow_negative_numbers = true)]
     pub credits: i64,
     #[command(flatten)]
@@ -81,16 +81,16 @@ pub enum AdminCommand {
     /// Create, list and revoke access keys
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Change what an account may spend
+    /// Add or remove credits of an account
     #[command(subcommand)]
     Credits(CreditsCommand),
-    /// Show which agents live and what they do; add, drain and revoke them
+    /// List agents with their state and running audits; add, drain, resume or revoke agents
     Agents(AdminAgentsArgs),
-    /// Show what waits and runs, oldest first, and webhooks on their way
+    /// List waiting and running audits, oldest first, and count pending webhooks
     Queue(DataArgs),
-    /// Print the secret that an account's webhooks are signed with
+    /// Print the secret that signs an account's webhooks
     WebhookSecret(AdminSecretArgs),
-    /// Forget finished audits now, with their reports and evidence
+    /// Delete finished audits now, with their reports and evidence
     Retention(AdminRetentionArgs),
 }
 
@@ -105,28 +105,27 @@ pub struct AdminAgentsArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {
-    /// Let an agent work for this server, and print its token, once, alone on the last line
+    /// Register an agent and print its token on the last line; it is not shown again
     Add(AgentAddArgs),
-    /// Give an agent no new work: it finishes what it has, and leaves
+    /// Stop giving work to an agent: it finishes its running audits and exits
     Drain(AgentNameArgs),
-    /// Give a drained agent work again
+    /// Give work to a drained agent again
     Resume(AgentNameArgs),
-    /// End a token's validity at once: what its agent still runs is given to others
+    /// Revoke a token immediately; running audits of the agent are given to others
     Revoke(AgentNameArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct AgentAddArgs {
-    /// Letters, digits, `-`, `_` and `.`
+    /// The name of the agent: letters, digits, `-`, `_` and `.`
     pub name: String,
-    /// A location at which agents with this token may stand and whose audits they may take;
-    /// repeatable
+    /// A location that agents with this token may be at and take audits for; repeatable
     #[arg(long, value_name = "ID", value_delimiter = ',', required = true)]
     pub location: Vec<String>,
-    /// How many audits all agents with this token may run at a time
+    /// Maximum number of audits that all agents with this token run at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub slots: u32,
-    /// Directory with the catalog's files in place of the built-in ones
+    /// Directory with catalog files that replace the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -135,7 +134,7 @@ pub struct AgentAddArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct AgentNameArgs {
-    /// Letters, digits, `-`, `_` and `.`
+    /// The name of the agent: letters, digits, `-`, `_` and `.`
     pub name: String,
     #[command(flatten)]
     pub data: DataArgs,
@@ -143,9 +142,10 @@ pub struct AgentNameArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct AdminSecretArgs {
+    /// The id of the account
     #[arg(value_name = "ACCOUNT_ID")]
     pub account: String,
-    /// Replace it: what is signed from now on has the new one
+    /// Replace the secret; later webhooks are signed with the new one
     #[arg(long)]
     pub rotate: bool,
     #[command(flatten)]
@@ -154,10 +154,10 @@ pub struct AdminSecretArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct AdminRetentionArgs {
-    /// Forget what was accepted longer ago
+    /// Delete audits older than this number of days
     #[arg(long, value_name = "DAYS")]
     pub keep_audits_days: Option<u32>,
-    /// Forget all but so many of each account's newest
+    /// Delete all but this number of the newest audits of each account
     #[arg(long, value_name = "N")]
     pub keep_audits_per_account: Option<u64>,
     #[command(flatten)]
@@ -168,10 +168,10 @@ pub struct AdminRetentionArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct MigrateStoreArgs {
-    /// The file to move, which no server may be using
+    /// The SQLite file to migrate; no server may be using it
     #[arg(long, value_name = "sqlite:FILE")]
     pub from: String,
-    /// An empty database, or one with an unfinished move from the same file
+    /// An empty database, or one with an unfinished migration from the same file
     #[arg(
         long,
         env = "PLUMBLINE_STORE",

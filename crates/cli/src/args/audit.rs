@@ -1,4 +1,4 @@
-//! What needs no server: one page, kept evidence, a trace, this machine.
+//! Arguments of the commands that need no server.
 
 use std::path::PathBuf;
 
@@ -10,30 +10,34 @@ use super::{BrowserArgs, DataArgs, FieldArgs, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 pub struct AuditArgs {
-    /// The page
+    /// The URL of the page
     pub url: String,
+    /// The device to emulate
     #[arg(long, default_value = "mobile", value_name = "ID")]
     pub device: String,
+    /// The network to emulate
     #[arg(long, default_value = "mobileSlow4g", value_name = "ID")]
     pub network: String,
-    /// The place to audit from [default: where this machine stands]
+    /// The location to audit from; simulated unless this machine is there [default: the location of
+    /// this machine]
     #[arg(long, value_name = "ID")]
     pub location: Option<String>,
-    /// The location at which this machine stands [default: us-tx]
-    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
-    pub stands_at: Option<String>,
+    /// The location of this machine [default: us-tx]
+    #[arg(long = "stands-at", env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    pub agent_location: Option<String>,
     /// Print the whole report as JSON
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Audit so many times; the run that stands for all is printed and written
+    /// Number of runs; the median run is reported
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     pub runs: u32,
-    /// Hold the runs against this budget (TOML, or Lighthouse CI's JSON); exceeding it ends with 3
+    /// Check the runs against this budget (TOML, or JSON of Lighthouse CI); exit code 3 if it is
+    /// exceeded
     #[arg(long, value_name = "FILE")]
     pub budget: Option<PathBuf>,
-    /// Keep the evidence in this file, for `plumbline judge`
+    /// Write the evidence to this file, for `plumbline judge`
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
     #[command(flatten)]
@@ -44,44 +48,44 @@ pub struct AuditArgs {
     pub field: FieldArgs,
 }
 
-/// More would keep a machine busy for an hour and say no more.
+/// The most runs of one audit. More would take an hour and hardly be more accurate.
 const MAX_RUNS: i64 = 50;
 
 #[derive(Debug, clap::Args)]
 pub struct JudgeArgs {
-    /// A bundle, as `audit --bundle` or a server's data directory has it
+    /// A bundle, from `audit --bundle` or a server's data directory
     pub bundle: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Hold the report against this budget; exceeding it ends with 3
+    /// Check the report against this budget; exit code 3 if it is exceeded
     #[arg(long, value_name = "FILE")]
     pub budget: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
-    /// Write the report in these forms
+    /// Formats to write the report in
     #[arg(long, value_name = "FORMAT,…", value_delimiter = ',', value_parser = format())]
     pub output: Vec<Format>,
-    /// Where to: a file, or with several forms the beginning of their names; `-` is standard output
-    /// [default: standard output for one form, HOST_TIME.EXTENSION here for several]
+    /// The output file, or the prefix of the file names for several formats; `-` for standard
+    /// output [default: standard output for one format, HOST_TIME.EXTENSION for several]
     #[arg(long, value_name = "PATH", requires = "output")]
     pub output_path: Option<PathBuf>,
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name))
-        .try_map(|name| Format::from_name(&name).ok_or("no such form"))
+        .try_map(|name| Format::from_name(&name).ok_or("unknown format"))
 }
 
 #[derive(Debug, clap::Args)]
 pub struct MetricsArgs {
-    /// Chromium's trace: array or object form, gzip or not
+    /// A Chromium trace: array or object format, optionally with gzip
     pub trace: PathBuf,
-    /// Protocol log with the requests; without one they are taken from the trace
+    /// A DevTools protocol log with the requests [default: the requests of the trace]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Whose curves give the score
+    /// The form factor whose scoring curves are used
     #[arg(long, default_value = "mobile")]
     pub form_factor: FormFactor,
 }
@@ -94,10 +98,10 @@ pub enum FormFactor {
 
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Measure this host anew, and print the throttling rate of every device
+    /// Calibrate this host again, and print the slowdown of every device
     #[arg(long)]
     pub calibrate: bool,
-    /// Directory with the catalog's files in place of the built-in ones
+    /// Directory with catalog files that replace the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     #[command(flatten)]

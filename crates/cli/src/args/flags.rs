@@ -1,4 +1,4 @@
-//! Flags that several commands have.
+//! Flags that several commands share.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::ValueEnum;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct DataArgs {
-    /// Where everything is kept [default: plumbline in the user's data directory]
+    /// Data directory [default: plumbline in the user's data directory]
     #[arg(long, env = "PLUMBLINE_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Where accounts, audits and the queue are kept: sqlite:FILE or
+    /// Database for accounts, audits and the queue: sqlite:FILE or
     /// postgres://USER:PASSWORD@HOST/DATABASE [default: plumbline.db in the data directory]
     #[arg(
         long,
@@ -20,10 +20,11 @@ pub struct DataArgs {
     pub store: Option<String>,
 }
 
-/// Secrets are no arguments: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+/// The storage for evidence. Credentials are not arguments but environment variables:
+/// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BlobArgs {
-    /// Where evidence is kept; a bucket's keys come from AWS_ACCESS_KEY_ID and
+    /// Storage for evidence; credentials of a bucket are read from AWS_ACCESS_KEY_ID and
     /// AWS_SECRET_ACCESS_KEY [default: the data directory]
     #[arg(
         long,
@@ -31,17 +32,17 @@ pub struct BlobArgs {
         value_name = "file:DIR|s3://BUCKET[/PREFIX]"
     )]
     pub blobs: Option<String>,
-    /// Where the bucket is, unless it is Amazon's
+    /// Endpoint of the bucket [default: Amazon S3]
     #[arg(long, env = "PLUMBLINE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
-    /// The bucket's region [default: us-east-1]
+    /// Region of the bucket [default: us-east-1]
     #[arg(long, env = "PLUMBLINE_S3_REGION", value_name = "REGION")]
     pub s3_region: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TargetArgs {
-    /// A host, address or network beyond the public internet that may be visited; repeatable
+    /// A host, IP address or network outside the public internet that may be visited; repeatable
     #[arg(
         long,
         env = "PLUMBLINE_ALLOW_TARGET",
@@ -49,8 +50,8 @@ pub struct TargetArgs {
         value_delimiter = ','
     )]
     pub allow_target: Vec<String>,
-    /// A host (with all names below it), address or network that may never be visited, whatever
-    /// else allows it; repeatable. The networks of this machine's own interfaces are denied unless
+    /// A host (including its subdomains), IP address or network that may never be visited, even if
+    /// allowed otherwise; repeatable. The networks of this machine's interfaces are denied unless
     /// --allow-target names them
     #[arg(
         long,
@@ -59,15 +60,15 @@ pub struct TargetArgs {
         value_delimiter = ','
     )]
     pub deny_target: Vec<String>,
-    /// Directory with devices.toml, networks.toml, locations.toml in place of the built-in ones
+    /// Directory with devices.toml, networks.toml and locations.toml that replace the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct FieldArgs {
-    /// Key to the Chrome UX Report API, for field data; without one nothing is asked. Other users
-    /// see the flag: prefer the environment or the file
+    /// API key of the Chrome UX Report, for field data; without it there is no field data. Other
+    /// users of this machine can see flags: prefer the environment or the configuration file
     #[arg(
         long,
         env = "PLUMBLINE_CRUX_KEY",
@@ -75,11 +76,11 @@ pub struct FieldArgs {
         value_name = "KEY"
     )]
     pub crux_key: Option<String>,
-    /// Where that API is [default: https://chromeuxreport.googleapis.com]
+    /// URL of the Chrome UX Report API [default: https://chromeuxreport.googleapis.com]
     #[arg(long, env = "PLUMBLINE_CRUX_URL", value_name = "URL")]
     pub crux_url: Option<String>,
-    /// A host, address or network to ask about though it is not public, or --allow-target names it;
-    /// repeatable
+    /// A host, IP address or network to request field data for although it is not public, or is
+    /// named by --allow-target; repeatable
     #[arg(
         long,
         env = "PLUMBLINE_CRUX_TARGET",
@@ -91,14 +92,14 @@ pub struct FieldArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct BrowserArgs {
-    /// The Chromium to run [default: the first that is found]
+    /// The Chromium to run [default: the first one found]
     #[arg(long, env = "PLUMBLINE_CHROMIUM", value_name = "PATH")]
     pub chromium: Option<PathBuf>,
-    /// Run Chromium without its sandbox: pages then run with this process' rights
+    /// Run Chromium without its sandbox: pages then run with the rights of this process
     #[arg(long, env = "PLUMBLINE_NO_SANDBOX")]
     pub no_sandbox: bool,
-    /// How much memory one browser may use, in MiB; a page that needs more ends as TOO_LARGE
-    /// [default: 2048]
+    /// Memory limit of one browser, in MiB; a page that needs more ends as TOO_LARGE [default:
+    /// 2048]
     #[arg(long, env = "PLUMBLINE_BROWSER_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
     pub browser_memory: Option<u32>,
 }

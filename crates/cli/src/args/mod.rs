@@ -1,5 +1,4 @@
-//! The command line as data. What a flag means is said once, here; what it resolves to, in
-//! `settings`.
+//! The command line arguments. `settings` resolves them to settings.
 
 mod admin;
 mod audit;
@@ -17,7 +16,7 @@ pub use audit::{AuditArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, Outpu
 pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, TargetArgs};
 pub use serve::{AgentArgs, ServeArgs};
 
-/// Audits web pages in a real Chromium under a chosen device, network and place.
+/// Audit web pages in a real Chromium with a chosen device, network and location
 #[derive(Debug, Parser)]
 #[command(name = "plumbline", version, arg_required_else_help = true)]
 pub struct Args {
@@ -27,27 +26,27 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the API, with a store and an agent inside
+    /// Serve the API and the web pages, and run audits
     Serve(Box<ServeArgs>),
-    /// Do a server's audits here: take them over HTTPS, visit, and hand in the reports
+    /// Run audits for a server on another machine
     Agent(AgentArgs),
-    /// Audit one page and print the result; needs no server
+    /// Audit one page and print the result, without a server
     Audit(AuditArgs),
-    /// Judge the kept evidence of an audit again, and print the report as JSON
+    /// Evaluate the stored evidence of an audit again and print the report as JSON
     Judge(JudgeArgs),
     /// Print the metrics of a trace file as JSON
     Metrics(MetricsArgs),
-    /// Say whether this machine is fit, and what to do if not
+    /// Check that this machine can run audits
     Doctor(DoctorArgs),
     /// Create, list and revoke access keys
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Change what an account may spend
+    /// Add or remove credits of an account
     #[command(subcommand)]
     Credits(CreditsCommand),
-    /// What an operator asks and decides: accounts, keys, credits, queue, retention
+    /// Operator commands: accounts, keys, credits, agents, queue, retention
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Move an installation from SQLite to PostgreSQL; run again after a stop, it goes on
+    /// Migrate an installation from SQLite to PostgreSQL (resumable: run again to continue)
     MigrateStore(MigrateStoreArgs),
 }

@@ -1,4 +1,4 @@
-//! `admin`: what an operator asks and decides, on the data directory, also while a server runs.
+//! `admin`: operator commands, which also work while a server is running.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,22 +7,24 @@ use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{PostgresOptions, Retention, Store, StoreError, Timestamp};
 
 use crate::args::{AdminCommand, AdminRetentionArgs, AdminSecretArgs, DataArgs};
-use crate::blobs::KeptBlobs;
+use crate::blobs::EvidenceBlobs;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::retention;
-use crate::storage::{self, Place};
+use crate::storage::{self, StoreLocation};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-const SHOWN: u32 = 100;
+/// The most audits of the queue that are listed.
+const MAX_LISTED: u32 = 100;
 
+/// Runs `plumbline admin`.
 pub async fn run(command: AdminCommand) -> Result<Exit, Exit> {
     match command {
         AdminCommand::Accounts(data) => accounts(data).await,
         AdminCommand::Agents(args) => super::agents::run(args).await,
         AdminCommand::Queue(data) => queue(data).await,
         AdminCommand::WebhookSecret(args) => webhook_secret(args).await,
-        AdminCommand::Retention(args) => forget(args).await,
+        AdminCommand::Retention(args) => purge(args).await,
         AdminCommand::Keys(command) => super::keys::run(command).await,
         AdminCommand::Credits(command) => super::keys::run_credits(command).await,
     }
@@ -60,9 +62,9 @@ async fn queue(data: DataArgs) -> Result<Exit, Exit> {
         webhooks.pending, webhooks.given_up
     );
     let now = now();
-    for audit in store.queue(SHOWN).await.map_err(Exit::failed)? {
+    for audit in store.queue(MAX_LISTED).await.map_err(Exit::failed)? {
         let state = match &audit.lease {
-            Some((owner, until)) if *until > now => format!("running by {owner}"),
+            Some((owner, until)) if *until > now => format!("running on {owner}"),
             Some((owner, _)) => format!("abandoned by {owner}"),
             None => "waiting".to_owned(),
         };
@@ -86,35 +88,37 @@ async fn webhook_secret(args: AdminSecretArgs) -> Result<Exit, Exit> {
             println!("{secret}");
             Ok(Exit::Done)
         }
-        Err(StoreError::NotFound(_)) => Err(Exit::failed(format!("no account `{}`", args.account))),
+        Err(StoreError::NotFound(_)) => {
+            Err(Exit::failed(format!("unknown account `{}`", args.account)))
+        }
         Err(error) => Err(Exit::failed(error)),
     }
 }
 
-async fn forget(args: AdminRetentionArgs) -> Result<Exit, Exit> {
+async fn purge(args: AdminRetentionArgs) -> Result<Exit, Exit> {
     if args.keep_audits_days.is_none() && args.keep_audits_per_account.is_none() {
         return Err(Exit::usage(
-            "say what to keep: --keep-audits-days DAYS, --keep-audits-per-account N, or both",
+            "missing limit: set --keep-audits-days DAYS, --keep-audits-per-account N, or both",
         ));
     }
     let blobs = args.blobs;
     let (data, store) = open(args.data).await?;
-    let blobs = KeptBlobs::open(&blobs, &data)?;
+    let blobs = EvidenceBlobs::open(&blobs, &data)?;
     let retention = Retention {
         accepted_before: args
             .keep_audits_days
             .map(|days| Timestamp(now().0 - i64::from(days) * DAY_MS)),
         keep_per_account: args.keep_audits_per_account,
     };
-    let forgotten = retention::forget(&*store, &blobs, retention)
+    let deleted = retention::purge(&*store, &blobs, retention)
         .await
         .map_err(Exit::failed)?;
-    println!("{forgotten} audits forgotten");
+    println!("{deleted} audits deleted");
     Ok(Exit::Done)
 }
 
 async fn open(args: DataArgs) -> Result<(PathBuf, Arc<dyn Store>), Exit> {
-    let place = Place::resolve(args)?;
-    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
-    Ok((place.data, opened.store))
+    let location = StoreLocation::resolve(args)?;
+    let stores = storage::open(&location.store, PostgresOptions::default()).await?;
+    Ok((location.data, stores.store))
 }

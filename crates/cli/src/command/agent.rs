@@ -1,4 +1,4 @@
-//! `agent`: does a server's audits on this machine.
+//! `agent`: runs audits for a server on another machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use plumbline_store::AgentToken;
 use tokio::sync::watch;
 
 use crate::args::{AgentArgs, LogFormat};
-use crate::command::serve::{asked_to_stop, check_isolation, find_browser, start_log};
+use crate::command::serve::{check_isolation, find_browser, start_log, stop_signal};
 use crate::embedded::describe;
 use crate::exit::Exit;
 use crate::settings::{
     DEFAULT_DRAIN_SECONDS, TargetSettings, calibration_file, default_slots, launch_options,
-    most_visits,
+    max_visits,
 };
 
+/// Runs `plumbline agent`.
 pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     let format = args.log_format.unwrap_or(LogFormat::Pretty);
     start_log(args.log.as_deref().unwrap_or("info"), format)?;
     let token = AgentToken::parse(args.token.trim())
-        .ok_or_else(|| Exit::usage("--token: this is no agent's token"))?;
+        .ok_or_else(|| Exit::usage("--token: not an agent token"))?;
     let trust = Trust {
         ca_file: args.ca,
         plain_http: args.plain_http,
@@ -35,8 +36,8 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
 
     let (stop, mut stopped) = watch::channel(false);
     tokio::spawn(async move {
-        asked_to_stop().await;
-        // Fails only when nobody listens any more.
+        stop_signal().await;
+        // Fails only if there is no receiver any more.
         let _ = stop.send(true);
     });
     let launcher = find_browser(launch_options(args.browser))?;
@@ -51,7 +52,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     };
     let agent = Announcement {
         process: RemoteWork::process_name().map_err(Exit::failed)?,
-        location: targets.stands_at.clone(),
+        location: targets.agent_location.clone(),
         chromium,
         host_index,
         slots,
@@ -62,15 +63,15 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         location = agent.location,
         chromium = agent.chromium,
         slots,
-        "working"
+        "agent started"
     );
     let auditor = Auditor {
         browsers: Pool::start(launcher, 1),
         catalog: Arc::new(targets.catalog),
         guard,
         cpu,
-        agent_location: targets.stands_at,
-        max_visits: most_visits(args.visits)?,
+        agent_location: targets.agent_location,
+        max_visits: max_visits(args.visits)?,
     };
     let settings = AgentSettings {
         slots,
@@ -80,6 +81,6 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped)
         .await
         .map_err(Exit::failed)?;
-    tracing::info!("stopped");
+    tracing::info!("agent stopped");
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `admin agents`: who may work for this server, who does, and on what.
+//! `admin agents`: lists, registers, drains and revokes agents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,13 +14,16 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::settings::load_catalog;
 use crate::standard_output as out;
-use crate::storage::{self, Place};
+use crate::storage::{self, StoreLocation};
+use crate::suggestion::unknown_id;
 
-/// A name is shown in tables.
-const NAME_CHARS: usize = 40;
-/// Idle agents are seen at least so often, and busy ones more often.
-const LIVES_FOR_MS: i64 = 90_000;
+/// The maximum length of a name, which is shown in tables.
+const MAX_NAME_CHARS: usize = 40;
+/// The time without a sign of an agent after which it is offline. Idle agents report at least this
+/// often.
+const OFFLINE_AFTER_MS: i64 = 90_000;
 
+/// Runs `plumbline admin agents`.
 pub async fn run(args: AdminAgentsArgs) -> Result<Exit, Exit> {
     match args.command {
         None => list(args.data).await,
@@ -32,20 +35,20 @@ pub async fn run(args: AdminAgentsArgs) -> Result<Exit, Exit> {
 }
 
 async fn add(args: AgentAddArgs) -> Result<Exit, Exit> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !(1..=NAME_CHARS).contains(&args.name.len()) || !args.name.chars().all(plain) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !(1..=MAX_NAME_CHARS).contains(&args.name.len()) || !args.name.chars().all(is_allowed) {
         return Err(Exit::usage(format!(
-            "a name has 1 to {NAME_CHARS} letters, digits, `-`, `_` and `.`"
+            "a name has 1 to {MAX_NAME_CHARS} letters, digits, `-`, `_` and `.`"
         )));
     }
     let catalog = load_catalog(args.catalog.as_deref())?;
     let is_known = |id: &&String| catalog.location(id).is_some();
     if let Some(unknown) = args.location.iter().find(|id| !is_known(id)) {
-        let known: Vec<_> = catalog.locations().iter().map(|l| l.id.as_str()).collect();
-        return Err(Exit::usage(format!(
-            "unknown location `{unknown}`; known locations: {}",
-            known.join(", ")
-        )));
+        let ids = catalog
+            .locations()
+            .iter()
+            .map(|location| location.id.as_str());
+        return Err(Exit::usage(unknown_id("location", unknown, ids)));
     }
     let bounds = AgentBounds {
         locations: Some(args.location),
@@ -61,38 +64,40 @@ async fn add(args: AgentAddArgs) -> Result<Exit, Exit> {
         Ok(()) => {}
         Err(StoreError::InUse(_)) => {
             return Err(Exit::failed(format!(
-                "there is an agent `{}`; revoke it first, or take another name",
+                "agent `{}` already exists; revoke it first, or use another name",
                 args.name
             )));
         }
         Err(error) => return Err(Exit::failed(error)),
     }
-    out::line("The token is shown this once:")?;
+    out::line("The token is not shown again:")?;
     out::line(token.reveal())?;
     Ok(Exit::Done)
 }
 
 async fn drain(args: AgentNameArgs, drained: bool) -> Result<Exit, Exit> {
     let store = open(args.data).await?;
-    let done = store.drain_agent(&args.name, drained, now()).await;
-    named(done, &args.name)?;
-    out::line(match drained {
-        true => format!("{} gets no new work", args.name),
-        false => format!("{} gets work", args.name),
+    let result = store.drain_agent(&args.name, drained, now()).await;
+    map_not_found(result, &args.name)?;
+    out::line(if drained {
+        format!("{} gets no new audits", args.name)
+    } else {
+        format!("{} gets audits again", args.name)
     })?;
     Ok(Exit::Done)
 }
 
 async fn revoke(args: AgentNameArgs) -> Result<Exit, Exit> {
-    let revoked = open(args.data).await?.revoke_agent(&args.name, now()).await;
-    named(revoked, &args.name)?;
+    let result = open(args.data).await?.revoke_agent(&args.name, now()).await;
+    map_not_found(result, &args.name)?;
     out::line(format_args!("revoked {}", args.name))?;
     Ok(Exit::Done)
 }
 
-fn named(done: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
-    done.map_err(|error| match error {
-        StoreError::NotFound(_) => Exit::failed(format!("no agent `{name}`")),
+/// Converts the result of a change to the agent with this name.
+fn map_not_found(result: Result<(), StoreError>, name: &str) -> Result<(), Exit> {
+    result.map_err(|error| match error {
+        StoreError::NotFound(_) => Exit::failed(format!("unknown agent `{name}`")),
         error => Exit::failed(error),
     })
 }
@@ -101,24 +106,24 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
     let (store, now) = (open(data).await?, now());
     let agents = store.agents().await.map_err(Exit::failed)?;
     let since = Timestamp(now.0 - PRESENCE_RETENTION_MS);
-    let seen = store.presences(since).await.map_err(Exit::failed)?;
+    let presences = store.presences(since).await.map_err(Exit::failed)?;
     let running = store.running(None).await.map_err(Exit::failed)?;
     out::line(format_args!(
-        "{:<20}{:<10}{:<12}{:<26}{:>8}{:>7}  {:<10}{:<20}DOES",
+        "{:<20}{:<10}{:<12}{:<26}{:>8}{:>7}  {:<10}{:<20}RUNNING",
         "AGENT", "STATE", "LOCATION", "CHROMIUM", "INDEX", "SLOTS", "VERSION", "TOKEN"
     ))?;
-    let names: HashMap<_, _> = agents.iter().map(|agent| (&agent.id, agent)).collect();
-    for sighting in &seen {
-        let agent = sighting.agent_id.as_ref().and_then(|id| names.get(id));
-        print(sighting, agent.copied(), &running, now)?;
+    let by_id: HashMap<_, _> = agents.iter().map(|agent| (&agent.id, agent)).collect();
+    for presence in &presences {
+        let agent = presence.agent_id.as_ref().and_then(|id| by_id.get(id));
+        print(presence, agent.copied(), &running, now)?;
     }
     for agent in agents.iter().filter(|agent| agent.revoked_at.is_none()) {
-        let is_seen = |seen: &AgentPresence| seen.agent_id.as_ref() == Some(&agent.id);
-        if !seen.iter().any(is_seen) {
+        let is_of_agent = |presence: &AgentPresence| presence.agent_id.as_ref() == Some(&agent.id);
+        if !presences.iter().any(is_of_agent) {
             let state = if agent.drained_at.is_some() {
                 "drained"
             } else {
-                "unseen"
+                "offline"
             };
             let token = bounds(&agent.bounds);
             out::line(format_args!("{:<20}{state:<10}token: {token}", agent.name))?;
@@ -127,53 +132,55 @@ async fn list(data: DataArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
+/// Prints the line of an agent process.
 fn print(
-    seen: &AgentPresence,
+    presence: &AgentPresence,
     agent: Option<&AgentRecord>,
     running: &[Lease],
     now: Timestamp,
 ) -> Result<(), Exit> {
-    let name = agent.map_or("(in a server)", |agent| agent.name.as_str());
-    let lives = now.0 - seen.seen_at.0 < LIVES_FOR_MS;
+    let name = agent.map_or("(embedded)", |agent| agent.name.as_str());
+    let is_online = now.0 - presence.seen_at.0 < OFFLINE_AFTER_MS;
     let state = match agent {
         Some(agent) if agent.revoked_at.is_some() => "revoked",
-        _ if !lives => "gone",
+        _ if !is_online => "offline",
         Some(agent) if agent.drained_at.is_some() => "draining",
-        _ => "lives",
+        _ => "online",
     };
-    let slots_of = format!("{}/", seen.process);
-    let mut does: Vec<_> = running
+    let owner_prefix = format!("{}/", presence.process);
+    let mut audits: Vec<_> = running
         .iter()
-        .filter(|lease| lease.owner.starts_with(&slots_of))
+        .filter(|lease| lease.owner.starts_with(&owner_prefix))
         .map(|lease| format!("{} (attempt {})", lease.tracking_id, lease.attempt))
         .collect();
-    if does.is_empty() {
-        does.push(match lives {
-            true => "nothing".to_owned(),
-            false => format!("seen {}", iso8601_ms(seen.seen_at.0)),
+    if audits.is_empty() {
+        audits.push(if is_online {
+            "idle".to_owned()
+        } else {
+            format!("last seen {}", iso8601_ms(presence.seen_at.0))
         });
     }
     let token = agent.map_or_else(String::new, |agent| bounds(&agent.bounds));
-    let index = seen
+    let index = presence
         .host_index
         .map_or_else(String::new, |index| format!("{index:.0}"));
     out::line(format_args!(
         "{name:<20}{state:<10}{:<12}{:<26}{index:>8}{:>7}  {:<10}{token:<19} {}",
-        seen.location,
-        seen.chromium,
-        seen.slots,
-        seen.version,
-        does.join(", ")
+        presence.location,
+        presence.chromium,
+        presence.slots,
+        presence.version,
+        audits.join(", ")
     ))
 }
 
-/// What a token is bound to, in short: `eu,us-tx x 2`.
+/// Formats the locations and slots of a token, for instance as `eu,us-tx x 2`.
 fn bounds(bounds: &AgentBounds) -> String {
     let locations = bounds
         .locations
         .as_ref()
         .map(|locations| locations.join(","));
-    let locations = locations.unwrap_or_else(|| "anywhere".to_owned());
+    let locations = locations.unwrap_or_else(|| "any location".to_owned());
     match bounds.slots {
         Some(slots) => format!("{locations} x {slots}"),
         None => locations,
@@ -181,7 +188,7 @@ fn bounds(bounds: &AgentBounds) -> String {
 }
 
 async fn open(args: DataArgs) -> Result<Arc<dyn AgentStore>, Exit> {
-    let place = Place::resolve(args)?;
-    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
-    Ok(opened.agents)
+    let location = StoreLocation::resolve(args)?;
+    let stores = storage::open(&location.store, PostgresOptions::default()).await?;
+    Ok(stores.agents)
 }

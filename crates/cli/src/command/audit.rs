@@ -1,4 +1,4 @@
-//! `audit`: one page, now, with no server.
+//! `audit`: audits one page without a server.
 
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
@@ -25,53 +25,65 @@ use crate::https_client::HttpsClient;
 use crate::output::Outputs;
 use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
 use crate::standard_output as out;
+use crate::suggestion::{unknown_id, with_scheme};
 
+/// Runs `plumbline audit`.
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let budget = args.budget.as_deref().map(budget::read).transpose()?;
-    let by_default: &[Format] = if args.json { &[Format::Json] } else { &[] };
-    let outputs = Outputs::resolve(args.output, by_default)?;
-    let named_targets = !args.targets.allow_target.is_empty();
-    let mut targets = TargetSettings::resolve(args.targets, args.stands_at)?;
+    let default_formats: &[Format] = if args.json { &[Format::Json] } else { &[] };
+    let outputs = Outputs::resolve(args.output, default_formats)?;
+    let has_allowed_targets = !args.targets.allow_target.is_empty();
+    let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
     let order = Order {
         url: args.url,
         device: args.device,
         network: args.network,
-        location: args.location.unwrap_or_else(|| targets.stands_at.clone()),
+        location: args
+            .location
+            .unwrap_or_else(|| targets.agent_location.clone()),
     };
     let url = check(&order, &targets.catalog)?;
-    if !named_targets {
-        // Who types the URL owns the machine: what is named may be visited, and nothing beyond it.
+    if !has_allowed_targets {
+        // The user of this command may visit any host: the one in the URL is allowed, and no
+        // others.
         targets.allow.extend(target_of(&url));
     }
     let guard = Arc::new(targets.guard()?);
     let TargetSettings {
-        stands_at, catalog, ..
+        agent_location,
+        catalog,
+        ..
     } = targets;
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
-    let (known, alone) = (Arc::clone(&catalog), Arc::new(UnsharedQuota));
-    let field = FieldData::new(field, known, alone, HttpsClient::new);
-    field.begin(ONLY, &order.url, &order.device);
+    let field = FieldData::new(
+        field,
+        Arc::clone(&catalog),
+        Arc::new(UnsharedQuota),
+        HttpsClient::new,
+    );
+    field.begin(TRACKING_ID, &order.url, &order.device);
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),
-        // Often one visit is enough: a spare would start beside it and never be used.
+        // One visit is often enough: a spare browser would be started and never used.
         browsers: Pool::start(launcher, 0),
         catalog,
         guard,
-        agent_location: stands_at,
+        agent_location,
         max_visits: plumbline_agent::MAX_VISITS,
     };
     let mut runs = Vec::new();
-    for turn in 1..=args.runs {
-        let progress = Progress::start(turn, args.runs);
+    for number in 1..=args.runs {
+        let progress = ProgressLine::start(number, args.runs);
         let observe = |event: VisitEvent<'_>| match event {
             VisitEvent::PhaseStarted(phase) => progress.show(phase),
-            VisitEvent::DocumentLoaded(url) => field.arrived(ONLY, &order.device, url),
+            VisitEvent::DocumentLoaded(url) => field.arrived(TRACKING_ID, &order.device, url),
         };
-        let audited = match args.runs {
-            1 => auditor.audit(&order, &observe).await,
-            _ => auditor.audit_run(&order, &observe).await,
+        let audited = if args.runs == 1 {
+            auditor.audit(&order, &observe).await
+        } else {
+            auditor.audit_run(&order, &observe).await
         };
         let audited = audited.map_err(Exit::failed)?;
         progress.end();
@@ -79,7 +91,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         let is_measured = run.report.error.is_none();
         runs.push(run);
         if !is_measured {
-            // A page that cannot be measured every time has no median, and no budget to keep.
+            // Without all measurements there is no median, and no budget to check.
             break;
         }
     }
@@ -98,36 +110,37 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         last
     };
     if let Some(run) = runs.get_mut(chosen) {
-        field.add_to(&mut run.report, ONLY);
+        field.add_to(&mut run.report, TRACKING_ID);
     }
     let Some(run) = runs.get(chosen) else {
-        return Err(Exit::failed("nothing was audited"));
+        return Err(Exit::failed("no run was made"));
     };
     if let (Some(path), Some(bundle)) = (&args.bundle, &run.packed) {
         std::fs::write(path, bundle)
             .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
     }
-    if !outputs.takes_standard_output() {
+    if !outputs.use_standard_output() {
         if runs.len() > 1 {
-            let (run, all) = (chosen + 1, runs.len());
-            out::line(format_args!("Run {run} of {all} stands for all.\n"))?;
+            let (number, count) = (chosen + 1, runs.len());
+            let reason = if is_measured { "median" } else { "failed" };
+            out::line(format_args!("Showing run {number} of {count} ({reason})\n"))?;
         }
         out::text(plumbline_report::terminal::render(&run.report))?;
     }
-    run.with_subject(|subject| outputs.write(subject))??;
+    run.with_source(|source| outputs.write(source))??;
     if !is_measured {
         return Ok(Exit::Failed(None));
     }
     let Some(budget) = budget else {
         return Ok(Exit::Done);
     };
-    budget::hold(&budget, &results, &outputs)
+    budget::check(&budget, &results, &outputs)
 }
 
-/// What the one audit of this process is called where others have tracking ids.
-const ONLY: &str = "audit";
+/// The tracking id of the only audit of this process.
+const TRACKING_ID: &str = "audit";
 
-/// One audit of several. The evidence stays packed until it is needed.
+/// One run of an audit. The bundle stays packed until it is needed.
 struct Run {
     report: Report,
     packed: Option<Vec<u8>>,
@@ -143,7 +156,8 @@ impl Run {
         }
     }
 
-    fn with_subject<T>(&self, then: impl FnOnce(&ExportSource) -> T) -> Result<T, Exit> {
+    /// Calls a function with the report and the unpacked bundle.
+    fn with_source<T>(&self, then: impl FnOnce(&ExportSource) -> T) -> Result<T, Exit> {
         let bundle = self.packed.as_deref().map(Bundle::unpack).transpose();
         let bundle = bundle.map_err(Exit::failed)?;
         Ok(then(&ExportSource {
@@ -154,45 +168,38 @@ impl Run {
     }
 
     fn lighthouse(&self) -> Result<serde_json::Value, Exit> {
-        self.with_subject(plumbline_report::lighthouse::result)
+        self.with_source(plumbline_report::lighthouse::result)
     }
 }
 
+/// Checks the ids and the URL of an order.
 fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
-    let known = |ids: Vec<&str>| ids.join(", ");
     if catalog.device(&order.device).is_none() {
-        let ids = catalog.devices().iter().map(|d| d.id.as_str()).collect();
-        return Err(Exit::usage(format!(
-            "no device `{}`; there are {}",
-            order.device,
-            known(ids)
-        )));
+        let ids = catalog.devices().iter().map(|device| device.id.as_str());
+        return Err(Exit::usage(unknown_id("device", &order.device, ids)));
     }
     if catalog.network(&order.network).is_none() {
-        let ids = catalog.networks().iter().map(|n| n.id.as_str()).collect();
-        return Err(Exit::usage(format!(
-            "no network `{}`; there are {}",
-            order.network,
-            known(ids)
-        )));
+        let ids = catalog.networks().iter().map(|network| network.id.as_str());
+        return Err(Exit::usage(unknown_id("network", &order.network, ids)));
     }
     if catalog.location(&order.location).is_none() {
-        let ids = catalog.locations().iter().map(|l| l.id.as_str()).collect();
-        return Err(Exit::usage(format!(
-            "no location `{}`; there are {}",
-            order.location,
-            known(ids)
-        )));
+        let ids = catalog
+            .locations()
+            .iter()
+            .map(|location| location.id.as_str());
+        return Err(Exit::usage(unknown_id("location", &order.location, ids)));
     }
-    let url = Url::parse(&order.url)
-        .map_err(|error| Exit::usage(format!("`{}` is no URL: {error}", order.url)))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Exit::usage(format!(
-            "`{}` is neither http nor https",
-            order.url
-        )));
+    let url = Url::parse(&order.url);
+    if let Ok(url) = &url
+        && matches!(url.scheme(), "http" | "https")
+    {
+        return Ok(url.clone());
     }
-    Ok(url)
+    Err(Exit::usage(match (with_scheme(&order.url), url) {
+        (Some(suggestion), _) => format!("not a URL: did you mean {suggestion}?"),
+        (None, Ok(_)) => format!("`{}` is not an http or https URL", order.url),
+        (None, Err(error)) => format!("`{}` is not a URL: {error}", order.url),
+    }))
 }
 
 fn target_of(url: &Url) -> Option<Target> {
@@ -200,35 +207,36 @@ fn target_of(url: &Url) -> Option<Target> {
     Target::from_str(&target).ok()
 }
 
-/// One line on standard error that follows the audit; several where it is no terminal.
-struct Progress {
+/// The progress of an audit on standard error: one line on a terminal, else a line per phase.
+struct ProgressLine {
     started: Instant,
     overwrite: bool,
-    /// Empty for the only run.
-    turn: String,
+    /// The number of the run; empty if there is only one.
+    prefix: String,
 }
 
-impl Progress {
-    fn start(turn: u32, of: u32) -> Self {
+impl ProgressLine {
+    fn start(number: u32, count: u32) -> Self {
         Self {
             started: Instant::now(),
             overwrite: std::io::stderr().is_terminal(),
-            turn: match of {
-                1 => String::new(),
-                _ => format!("run {turn} of {of}  "),
+            prefix: if count == 1 {
+                String::new()
+            } else {
+                format!("run {number} of {count}  ")
             },
         }
     }
 
     fn show(&self, phase: Phase) {
-        let turn = &self.turn;
+        let prefix = &self.prefix;
         let seconds = self.started.elapsed().as_secs_f64();
         let mut err = std::io::stderr().lock();
-        // Progress is a courtesy: a closed standard error must not end the audit.
+        // A closed standard error must not end the audit, so errors are ignored.
         let _ = if self.overwrite {
-            write!(err, "\r\x1b[K{turn}{seconds:5.1} s  {}", phase.as_str())
+            write!(err, "\r\x1b[K{prefix}{seconds:5.1} s  {}", phase.as_str())
         } else {
-            writeln!(err, "{turn}{seconds:5.1} s  {}", phase.as_str())
+            writeln!(err, "{prefix}{seconds:5.1} s  {}", phase.as_str())
         };
         let _ = err.flush();
     }

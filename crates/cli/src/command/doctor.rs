@@ -1,4 +1,4 @@
-//! `doctor`: is this machine fit, and what to do if not.
+//! `doctor`: checks that this machine can run audits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,36 +13,42 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::settings::{calibration_file, launch_options, load_catalog};
 use crate::standard_output as out;
-use crate::storage::{Address, Place};
+use crate::storage::{Address, StoreLocation};
 
-/// A clock before this (2026-01-01) is wrong: certificates and times in reports would be too.
+/// The earliest plausible time (2026-01-01). With an earlier clock, certificates would be invalid
+/// and times in reports wrong.
 const CLOCK_FLOOR_MS: i64 = 1_767_225_600_000;
 
+/// Runs `plumbline doctor`.
 pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     if args.calibrate {
         return calibrate(args.browser, args.catalog.as_deref()).await;
     }
-    let place = Place::resolve(args.data)?;
+    let location = StoreLocation::resolve(args.data)?;
     let catalog = load_catalog(args.catalog.as_deref())?;
     let findings = [
         chromium(launch_options(args.browser), &catalog).await,
-        kept(&place).await,
+        storage(&location).await,
         clock(),
     ];
-    let mut fit = true;
+    let mut is_ok = true;
     for finding in findings.into_iter().flatten() {
         match finding {
-            Finding::Fit(what) => out::line(format_args!("ok    {what}"))?,
-            Finding::Weak { what, mend } => {
-                out::line(format_args!("warn  {what}\n      {mend}"))?;
+            Finding::Ok(text) => out::line(format_args!("ok    {text}"))?,
+            Finding::Warning { text, advice } => {
+                out::line(format_args!("warn  {text}\n      {advice}"))?;
             }
-            Finding::Unfit { what, mend } => {
-                fit = false;
-                out::line(format_args!("FAIL  {what}\n      {mend}"))?;
+            Finding::Failure { text, advice } => {
+                is_ok = false;
+                out::line(format_args!("FAIL  {text}\n      {advice}"))?;
             }
         }
     }
-    Ok(if fit { Exit::Done } else { Exit::Failed(None) })
+    Ok(if is_ok {
+        Exit::Done
+    } else {
+        Exit::Failed(None)
+    })
 }
 
 async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit, Exit> {
@@ -56,8 +62,8 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     out::line(format_args!(
         "slowed down {}",
         match calibration.method {
-            ThrottleMethod::Paced => "by pacing the page on its core",
-            ThrottleMethod::ByChromium => "by Chromium: this host lets no page be paced",
+            ThrottleMethod::Paced => "by pacing the page's threads",
+            ThrottleMethod::ByChromium => "by Chromium, because this host does not allow pacing",
         }
     ))?;
     for step in &calibration.points {
@@ -68,50 +74,52 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     }
     out::line(format_args!(
         "\n{:<24}{:>8}{:>8}{:>10}",
-        "DEVICE", "INDEX", "RATE", "REACHED"
+        "DEVICE", "INDEX", "RATE", "MEASURED"
     ))?;
     let indices: Vec<_> = catalog
         .devices()
         .iter()
         .map(|device| device.cpu_index)
         .collect();
-    let tried = cpu.measure_devices(&indices).await.map_err(Exit::failed)?;
-    for (device, tried) in catalog.devices().iter().zip(tried) {
+    let trials = cpu.measure_devices(&indices).await.map_err(Exit::failed)?;
+    for (device, trial) in catalog.devices().iter().zip(trials) {
         let index = device
             .cpu_index
             .map_or("–".to_owned(), |index| index.to_string());
-        let reached = tried
+        let measured = trial
             .measured_index
             .map_or("–".to_owned(), |index| format!("{index:.0}"));
-        let limited = match tried.choice.limited_by_host {
-            true => "  limited by the host",
-            false => "",
+        let limited = if trial.choice.limited_by_host {
+            "  limited by the host"
+        } else {
+            ""
         };
-        let (id, rate) = (&device.id, tried.choice.rate);
+        let (id, rate) = (&device.id, trial.choice.rate);
         out::line(format_args!(
-            "{id:<24}{index:>8}{rate:>8.2}{reached:>10}{limited}"
+            "{id:<24}{index:>8}{rate:>8.2}{measured:>10}{limited}"
         ))?;
     }
     Ok(Exit::Done)
 }
 
+/// The result of one check.
 enum Finding {
-    Fit(String),
-    /// Audits can be made, but with less protection than there could be.
-    Weak {
-        what: String,
-        mend: String,
+    Ok(String),
+    /// Audits can run, but with less protection than possible.
+    Warning {
+        text: String,
+        advice: String,
     },
-    Unfit {
-        what: String,
-        mend: String,
+    Failure {
+        text: String,
+        advice: String,
     },
 }
 
-fn unfit(what: impl Into<String>, mend: impl Into<String>) -> Finding {
-    Finding::Unfit {
-        what: what.into(),
-        mend: mend.into(),
+fn failure(text: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding::Failure {
+        text: text.into(),
+        advice: advice.into(),
     }
 }
 
@@ -120,9 +128,9 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
     let launcher = match Launcher::find(options) {
         Ok(launcher) => launcher,
         Err(error) => {
-            return vec![unfit(
+            return vec![failure(
                 format!("Chromium: {error}"),
-                "install it (`apt-get install chromium`) or name one with --chromium PATH",
+                "install it (`apt-get install chromium`) or set its path with --chromium PATH",
             )];
         }
     };
@@ -130,27 +138,27 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
     let started = std::time::Instant::now();
     match launcher.version().await {
         Ok(version) => {
-            let mut findings = vec![Finding::Fit(format!(
+            let mut findings = vec![Finding::Ok(format!(
                 "Chromium: {} at {path}, started in {} ms",
                 version.product,
                 started.elapsed().as_millis()
             ))];
             findings.push(if sandboxed {
-                Finding::Fit("Sandbox: on".to_owned())
+                Finding::Ok("Sandbox: on".to_owned())
             } else {
-                unfit(
-                    "Sandbox: switched off by --no-sandbox",
-                    "leave it on: every page is a stranger's program",
+                failure(
+                    "Sandbox: disabled by --no-sandbox",
+                    "enable it: pages run untrusted code",
                 )
             });
             findings.push(network_isolation(&launcher));
             findings.push(memory_limit(&launcher));
-            findings.push(checked(&launcher, catalog).await);
+            findings.push(isolation_check(&launcher, catalog).await);
             findings
         }
-        Err(error) => vec![unfit(
+        Err(error) => vec![failure(
             format!("Chromium at {path} does not start: {error}"),
-            "its sandbox needs unprivileged user namespaces: allow them with \
+            "its sandbox requires unprivileged user namespaces: allow them with \
              `sysctl kernel.unprivileged_userns_clone=1` or, on Ubuntu, \
              `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, \
              use a seccomp profile that permits them",
@@ -161,38 +169,42 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
 fn network_isolation(launcher: &Launcher) -> Finding {
     match launcher.network_isolation() {
         NetworkIsolation::Namespace => {
-            Finding::Fit("Network: each browser has a namespace of its own".to_owned())
+            Finding::Ok("Network: each browser has its own namespace".to_owned())
         }
-        NetworkIsolation::Shared { reason } => Finding::Weak {
-            what: format!("Network: shared with browsers, kept apart by flags only: {reason}"),
-            mend: "permit unprivileged user and network namespaces".to_owned(),
+        NetworkIsolation::Shared { reason } => Finding::Warning {
+            text: format!(
+                "Network: browsers share this machine's network, isolated by flags only: {reason}"
+            ),
+            advice: "allow unprivileged user and network namespaces".to_owned(),
         },
     }
 }
 
 fn memory_limit(launcher: &Launcher) -> Finding {
-    let means = if launcher.has_cgroups() {
+    let enforcement = if launcher.has_cgroups() {
         "enforced by a cgroup"
     } else {
-        "sampled: no cgroup can be made here"
+        "sampled, because cgroups cannot be created here"
     };
     let mebibytes = launcher.memory_bytes() >> 20;
-    Finding::Fit(format!("Memory: {mebibytes} MiB for each browser, {means}"))
+    Finding::Ok(format!(
+        "Memory: {mebibytes} MiB for each browser, {enforcement}"
+    ))
 }
 
-async fn checked(launcher: &Launcher, catalog: &Catalog) -> Finding {
+async fn isolation_check(launcher: &Launcher, catalog: &Catalog) -> Finding {
     match self_check(launcher, catalog).await {
-        Ok(()) => Finding::Fit("Self-check: nothing gets around the guard".to_owned()),
-        Err(error) => unfit(
+        Ok(()) => Finding::Ok("Self-check: pages cannot bypass the guard".to_owned()),
+        Err(error) => failure(
             format!("Self-check: {error}"),
-            "use the Chromium of your distribution, and permit user and network namespaces",
+            "use the Chromium of your distribution, and allow user and network namespaces",
         ),
     }
 }
 
-async fn kept(place: &Place) -> Vec<Finding> {
-    let opened = async {
-        match &place.store {
+async fn storage(location: &StoreLocation) -> Vec<Finding> {
+    let ping = async {
+        match &location.store {
             Address::Sqlite(path) => SqliteStore::open(path)?.ping().await,
             Address::Postgres(url) => {
                 let store = PostgresStore::open(url, PostgresOptions::default()).await?;
@@ -200,30 +212,30 @@ async fn kept(place: &Place) -> Vec<Finding> {
             }
         }
     };
-    let answer = tokio::time::timeout(Duration::from_secs(10), opened).await;
-    if let Address::Postgres(_) = place.store {
-        return vec![match answer {
-            Ok(Ok(())) => Finding::Fit("PostgreSQL: it answers".to_owned()),
-            Ok(Err(error)) => unfit(
+    let result = tokio::time::timeout(Duration::from_secs(10), ping).await;
+    if let Address::Postgres(_) = location.store {
+        return vec![match result {
+            Ok(Ok(())) => Finding::Ok("PostgreSQL: reachable".to_owned()),
+            Ok(Err(error)) => failure(
                 format!("PostgreSQL: {error}"),
-                "check the address in --store, that the server runs, and that the user may create tables",
+                "check the URL in --store, that the server is running, and that the user may create tables",
             ),
-            Err(_) => unfit(
-                "PostgreSQL: it does not answer".to_owned(),
-                "check the address in --store, and that nothing on the way drops connections",
+            Err(_) => failure(
+                "PostgreSQL: no response".to_owned(),
+                "check the URL in --store, and that no firewall drops connections",
             ),
         }];
     }
-    let shown = place.data.display();
-    vec![match answer {
-        Ok(Ok(())) => Finding::Fit(format!("Data directory: {shown} can be written")),
-        Ok(Err(error)) => unfit(
-            format!("Data directory: {shown}: {error}"),
-            "make it writable for this user, or name another with --data DIR",
+    let path = location.data.display();
+    vec![match result {
+        Ok(Ok(())) => Finding::Ok(format!("Data directory: {path} is writable")),
+        Ok(Err(error)) => failure(
+            format!("Data directory: {path}: {error}"),
+            "make it writable for this user, or set another one with --data DIR",
         ),
-        Err(_) => unfit(
-            format!("Data directory: {shown} does not answer"),
-            "it needs a local disk that supports file locks, not a network share",
+        Err(_) => failure(
+            format!("Data directory: {path} does not respond"),
+            "use a local disk that supports file locks, not a network share",
         ),
     }]
 }
@@ -231,11 +243,11 @@ async fn kept(place: &Place) -> Vec<Finding> {
 fn clock() -> Vec<Finding> {
     let time = plumbline_report::contract::iso8601_ms(now().0);
     vec![if now().0 < CLOCK_FLOOR_MS {
-        unfit(
-            format!("Clock: it shows {time}"),
+        failure(
+            format!("Clock: implausible time {time}"),
             "set it (`timedatectl set-ntp true`): TLS and report times depend on it",
         )
     } else {
-        Finding::Fit(format!("Clock: {time}"))
+        Finding::Ok(format!("Clock: {time}"))
     }]
 }

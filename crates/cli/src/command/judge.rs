@@ -1,4 +1,4 @@
-//! `judge`: kept evidence, judged by this version.
+//! `judge`: evaluates stored evidence with this version.
 
 use std::fs;
 
@@ -13,25 +13,27 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::output::Outputs;
 
+/// Runs `plumbline judge`.
 pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let budget = args.budget.as_deref().map(budget::read).transpose()?;
     let path = args.bundle.display();
-    let named = |error: String| Exit::failed(format!("{path}: {error}"));
-    let bytes = fs::read(&args.bundle).map_err(|error| named(error.to_string()))?;
-    let bundle = Bundle::unpack(&bytes).map_err(|error| named(error.to_string()))?;
-    let conditions = stored_conditions(&bundle)
-        .ok_or_else(|| named("the bundle does not say what it was gathered under".to_owned()))?;
+    let failed = |error: String| Exit::failed(format!("{path}: {error}"));
+    let bytes = fs::read(&args.bundle).map_err(|error| failed(error.to_string()))?;
+    let bundle = Bundle::unpack(&bytes).map_err(|error| failed(error.to_string()))?;
+    let conditions = stored_conditions(&bundle).ok_or_else(|| {
+        failed("the bundle does not contain the conditions of its visit".to_owned())
+    })?;
     let report = evaluate(&bundle, conditions);
-    let subject = ExportSource {
+    let source = ExportSource {
         report: &report,
         bundle: Some(&bundle),
         made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),
     };
     let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;
-    outputs.write(&subject)?;
+    outputs.write(&source)?;
     Ok(match (&report.error, budget) {
         (Some(_), _) => Exit::Failed(None),
         (None, None) => Exit::Done,
-        (None, Some(budget)) => budget::hold(&budget, &[result(&subject)], &outputs)?,
+        (None, Some(budget)) => budget::check(&budget, &[result(&source)], &outputs)?,
     })
 }

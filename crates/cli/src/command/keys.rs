@@ -1,4 +1,4 @@
-//! `keys` and `credits`: they open the store themselves, also while a server runs on it.
+//! `keys` and `credits`: manage keys and credits, also while a server is running.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use crate::args::{
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::standard_output as out;
-use crate::storage::{self, Place};
+use crate::storage::{self, StoreLocation};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Runs `plumbline keys`.
 pub async fn run(command: KeysCommand) -> Result<Exit, Exit> {
     match command {
         KeysCommand::Create(args) => create(args).await,
@@ -26,6 +27,7 @@ pub async fn run(command: KeysCommand) -> Result<Exit, Exit> {
     }
 }
 
+/// Runs `plumbline credits`.
 pub async fn run_credits(command: CreditsCommand) -> Result<Exit, Exit> {
     match command {
         CreditsCommand::Add(args) => add_credits(args).await,
@@ -58,7 +60,7 @@ async fn create(args: KeysCreateArgs) -> Result<Exit, Exit> {
         .map_err(Exit::failed)?;
     out::line(format_args!("account {account}"))?;
     out::line(format_args!("key id  {}", key.id()))?;
-    out::line("The key is shown this once:")?;
+    out::line("The key is not shown again:")?;
     out::line(key.reveal())?;
     Ok(Exit::Done)
 }
@@ -100,44 +102,50 @@ async fn revoke(args: KeysRevokeArgs) -> Result<Exit, Exit> {
 }
 
 async fn end_sessions(args: KeysEndSessionsArgs) -> Result<Exit, Exit> {
-    let place = Place::resolve(args.data)?;
-    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
+    let location = StoreLocation::resolve(args.data)?;
+    let stores = storage::open(&location.store, PostgresOptions::default()).await?;
     let id = args.key.as_deref().map(key_id);
     if let Some(id) = &id
-        && opened.store.key(id).await.map_err(Exit::failed)?.is_none()
+        && stores.store.key(id).await.map_err(Exit::failed)?.is_none()
     {
         return Err(Exit::failed(format!("unknown key `{id}`")));
     }
-    let ended = opened.pages.close_sessions(id.as_deref()).await;
+    let ended = stores.pages.close_sessions(id.as_deref()).await;
     let ended = ended.map_err(Exit::failed)?;
     let noun = if ended == 1 { "session" } else { "sessions" };
     out::line(format_args!("ended {ended} {noun}"))?;
     Ok(Exit::Done)
 }
 
-/// The id of a key, given as such or as the key itself.
+/// Returns the id of a key, which may be given as its id or as the key itself.
 fn key_id(text: &str) -> String {
     Key::parse(text).map_or_else(|| text.to_owned(), |key| key.id().to_owned())
 }
 
 async fn add_credits(args: CreditsAddArgs) -> Result<Exit, Exit> {
     let store = open(args.data).await?;
-    let account = match store.key(&args.whose).await.map_err(Exit::failed)? {
+    let account = match store
+        .key(&args.account_or_key)
+        .await
+        .map_err(Exit::failed)?
+    {
         Some(key) => key.account_id,
-        None => args.whose,
+        None => args.account_or_key,
     };
     match store.add_credits(&account, args.credits, now()).await {
         Ok(balance) => {
             out::line(format_args!("{account} has {balance} credits"))?;
             Ok(Exit::Done)
         }
-        Err(StoreError::NotFound(_)) => Err(Exit::failed(format!("no account or key `{account}`"))),
+        Err(StoreError::NotFound(_)) => {
+            Err(Exit::failed(format!("unknown account or key `{account}`")))
+        }
         Err(error) => Err(Exit::failed(error)),
     }
 }
 
 async fn open(args: DataArgs) -> Result<Arc<dyn Store>, Exit> {
-    let place = Place::resolve(args)?;
-    let opened = storage::open(&place.store, PostgresOptions::default()).await?;
-    Ok(opened.store)
+    let location = StoreLocation::resolve(args)?;
+    let stores = storage::open(&location.store, PostgresOptions::default()).await?;
+    Ok(stores.store)
 }

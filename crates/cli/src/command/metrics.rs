@@ -1,4 +1,4 @@
-//! `metrics`: the numbers of a trace file, ours or another's.
+//! `metrics`: prints the metrics of a trace file.
 
 use std::fs;
 use std::path::Path;
@@ -13,15 +13,16 @@ use crate::args::{FormFactor, MetricsArgs};
 use crate::exit::Exit;
 use crate::standard_output as out;
 
+/// Runs `plumbline metrics`.
 pub fn run(args: &MetricsArgs) -> Result<Exit, Exit> {
-    let named = |path: &Path, error: String| Exit::failed(format!("{}: {error}", path.display()));
-    let bytes = |path: &Path| fs::read(path).map_err(|error| named(path, error.to_string()));
+    let failed = |path: &Path, error: String| Exit::failed(format!("{}: {error}", path.display()));
+    let bytes = |path: &Path| fs::read(path).map_err(|error| failed(path, error.to_string()));
     let text = bytes(&args.trace)?;
-    let trace = Trace::read(&text).map_err(|error| named(&args.trace, error.to_string()))?;
+    let trace = Trace::read(&text).map_err(|error| failed(&args.trace, error.to_string()))?;
     let log = match &args.log {
-        Some(path) => {
-            Some(ProtocolLog::read(&bytes(path)?).map_err(|error| named(path, error.to_string()))?)
-        }
+        Some(path) => Some(
+            ProtocolLog::read(&bytes(path)?).map_err(|error| failed(path, error.to_string()))?,
+        ),
         None => None,
     };
     let measured = metrics::measure(&trace, log.as_ref());
@@ -33,11 +34,12 @@ pub fn run(args: &MetricsArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-/// Unrounded; a metric that could not be had is null and its reason stands under `errors`.
+/// Returns unrounded metrics as JSON. A metric that could not be computed is null, with a reason
+/// under `errors`.
 fn as_json(mode: Mode, measured: &Measured) -> Value {
     let mut out = Map::new();
     let mut errors = Map::new();
-    let named: [(&str, Result<f64, MetricError>); 6] = [
+    let metrics: [(&str, Result<f64, MetricError>); 6] = [
         ("fcp", measured.fcp),
         ("lcp", measured.lcp),
         ("si", measured.si),
@@ -45,7 +47,7 @@ fn as_json(mode: Mode, measured: &Measured) -> Value {
         ("cls", measured.cls),
         ("tti", measured.tti),
     ];
-    for (name, value) in named {
+    for (name, value) in metrics {
         match value {
             Ok(value) => out.insert(name.to_owned(), json!(value)),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! `migrate-store`: an installation moves from its SQLite file to PostgreSQL.
+//! `migrate-store`: migrates an installation from SQLite to PostgreSQL.
 
 use std::path::Path;
 
@@ -10,32 +10,34 @@ use crate::exit::Exit;
 use crate::standard_output as out;
 use crate::storage::Address;
 
-/// Rows between two lines about the same table.
-const TOLD_EVERY: u64 = 10_000;
+/// The number of rows between two progress lines of a table.
+const PROGRESS_INTERVAL_ROWS: u64 = 10_000;
 
+/// Runs `plumbline migrate-store`.
 pub async fn run(args: MigrateStoreArgs) -> Result<Exit, Exit> {
-    let named = |flag: &str, text: &str| {
+    let parse = |flag: &str, text: &str| {
         text.parse::<Address>()
             .map_err(|error| Exit::usage(format!("{flag}: {error}")))
     };
     let (Address::Sqlite(from), Address::Postgres(to)) =
-        (named("--from", &args.from)?, named("--to", &args.to)?)
+        (parse("--from", &args.from)?, parse("--to", &args.to)?)
     else {
         return Err(Exit::usage(
-            "stores move from sqlite:FILE to postgres://USER:PASSWORD@HOST/DATABASE",
+            "expected --from sqlite:FILE and --to postgres://USER:PASSWORD@HOST/DATABASE",
         ));
     };
     let directory = from.parent().unwrap_or(Path::new("."));
-    // A server would write to what is left behind, and nobody would find it again.
-    let _no_server = match directory.join("serve.lock").exists() {
-        true => Some(serve::lock(directory)?),
-        false => None,
+    // A running server would write to the old file, and those changes would be lost.
+    let _lock = if directory.join("serve.lock").exists() {
+        Some(serve::lock(directory)?)
+    } else {
+        None
     };
-    let mut told = (String::new(), 0);
+    let mut last_line = (String::new(), 0);
     let moved = move_to_postgres(&from, &to, |table, rows| {
-        if told.0 != table || rows >= told.1 + TOLD_EVERY {
+        if last_line.0 != table || rows >= last_line.1 + PROGRESS_INTERVAL_ROWS {
             eprintln!("{table}: {rows} rows");
-            told = (table.to_owned(), rows);
+            last_line = (table.to_owned(), rows);
         }
     });
     let moved = moved.await.map_err(Exit::failed)?;
@@ -43,11 +45,11 @@ pub async fn run(args: MigrateStoreArgs) -> Result<Exit, Exit> {
         out::line(format_args!("{table:<12}{rows:>12}"))?;
     }
     out::line(format_args!(
-        "moved and compared: every count and sum is the same in both; {} credits in all",
+        "migrated and verified: all counts and sums are equal; {} credits in total",
         moved.credits
     ))?;
     out::line(format_args!(
-        "next: start servers with --store postgres://…; evidence stays in {}",
+        "next: start servers with --store postgres://…; evidence remains in {}",
         directory.display()
     ))?;
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! `serve`: the API, a store, and an agent, in one process.
+//! `serve`: the server, with a store and an agent in one process.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -19,22 +19,23 @@ use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, ServeArgs};
-use crate::blobs::KeptBlobs;
+use crate::blobs::EvidenceBlobs;
 use crate::clock::now;
 use crate::embedded;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
 use crate::field_quota::SharedQuota;
 use crate::https_client::HttpsClient;
-use crate::retention::forget_by_itself;
+use crate::retention;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
-use crate::storage::{self, Opened};
+use crate::storage::{self, Stores};
 use crate::webhook_client::WebhookClient;
 
-/// A bundle that unpacks to the most that is read packs to about a fifth of it.
-const EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
+/// The largest upload: a bundle of the maximum unpacked size is about a fifth of it when packed.
+const MAX_EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 
+/// Runs `plumbline serve`.
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
     start_log(&settings.log, settings.log_format)?;
@@ -42,21 +43,22 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         Some((cert, key)) => Some(TlsFiles::load(cert, key).map_err(Exit::failed)?),
         None => None,
     };
-    let data = &settings.place.data;
+    let data = &settings.store.data;
     create_private_dir(data)?;
-    // Held until the process ends: whoever has it may take over what servers on this directory have
-    // leased.
-    let _only_server = lock(data)?;
+    // Held until the process ends. The holder may take over leases of earlier servers on this
+    // directory.
+    let _lock = lock(data)?;
     let process_prefix = format!("{EMBEDDED_PREFIX}{}-", storage::server_id(data)?);
-    let Opened {
+    let Stores {
         store,
         pages: page_store,
         agents,
-    } = storage::open(&settings.place.store, settings.store_options).await?;
-    // In a store that others share, only what this directory's last server held is orphaned.
-    let orphans = match settings.place.is_own() {
-        true => EMBEDDED_PREFIX,
-        false => &process_prefix,
+    } = storage::open(&settings.store.store, settings.store_options).await?;
+    // In a shared store, only leases of this directory's last server are orphaned.
+    let orphans = if settings.store.is_local() {
+        EMBEDDED_PREFIX
+    } else {
+        &process_prefix
     };
     let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
     agents
@@ -66,21 +68,24 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     if recovered > 0 {
         tracing::warn!(
             recovered,
-            "audits of a server that died are queued again; it counts as a fault of each"
+            "requeued audits of a terminated server; each counts a fault"
         );
     }
     let guard = Arc::new(settings.targets.guard()?);
     let TargetSettings {
-        stands_at, catalog, ..
+        agent_location,
+        catalog,
+        ..
     } = settings.targets;
     let catalog = Arc::new(catalog);
     let https = HttpsClient::new();
     let quota = Arc::new(SharedQuota::new(Arc::clone(&store), Arc::new(now)));
-    let known = Arc::clone(&catalog);
-    let field = FieldData::new(settings.field, known, quota, || https.clone());
+    let field = FieldData::new(settings.field, Arc::clone(&catalog), quota, || {
+        https.clone()
+    });
     let field = Arc::new(field);
 
-    let blobs = KeptBlobs::open(&settings.blobs, data)?;
+    let blobs = EvidenceBlobs::open(&settings.blobs, data)?;
     blobs.check().await?;
     let pages = Pages {
         store: page_store,
@@ -94,7 +99,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     for _ in 0..recovered {
         metrics.audit_faulted();
     }
-    tokio::spawn(forget_by_itself(
+    tokio::spawn(retention::run_periodically(
         Arc::clone(&store),
         blobs.clone(),
         settings.keep,
@@ -112,7 +117,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         simulate: settings.simulate_locations,
         observers: vec![field.clone()],
     }));
-    let uploads = Uploads::open(&data.join("uploads"), EVIDENCE_BYTES)
+    let uploads = Uploads::open(&data.join("uploads"), MAX_EVIDENCE_BYTES)
         .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))?;
     tokio::spawn(uploads.clone().sweep_periodically());
     let mut browsers: Option<BrowserCounter> = None;
@@ -121,13 +126,13 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         slots => {
             let launcher = find_browser(settings.launch)?;
             let pool = Pool::start(launcher.clone(), 1);
-            browsers = Some(counted(&pool));
+            browsers = Some(browser_counter(&pool));
             let auditor = Auditor {
                 cpu: Cpu::new(launcher.clone(), calibration_file()),
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),
-                agent_location: stands_at,
+                agent_location,
                 max_visits: settings.visits,
             };
             let agent = AgentSettings {
@@ -142,7 +147,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                     _ = stopped.wait_for(|stop| *stop) => return Ok(()),
                 };
                 if let Err(error) = checked {
-                    // A server whose agent may make no audit would only fill its queue.
+                    // A server whose agent cannot run audits would only fill its queue.
                     stop.send_replace(true);
                     return Err(error);
                 }
@@ -164,12 +169,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
     let address = listener.local_addr().map_err(Exit::failed)?;
-    // Whoever started it may not be listening; the service is there all the same.
+    // The service runs even if nobody reads standard output.
     let scheme = if tls.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{address}");
     let _ = out::line(format_args!("listening on {base}"));
     if let Some(credits) = settings.create_key {
-        print_key_to_try(&store, credits, &base).await?;
+        print_example_key(&store, credits, &base).await?;
     }
     let webhook_client = WebhookClient::new(Arc::clone(&guard), https);
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
@@ -196,8 +201,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         stopped.clone(),
     ));
     tokio::spawn(async move {
-        asked_to_stop().await;
-        // Fails only when nobody listens any more.
+        stop_signal().await;
+        // Fails only if there is no receiver any more.
         let _ = stop.send(true);
     });
     let mut stop_serving = stopped.clone();
@@ -223,37 +228,38 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         agent.await.map_err(Exit::failed)??;
     }
     webhooks.await.map_err(Exit::failed)?;
-    tracing::info!("stopped");
+    tracing::info!("server stopped");
     Ok(Exit::Done)
 }
 
-/// Finds the browser, and removes what browsers of dead processes left.
+/// Finds the browser, and removes profiles of terminated processes.
 pub fn find_browser(options: LaunchOptions) -> Result<Launcher, Exit> {
     let launcher = Launcher::find(options).map_err(Exit::failed)?;
-    let swept = sweep(launcher.run_dir()).map_err(Exit::failed)?;
-    if swept > 0 {
-        tracing::info!(swept, "profiles of dead processes are removed");
+    let removed = sweep(launcher.run_dir()).map_err(Exit::failed)?;
+    if removed > 0 {
+        tracing::info!(removed, "removed profiles of terminated processes");
     }
     Ok(launcher)
 }
 
-/// Makes sure that pages reach nothing but what the guard allows, and logs how they are kept in.
+/// Checks that pages can connect only to what the guard allows, and logs how they are isolated.
 pub async fn check_isolation(launcher: &Launcher, catalog: &Catalog) -> Result<(), Exit> {
     self_check(launcher, catalog).await.map_err(Exit::failed)?;
     match launcher.network_isolation() {
         NetworkIsolation::Namespace => {
-            tracing::info!("each browser has a network namespace of its own");
+            tracing::info!("each browser has its own network namespace");
         }
         NetworkIsolation::Shared { reason } => tracing::warn!(
             reason,
-            "browsers share this machine's network; only Chromium's flags keep pages from getting \
-             around the guard"
+            "browsers share this machine's network; only Chromium's flags prevent pages from bypassing \
+             the guard"
         ),
     }
     Ok(())
 }
 
-fn counted(pool: &Pool) -> BrowserCounter {
+/// Returns a function that counts the browsers of a pool.
+fn browser_counter(pool: &Pool) -> BrowserCounter {
     let have_own_network = *pool.launcher().network_isolation() == NetworkIsolation::Namespace;
     let counter = pool.counter();
     Arc::new(move || {
@@ -267,7 +273,7 @@ fn counted(pool: &Pool) -> BrowserCounter {
     })
 }
 
-/// For as long as it is held, no server runs on the directory, or this one.
+/// Locks a data directory, on which only one server may run at a time.
 pub fn lock(data: &Path) -> Result<File, Exit> {
     let path = data.join("serve.lock");
     let file = File::options()
@@ -278,7 +284,7 @@ pub fn lock(data: &Path) -> Result<File, Exit> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Exit::failed(format!(
-            "another server runs on {}",
+            "another server is using {}",
             data.display()
         ))),
         Err(TryLockError::Error(error)) => Err(Exit::failed(error)),
@@ -294,7 +300,8 @@ fn create_private_dir(dir: &Path) -> Result<(), Exit> {
         .map_err(|error| Exit::failed(format!("{}: {error}", dir.display())))
 }
 
-async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, base: &str) -> Result<(), Exit> {
+/// Creates a key and prints it with an example request.
+async fn print_example_key(store: &Arc<dyn Store>, credits: u32, base: &str) -> Result<(), Exit> {
     let account = store
         .create_account("serve --create-key", credits, now())
         .await
@@ -307,15 +314,15 @@ async fn print_key_to_try(store: &Arc<dyn Store>, credits: u32, base: &str) -> R
     let key = key.reveal();
     out::line(format_args!("key {key}"))?;
     out::line(format_args!(
-        "try:\n  curl -s {base}/v1/audit/start -H 'Content-Type: application/json' \
+        "example:\n  curl -s {base}/v1/audit/start -H 'Content-Type: application/json' \
          -H 'X-SVC-KEY: {key}' -d '{{\"url\":\"https://example.com/\",\"device\":\"mobile\",\
          \"network\":\"mobileSlow4g\",\"location\":\"us-tx\"}}'"
     ))?;
     Ok(())
 }
 
-/// Returns when the process is asked to end.
-pub async fn asked_to_stop() {
+/// Returns when the process receives SIGTERM or SIGINT.
+pub async fn stop_signal() {
     match (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -326,11 +333,12 @@ pub async fn asked_to_stop() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without handlers the default action ends the process; the queue survives that too.
+        // Without handlers, the default action terminates the process, which the queue survives.
         _ => std::future::pending().await,
     }
 }
 
+/// Starts logging to standard error.
 pub fn start_log(filter: &str, format: LogFormat) -> Result<(), Exit> {
     let filter =
         EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;

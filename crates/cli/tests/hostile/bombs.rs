@@ -10,39 +10,39 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 pub const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
 const MEGABYTE: usize = 1 << 20;
-/// A picture of this width and height takes 1 GB when it is unpacked to 4 bytes a pixel.
+/// The width and height of an image that takes 1 GB at 4 bytes per pixel.
 const GIANT_PX: u32 = 16_000;
 
-/// A piece of a deflate stream that ends at a whole byte and refers to nothing before itself, so
-/// that it can be sent any number of times.
+/// Returns a part of a deflate stream that ends at a byte boundary and does not refer to earlier
+/// parts, so that it can be repeated.
 fn piece(bytes: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::best(), false);
     let mut packed = Vec::with_capacity(bytes.len() + 1024);
     compress
         .compress_vec(bytes, &mut packed, FlushCompress::Full)
-        .expect("memory can be compressed");
+        .expect("compression into memory succeeds");
     packed
 }
 
-/// About a kilobyte.
+/// Returns about a kilobyte that unpacks to a megabyte.
 pub fn megabyte_of_spaces() -> &'static [u8] {
     static PIECE: OnceLock<Vec<u8>> = OnceLock::new();
     PIECE.get_or_init(|| piece(&[b' '; MEGABYTE]))
 }
 
-/// The head of the inner stream of one that is packed twice.
+/// Returns the head of the inner stream of a twice-packed stream.
 pub fn gzip_head_packed() -> &'static [u8] {
     static PIECE: OnceLock<Vec<u8>> = OnceLock::new();
     PIECE.get_or_init(|| piece(&GZIP_HEAD))
 }
 
-/// A few kilobytes.
+/// Returns a few kilobytes that unpack to a gigabyte.
 pub fn gigabyte_packed_twice() -> &'static [u8] {
     static PIECE: OnceLock<Vec<u8>> = OnceLock::new();
     PIECE.get_or_init(|| piece(&megabyte_of_spaces().repeat(1024)))
 }
 
-/// A PNG of one bit per pixel, all black.
+/// Returns a black PNG of one bit per pixel.
 pub fn giant_png() -> &'static [u8] {
     static PNG: OnceLock<Vec<u8>> = OnceLock::new();
     PNG.get_or_init(|| {
@@ -55,9 +55,11 @@ pub fn giant_png() -> &'static [u8] {
         let line = vec![0; 1 + GIANT_PX as usize / 8];
         let mut pixels = ZlibEncoder::new(Vec::new(), Compression::fast());
         for _ in 0..GIANT_PX {
-            pixels.write_all(&line).expect("memory can be compressed");
+            pixels
+                .write_all(&line)
+                .expect("compression into memory succeeds");
         }
-        let pixels = pixels.finish().expect("memory can be compressed");
+        let pixels = pixels.finish().expect("compression into memory succeeds");
         let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
         for (kind, data) in [(b"IHDR", head), (b"IDAT", pixels), (b"IEND", Vec::new())] {
             let mut crc = Crc::new();

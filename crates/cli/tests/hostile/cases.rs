@@ -1,17 +1,17 @@
-//! The list of hostile pages and answers, and how each may end.
+//! The list of hostile pages and responses, with the allowed results of each.
 
-/// How an audit that was measured ends, in the place of an error's code.
+/// The result of an audit that was measured, instead of an error code.
 pub const MEASURED: &str = "measured";
 
 pub struct Case {
-    /// The path without its first slash. It is also the name, without `.html`.
+    /// The path without its first slash. Without `.html`, it is also the name.
     pub path: &'static str,
-    /// The last number of the address that it is visited at.
+    /// The last number of the IP address.
     pub host: u8,
-    /// Every code that is right, or [`MEASURED`]. Where any is, empty: a page that takes all there
-    /// is ends as the machine has it, but never with a fault of ours.
+    /// The allowed codes, or [`MEASURED`]. Empty allows any but `INTERNAL`, for pages whose result
+    /// depends on the machine.
     pub ends: &'static [&'static str],
-    /// Whether it is in the short part.
+    /// Whether the case is in the short part.
     pub short: bool,
 }
 
@@ -35,18 +35,18 @@ const HUNG: &[&str] = &["PAGE_HUNG"];
 const MEASURED_ONLY: &[&str] = &[MEASURED];
 const MEASURED_OR_HUNG: &[&str] = &[MEASURED, "PAGE_HUNG"];
 const TOO_LARGE: &[&str] = &["TOO_LARGE"];
-/// A page that says more than is read, unless it dies of it first or never gets to the end.
+/// A page that sends more than is read, unless it crashes or hangs before.
 const FLOODED: &[&str] = &["TOO_LARGE", "PAGE_CRASHED", "PAGE_HUNG"];
 const LOOPS: &[&str] = &["TOO_MANY_REDIRECTS"];
 const BROKEN: &[&str] = &["CONNECTION_FAILED"];
-/// Chromium has a document by then, in which nothing is shown.
+/// Chromium already has a document, in which nothing is painted.
 const BROKEN_LATE: &[&str] = &["CONNECTION_FAILED", "NO_PAINT", "TIMEOUT"];
 const LATE: &[&str] = &["TIMEOUT"];
 const BLOCKED: &[&str] = &["BLOCKED_TARGET"];
 const NOT_HTML: &[&str] = &["NOT_HTML"];
-/// Chromium does not say of every address that it may not be opened.
+/// Chromium does not report every URL that it does not open.
 const NOT_OPENED: &[&str] = &["BLOCKED_TARGET", "NOT_HTML"];
-/// A page that takes memory until its process, or its whole browser, is ended.
+/// A page that allocates memory until its process or its browser is terminated.
 const OUT_OF_MEMORY: &[&str] = &[
     MEASURED,
     "PAGE_CRASHED",
@@ -64,7 +64,7 @@ const fn case(path: &'static str, ends: &'static [&'static str]) -> Case {
     }
 }
 
-/// One that ends within seconds, for every run of the tests.
+/// Returns a case that ends within seconds, for the short part.
 const fn short(path: &'static str, ends: &'static [&'static str]) -> Case {
     Case {
         short: true,
@@ -223,7 +223,7 @@ pub const CASES: &[Case] = &[
     case("to-garbage", ANY),
     case("to-other-sites", LOOPS),
     case("to-slow", &["TOO_MANY_REDIRECTS", "TIMEOUT"]),
-    // Answers that are slow, endless, packed or broken.
+    // Responses that are slow, endless, packed or broken.
     case("hang", LATE),
     short("silent-close", BROKEN),
     case("endless", ANY),
@@ -288,7 +288,7 @@ pub const CASES: &[Case] = &[
     case("head-length-huge", ANY),
     case("head-control-characters", ANY),
     case("head-source-map", ANY),
-    // Texts that our own code reads: robots.txt, manifests, source maps, links.
+    // Texts that Plumbline itself parses: robots.txt, manifests, source maps, links.
     at(40, "readers.html", MEASURED_ONLY),
     at(39, "small", MEASURED_ONLY),
     at(38, "small", MEASURED_ONLY),

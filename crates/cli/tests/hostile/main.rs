@@ -1,9 +1,9 @@
 //! The hostile suite: pages and servers that try to hold, crash, flood or escape a real
-//! `plumbline serve`, and what must hold of it nevertheless.
+//! `plumbline serve`, and the properties that it must keep nevertheless.
 //!
 //! `cargo test -p plumbline --test hostile` runs the short part, `-- --all` every case, and `--
-//! --only a,b` those cases; `-- --list` names them. A line for each says how it ended, how long
-//! that took and the most memory that the service and the largest browser had resident.
+//! --only a,b` those cases; `-- --list` lists them. A line for each case contains its result, its
+//! duration and the peak resident memory of the service and of the largest browser.
 
 mod bombs;
 mod cases;
@@ -33,15 +33,15 @@ use cases::{CASES, Case, MEASURED};
 use client::Client;
 use service::Service;
 
-/// The bound on the service's resident memory during any audit.
+/// The limit of the service's resident memory during any audit.
 const SERVICE_PEAK_MB: u64 = 400;
-/// The bound on the service's resident memory when nothing runs any more.
+/// The limit of the service's resident memory when no audit is running.
 const SERVICE_IDLE_MB: u64 = 120;
-/// The bound on the resident memory of one browser with all its processes: the limit of 2 GiB on a
-/// browser, and a quarter for what is counted twice and for what is taken between two readings.
+/// The limit of the resident memory of one browser with all its processes: its own limit of 2 GiB,
+/// and a quarter for memory that is counted twice or allocated between two readings.
 const BROWSER_PEAK_MB: u64 = 2048 + 512;
-/// What an audit may take beyond the time for loading: `AROUND_THE_VISIT` in the agent's auditor,
-/// and half a minute in the queue of a busy machine.
+/// The time that an audit may take in addition to loading: `AROUND_THE_VISIT` in the agent's
+/// auditor, and half a minute in the queue of a busy machine.
 const AROUND_THE_VISIT: Duration = Duration::from_secs(150 + 30);
 /// The time for loading, which is the network's deadline in the catalog: all of it, and in the
 /// short part.
@@ -50,15 +50,15 @@ const LOADING_SHORT_S: u64 = 20;
 /// The network of the hostile pages, and one for the well-behaved page, which keeps its deadline.
 const NETWORK: &str = "wifiFast";
 const WELL_BEHAVED_NETWORK: &str = "wifi";
-/// Between two readings of the browsers' memory.
-const SAMPLE_EVERY: Duration = Duration::from_millis(200);
+/// The interval between two readings of the browsers' memory.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
 const USAGE: &str = "\
 usage: hostile [--all] [--only NAME,NAME] [--list] [--loading-seconds N] [FILTER]
 
   --all                every case; else the short part
   --only NAME,NAME     these cases
-  --list               name the cases and end
+  --list               list the cases
   --loading-seconds N  the time that a page has to load (60; 20 in the short part)
   FILTER               only cases of the chosen part whose names contain it";
 
@@ -77,22 +77,22 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut suite = Suite::new(plan);
-    let broken = suite.run();
-    if broken == 0 {
+    let failures = suite.run();
+    if failures == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-/// What the command line asks for.
+/// The command line options.
 struct Plan {
     cases: Vec<&'static Case>,
     list: bool,
     loading_s: u64,
-    /// Whether the well-behaved page is audited beside every case, or beside the first and the
+    /// Whether the well-behaved page is audited during every case, or during the first and the
     /// last.
-    beside_every: bool,
+    with_every_case: bool,
 }
 
 impl Plan {
@@ -113,7 +113,7 @@ impl Plan {
                     let seconds = value()?.parse().map_err(|_| "seconds are a number")?;
                     loading_s = Some(seconds);
                 }
-                // What cargo passes on to every test program of the workspace.
+                // Options that cargo passes to every test program of the workspace.
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--exact" => {}
                 flag if flag.starts_with("--test-threads") => {
                     if !flag.contains('=') {
@@ -126,9 +126,7 @@ impl Plan {
         }
         let names: Vec<String> = CASES.iter().map(Case::name).collect();
         if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
-            return Err(format!(
-                "there is no case {unknown}; --all --list names them"
-            ));
+            return Err(format!("unknown case {unknown}; --all --list lists them"));
         }
         let is_chosen = |case: &&Case| {
             let name = case.name();
@@ -144,7 +142,7 @@ impl Plan {
             cases: CASES.iter().filter(is_chosen).collect(),
             list,
             loading_s: loading_s.unwrap_or(if is_whole { LOADING_S } else { LOADING_SHORT_S }),
-            beside_every: is_whole,
+            with_every_case: is_whole,
         })
     }
 }
@@ -153,23 +151,23 @@ struct Suite {
     plan: Plan,
     site: SocketAddr,
     dir: tempfile::TempDir,
-    /// Counts the services that were started: one, and another after each broken promise.
+    /// The number of services that were started: one, and another after each failure.
     services: u32,
 }
 
-/// What was seen of one case.
-struct Seen {
+/// The result of one case.
+struct CaseResult {
     end: String,
     seconds: f64,
     service_mb: u64,
     idle_mb: u64,
     browser_mb: u64,
-    broken: Vec<String>,
+    failures: Vec<String>,
 }
 
 impl Suite {
     fn new(plan: Plan) -> Self {
-        let dir = tempfile::tempdir().expect("there is room for temporary files");
+        let dir = tempfile::tempdir().expect("a temporary directory can be created");
         write_catalog(&dir.path().join("catalog"), plan.loading_s);
         Self {
             plan,
@@ -179,12 +177,12 @@ impl Suite {
         }
     }
 
-    /// Runs the cases of the plan, and counts those with a broken promise.
+    /// Runs the cases of the plan, and returns the number of failures.
     fn run(&mut self) -> usize {
-        let (mut broken, mut service) = (0, None);
+        let (mut failures, mut service) = (0, None);
         let cases = std::mem::take(&mut self.plan.cases);
         println!(
-            "{} hostile cases, {} s to load; bounds: service {SERVICE_PEAK_MB} MB, idle \
+            "{} hostile cases, {} s to load; limits: service {SERVICE_PEAK_MB} MB, idle \
              {SERVICE_IDLE_MB} MB, browser {BROWSER_PEAK_MB} MB",
             cases.len(),
             self.plan.loading_s
@@ -192,31 +190,31 @@ impl Suite {
         for (number, case) in cases.iter().enumerate() {
             let is_end = number == 0 || number + 1 == cases.len();
             let running = service.take().unwrap_or_else(|| self.start());
-            let seen = self.attack(&running, case, self.plan.beside_every || is_end);
-            print(case, &seen);
-            if seen.broken.is_empty() {
+            let result = self.attack(&running, case, self.plan.with_every_case || is_end);
+            print(case, &result);
+            if result.failures.is_empty() {
                 service = Some(running);
             } else {
-                // The next case does not pay for this one.
-                broken += 1;
+                // The next case gets a new service.
+                failures += 1;
             }
         }
-        for left in service.map(Service::stop).into_iter().flatten() {
-            println!("BROKEN at the end: {left}");
-            broken += 1;
+        for failure in service.map(Service::stop).into_iter().flatten() {
+            println!("FAILED at the end: {failure}");
+            failures += 1;
         }
-        println!("{} of {} cases broke a promise", broken, cases.len());
-        broken
+        println!("{} of {} cases failed", failures, cases.len());
+        failures
     }
 
     fn start(&mut self) -> Service {
         self.services += 1;
         let dir = self.dir.path().join(self.services.to_string());
-        fs::create_dir(&dir).expect("the directory is ours");
+        fs::create_dir(&dir).expect("the directory is writable");
         Service::start(&dir, &self.dir.path().join("catalog"))
     }
 
-    fn attack(&self, service: &Service, case: &Case, beside: bool) -> Seen {
+    fn attack(&self, service: &Service, case: &Case, with_well_behaved: bool) -> CaseResult {
         let (client, id, mark) = (&service.client, service.process_id(), service.log_length());
         let within = Duration::from_secs(self.plan.loading_s) + AROUND_THE_VISIT;
         let url = format!(
@@ -226,34 +224,35 @@ impl Suite {
             case.path
         );
         let well_behaved = format!("http://{}{}", self.site, site::WELL_BEHAVED);
-        processes::forget_peak(id);
+        processes::reset_peak(id);
         let (done, browser_mb) = (AtomicBool::new(false), AtomicU64::new(0));
-        let (mut broken, began) = (Vec::new(), Instant::now());
+        let (mut failures, began) = (Vec::new(), Instant::now());
         let (end, seconds) = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    let largest = processes::largest_group_mb(&processes::below(id));
+                    let largest = processes::largest_group_mb(&processes::descendants(id));
                     browser_mb.fetch_max(largest, Ordering::Relaxed);
-                    thread::sleep(SAMPLE_EVERY);
+                    thread::sleep(SAMPLE_INTERVAL);
                 }
             });
             let hostile = start(client, &url, NETWORK);
-            let other = beside.then(|| start(client, &well_behaved, WELL_BEHAVED_NETWORK));
+            let other =
+                with_well_behaved.then(|| start(client, &well_behaved, WELL_BEHAVED_NETWORK));
             let end = completed(client, &hostile, began + within);
             let seconds = began.elapsed().as_secs_f64();
             let end = end.and_then(|status| outcome(client, &status));
             if let Some(other) = other {
-                let beside = completed(client, &other, Instant::now() + within);
-                let beside = beside.and_then(|status| outcome(client, &status));
-                let fault = match beside {
+                let other = completed(client, &other, Instant::now() + within);
+                let other = other.and_then(|status| outcome(client, &status));
+                let failure = match other {
                     Ok(end) if end.code == MEASURED => None,
                     Ok(end) => Some(format!("{} {}", end.code, end.message)),
                     Err(error) => Some(error),
                 };
-                broken.extend(fault.map(|it| format!("the well-behaved page beside it: {it}")));
+                failures.extend(failure.map(|it| format!("the well-behaved page: {it}")));
             }
-            if let Err(left) = service.settle() {
-                broken.push(left);
+            if let Err(leftovers) = service.settle() {
+                failures.push(leftovers);
             }
             done.store(true, Ordering::Relaxed);
             (end, seconds)
@@ -262,66 +261,67 @@ impl Suite {
             Ok(end) => {
                 if !case.allows(&end.code) {
                     let expected = case.ends.join(" or ");
-                    broken.push(format!("not {expected}: {}", end.message));
+                    failures.push(format!("not {expected}: {}", end.message));
                 }
                 end.code
             }
             Err(error) => {
-                broken.push(error);
+                failures.push(error);
                 "none".to_owned()
             }
         };
-        broken.extend(service.faults_since(mark));
-        let seen = Seen {
+        failures.extend(service.errors_since(mark));
+        let result = CaseResult {
             end,
             seconds,
             service_mb: processes::peak_mb(id),
             idle_mb: processes::resident_mb(id),
             browser_mb: browser_mb.into_inner(),
-            broken,
+            failures,
         };
-        seen.within_bounds()
+        result.with_limits_checked()
     }
 }
 
-impl Seen {
-    fn within_bounds(mut self) -> Self {
-        let bounds = [
+impl CaseResult {
+    /// Adds a failure for each limit that was exceeded.
+    fn with_limits_checked(mut self) -> Self {
+        let limits = [
             ("the service", self.service_mb, SERVICE_PEAK_MB),
             ("the idle service", self.idle_mb, SERVICE_IDLE_MB),
             ("the browser", self.browser_mb, BROWSER_PEAK_MB),
         ];
-        for (name, mb, bound) in bounds {
-            if mb > bound {
-                self.broken
-                    .push(format!("{name} had {mb} MB resident, bound {bound} MB"));
+        for (name, mb, limit) in limits {
+            if mb > limit {
+                self.failures
+                    .push(format!("{name} had {mb} MB resident, limit {limit} MB"));
             }
         }
         self
     }
 }
 
-fn print(case: &Case, seen: &Seen) {
-    let verdict = if seen.broken.is_empty() {
+fn print(case: &Case, result: &CaseResult) {
+    let verdict = if result.failures.is_empty() {
         "ok"
     } else {
-        "BROKEN"
+        "FAILED"
     };
     println!(
         "{verdict:6} {:28} {:18} {:6.1} s  service {:5} MB, idle {:4} MB  browser {:5} MB",
         case.name(),
-        seen.end,
-        seen.seconds,
-        seen.service_mb,
-        seen.idle_mb,
-        seen.browser_mb
+        result.end,
+        result.seconds,
+        result.service_mb,
+        result.idle_mb,
+        result.browser_mb
     );
-    for line in &seen.broken {
+    for line in &result.failures {
         println!("       {line}");
     }
 }
 
-/// The built-in catalog, with another deadline for the network of the hostile pages.
+/// Writes the built-in catalog with another deadline for the network of the hostile pages.
 fn write_catalog(dir: &Path, loading_s: u64) {
     let built_in = plumbline_catalog::BUILT_IN;
     let mut networks: toml::Table = toml::from_str(built_in.networks).expect("it is TOML");
@@ -336,32 +336,34 @@ fn write_catalog(dir: &Path, loading_s: u64) {
         .expect("the network is in the catalog");
     let seconds = i64::try_from(loading_s).expect("the deadline is short");
     network.insert("deadline_s".to_owned(), seconds.into());
-    fs::create_dir(dir).expect("the directory is ours");
+    fs::create_dir(dir).expect("the directory is writable");
     for (name, text) in [
         ("devices.toml", built_in.devices),
         ("networks.toml", &networks.to_string()),
         ("locations.toml", built_in.locations),
     ] {
-        fs::write(dir.join(name), text).expect("the directory is ours");
+        fs::write(dir.join(name), text).expect("the directory is writable");
     }
 }
 
 /// Starts an audit, and returns its tracking id.
 fn start(client: &Client, url: &str, network: &str) -> String {
     let order = json!({"url": url, "device": "desktop", "network": network, "location": "us-tx"});
-    let answer = client.post("/v1/audit/start", &order);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let id = answer.json["trackingId"].as_str();
+    let response = client.post("/v1/audit/start", &order);
+    assert_eq!(response.status, 200, "{response:?}");
+    let id = response.json["trackingId"].as_str();
     id.expect("a start has a tracking id").to_owned()
 }
 
-/// The status of an audit once it is completed, or that it was not in time.
+/// Waits until an audit is completed and returns its status.
 fn completed(client: &Client, tracking_id: &str, deadline: Instant) -> Result<Value, String> {
     let began = Instant::now();
     loop {
         let path = format!("/v1/audit/status/{tracking_id}?wait=10");
-        let answer = client.try_get(&path).ok_or("the service does not answer")?;
-        let status = &answer.json["data"];
+        let response = client
+            .try_get(&path)
+            .ok_or("the service does not respond")?;
+        let status = &response.json["data"];
         if status["status"] == "completed" {
             return Ok(status.clone());
         }
@@ -375,20 +377,22 @@ fn completed(client: &Client, tracking_id: &str, deadline: Instant) -> Result<Va
     }
 }
 
-/// How a completed audit ended.
+/// The end of a completed audit.
 struct End {
     /// An error's code, or [`MEASURED`].
     code: String,
     message: String,
 }
 
-/// How a completed audit ended, once its report could be read in the forms that people ask for.
+/// Reads the report of a completed audit in several formats, and returns how the audit ended.
 fn outcome(client: &Client, status: &Value) -> Result<End, String> {
     let audit_id = status["auditId"].as_str().ok_or("it has no report")?;
     let read = |path: &str| {
-        let answer = client.try_get(path).ok_or(format!("no answer to {path}"))?;
-        match answer.status {
-            200 => Ok(answer.json),
+        let response = client
+            .try_get(path)
+            .ok_or(format!("no response to {path}"))?;
+        match response.status {
+            200 => Ok(response.json),
             other => Err(format!("status {other} for {path}")),
         }
     };

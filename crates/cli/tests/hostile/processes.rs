@@ -1,42 +1,42 @@
-//! What `/proc` tells of a process and of everything below it.
+//! Reads processes and their descendants from `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 const KB_PER_MB: u64 = 1024;
 
-/// A process as one reading of `/proc` had it.
+/// A process at the time of reading.
 #[derive(Debug, Clone)]
 pub struct Process {
     pub id: u32,
     parent: u32,
     pub group: u32,
     pub name: String,
-    /// A zombie, if `Z`.
+    /// The state; `Z` for a zombie.
     pub state: char,
 }
 
-/// All descendants of a process.
-pub fn below(ancestor: u32) -> Vec<Process> {
+/// Returns all descendants of a process.
+pub fn descendants(ancestor: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
     let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for process in ids.filter_map(read) {
         children.entry(process.parent).or_default().push(process);
     }
-    let (mut found, mut ancestors) = (Vec::new(), vec![ancestor]);
+    let (mut descendants, mut ancestors) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = ancestors.pop() {
         for child in children.remove(&parent).into_iter().flatten() {
             ancestors.push(child.id);
-            found.push(child);
+            descendants.push(child);
         }
     }
-    found
+    descendants
 }
 
 fn read(id: u32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name may contain anything, brackets included.
+    // The name may contain any character, including brackets.
     let (before, after) = stat.rsplit_once(')')?;
     let mut fields = after.split_whitespace();
     Some(Process {
@@ -48,15 +48,15 @@ fn read(id: u32) -> Option<Process> {
     })
 }
 
-/// The process groups of these processes: one for each browser.
+/// Returns the process groups of these processes: one for each browser.
 pub fn groups(processes: &[Process]) -> BTreeSet<u32> {
     processes.iter().map(|process| process.group).collect()
 }
 
-/// The resident memory of the largest process group among these, in MB.
+/// Returns the resident memory of the largest process group, in MB.
 ///
-/// Files that processes map, which is the program itself, are counted once. Shared memory is
-/// counted for each process that maps it, which can only be too much.
+/// Mapped files, mostly the program itself, are counted once. Shared memory is counted for each
+/// process that maps it, so the result can only be too large.
 pub fn largest_group_mb(processes: &[Process]) -> u64 {
     let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for process in processes {
@@ -71,17 +71,18 @@ pub fn largest_group_mb(processes: &[Process]) -> u64 {
     largest.unwrap_or(0) / KB_PER_MB
 }
 
-/// The resident memory of a process, in MB.
+/// Returns the resident memory of a process, in MB.
 pub fn resident_mb(id: u32) -> u64 {
     status(id).map_or(0, |status| kilobytes(&status, "VmRSS:") / KB_PER_MB)
 }
 
-/// The most memory that a process had resident since [`forget_peak`], in MB.
+/// Returns the peak resident memory of a process since [`reset_peak`], in MB.
 pub fn peak_mb(id: u32) -> u64 {
     status(id).map_or(0, |status| kilobytes(&status, "VmHWM:") / KB_PER_MB)
 }
 
-pub fn forget_peak(id: u32) {
+/// Resets the peak resident memory of a process.
+pub fn reset_peak(id: u32) {
     // 5: resets the peak resident set size (proc_pid_clear_refs(5)).
     let reset = fs::write(format!("/proc/{id}/clear_refs"), "5");
     reset.expect("the kernel lets the peak of a child's memory be reset");

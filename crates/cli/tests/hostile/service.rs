@@ -1,4 +1,4 @@
-//! `plumbline serve` under attack: its processes, its files, its log.
+//! The attacked `plumbline serve`: its processes, files and log.
 
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader};
@@ -14,33 +14,34 @@ use crate::client::Client;
 use crate::processes::{self, Process};
 use crate::site;
 
-/// One for the hostile page and one for the well-behaved one.
+/// One slot for the hostile page and one for the well-behaved page.
 const SLOTS: usize = 2;
-/// The browsers that a service keeps ready.
+/// The number of spare browsers of a service.
 const SPARES: usize = 1;
-/// For a browser to end, for the next spare to start, and for a stop: seconds on an idle machine.
-const SETTLED_WITHIN: Duration = Duration::from_secs(45);
-/// A service that has started all its spares changes nothing for longer than this.
-const AT_REST: Duration = Duration::from_secs(2);
+/// The time limit for a browser to end, for a spare to start, and for a stop, each of which takes
+/// seconds on an idle machine.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// The time without changes after which a service is idle.
+const IDLE_TIME: Duration = Duration::from_secs(2);
 
 pub struct Service {
     child: Child,
     pub client: Client,
-    /// `TMPDIR` of the service, which nobody else writes to.
+    /// The `TMPDIR` of the service, which no other process uses.
     temporary: PathBuf,
     log: PathBuf,
-    /// What is there while nothing is audited.
+    /// The resources while no audit is running.
     idle: Resources,
 }
 
-/// What a service has of the machine, besides memory.
+/// The resources of a service, except memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Resources {
-    /// A browser is one, and so is each of its crash handlers.
+    /// Each browser and each crash handler is a process group.
     process_groups: usize,
     zombies: usize,
     temporary_entries: usize,
-    /// One for each browser.
+    /// One profile for each browser.
     profiles: usize,
 }
 
@@ -56,10 +57,11 @@ impl Resources {
 impl Service {
     /// Starts a service whose data, temporary files and log are below `dir`.
     pub fn start(dir: &Path, catalog: &Path) -> Self {
-        // Browsers of a service that root runs are another user's, who must reach their profiles.
-        fs::set_permissions(dir, Permissions::from_mode(0o755)).expect("the directory is ours");
+        // If the service runs as root, browsers run as another user, who needs access to their
+        // profiles.
+        fs::set_permissions(dir, Permissions::from_mode(0o755)).expect("the directory is writable");
         let (data, temporary) = (dir.join("data"), dir.join("tmp"));
-        fs::create_dir_all(&temporary).expect("the directory is ours");
+        fs::create_dir_all(&temporary).expect("the directory is writable");
         let log = dir.join("log");
         let mut child = plumbline()
             .args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"])
@@ -72,7 +74,7 @@ impl Service {
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(File::create(&log).expect("the directory is ours"))
+            .stderr(File::create(&log).expect("the directory is writable"))
             .spawn()
             .expect("the program starts");
         let mut first_line = String::new();
@@ -99,18 +101,18 @@ impl Service {
             log,
             idle: none,
         };
-        service.idle = service.resources_at_rest();
+        service.idle = service.idle_resources();
         service
     }
 
-    /// Waits until the spare browser is there alone, and nothing has changed for a while.
-    fn resources_at_rest(&self) -> Resources {
-        let given_up = Instant::now() + SETTLED_WITHIN;
+    /// Waits until only the spare browser is running and nothing has changed for a while.
+    fn idle_resources(&self) -> Resources {
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         let (mut resources, mut since) = (self.resources(), Instant::now());
-        while resources.profiles != SPARES || since.elapsed() < AT_REST {
+        while resources.profiles != SPARES || since.elapsed() < IDLE_TIME {
             assert!(
-                Instant::now() < given_up,
-                "the service does not come to rest: {resources:?}; {}",
+                Instant::now() < deadline,
+                "the service does not become idle: {resources:?}; {}",
                 read(&self.log)
             );
             thread::sleep(Duration::from_millis(100));
@@ -126,17 +128,17 @@ impl Service {
         self.child.id()
     }
 
-    /// Waits until nothing is there but what was there at the start, and else says what is. A spare
-    /// that could not be started in time is missed by nobody: the next audit starts one.
+    /// Waits until there are no more resources than at the start, or returns what is left. A spare
+    /// browser that was not started in time is not an error: the next audit starts one.
     pub fn settle(&self) -> Result<(), String> {
-        let given_up = Instant::now() + SETTLED_WITHIN;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         loop {
             let now = self.resources();
             if now.are_within(&self.idle) {
                 return Ok(());
             }
-            if Instant::now() > given_up {
-                let processes = processes::below(self.process_id());
+            if Instant::now() > deadline {
+                let processes = processes::descendants(self.process_id());
                 let (idle, all) = (&self.idle, names(&processes));
                 return Err(format!(
                     "left: {now:?} instead of {idle:?}; processes: {all}"
@@ -147,7 +149,7 @@ impl Service {
     }
 
     fn resources(&self) -> Resources {
-        let mut processes = processes::below(self.process_id());
+        let mut processes = processes::descendants(self.process_id());
         // A crash handler ends a moment after its browser, and is reaped with the next one.
         processes.retain(|it| !(it.state == 'Z' && it.name.starts_with("chrome_crashpad")));
         let entries = entries(&self.temporary);
@@ -159,56 +161,56 @@ impl Service {
         }
     }
 
-    /// The length of the log, as a mark.
+    /// Returns the length of the log, as a position for [`Service::errors_since`].
     pub fn log_length(&self) -> usize {
         read(&self.log).len()
     }
 
-    /// Faults of ours that were logged since the mark.
-    pub fn faults_since(&self, mark: usize) -> Vec<String> {
+    /// Returns the errors that were logged since a position.
+    pub fn errors_since(&self, position: usize) -> Vec<String> {
         let log = read(&self.log);
-        let since = log.get(mark..).unwrap_or_default();
-        let is_fault = |line: &&str| line.contains("ERROR") || line.contains("panicked");
-        since.lines().filter(is_fault).map(str::to_owned).collect()
+        let since = log.get(position..).unwrap_or_default();
+        let is_error = |line: &&str| line.contains("ERROR") || line.contains("panicked");
+        since.lines().filter(is_error).map(str::to_owned).collect()
     }
 
-    /// Asks it to stop, and says what did not end with it.
+    /// Stops the service, and returns what did not end with it.
     pub fn stop(mut self) -> Vec<String> {
-        let before = processes::below(self.process_id());
+        let before = processes::descendants(self.process_id());
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the service runs");
-        let given_up = Instant::now() + SETTLED_WITHIN;
-        let mut broken = Vec::new();
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        let mut failures = Vec::new();
         let status = loop {
             match self.child.try_wait().expect("it is our child") {
                 Some(status) => break Some(status),
-                None if Instant::now() > given_up => break None,
+                None if Instant::now() > deadline => break None,
                 None => thread::sleep(Duration::from_millis(50)),
             }
         };
         match status.map(|status| status.code()) {
             Some(Some(0)) => {}
-            Some(code) => broken.push(format!("the service ended with {code:?}")),
-            None => broken.push("the service did not stop".to_owned()),
+            Some(code) => failures.push(format!("the service ended with {code:?}")),
+            None => failures.push("the service did not stop".to_owned()),
         }
         let alive = |process: &&Process| Path::new(&format!("/proc/{}", process.id)).exists();
-        while before.iter().any(|process| alive(&process)) && Instant::now() < given_up {
+        while before.iter().any(|process| alive(&process)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(50));
         }
         let alive: Vec<Process> = before.iter().filter(alive).cloned().collect();
         if !alive.is_empty() {
-            broken.push(format!("after the stop: {}", names(&alive)));
+            failures.push(format!("after the stop: {}", names(&alive)));
         }
         let profiles = profiles(&self.temporary);
         if profiles > 0 {
-            broken.push(format!("after the stop: {profiles} profiles left"));
+            failures.push(format!("after the stop: {profiles} profiles left"));
         }
-        broken
+        failures
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Already gone after `stop`. Browsers end when their pipe does.
+        // Has no effect after `stop`. Browsers end when their pipe is closed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -234,7 +236,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// The profiles of browsers, which are in a directory below the temporary one.
+/// Counts the profiles of browsers, which are in a directory below the temporary one.
 fn profiles(temporary: &Path) -> usize {
     let top = entries(temporary);
     top.iter().map(|dir| entries(dir).len()).sum()

@@ -1,6 +1,6 @@
-//! The hostile server: the pages of `fixtures/hostile`, and answers that no honest server gives.
+//! The hostile server: the pages of `fixtures/hostile`, and invalid or malicious responses.
 //!
-//! It writes raw HTTP, so that it can break every rule of it. The same pages are served from forty
+//! It writes raw HTTP, so that it can violate the protocol. The same pages are served from forty
 //! addresses of the loopback network, which are forty sites to a browser.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::websocket;
 const ADDRESSES: u8 = 41;
 /// Every address of the site, in the form that `--allow-target` takes.
 pub const NETWORK: &str = "127.0.0.0/26";
-/// The well-behaved page that is audited beside the hostile ones.
+/// The well-behaved page that is audited at the same time as the hostile ones.
 pub const WELL_BEHAVED: &str = "/well-behaved";
 
 const SMALL: &str = "<!doctype html><html lang=en><title>Small</title><h1>Small</h1>";
@@ -25,12 +25,12 @@ const WELL_BEHAVED_PAGE: &str = "<!doctype html><html lang=en><title>Well-behave
     <meta name=viewport content='width=device-width'><h1>Hello</h1><p>Some words to paint.</p>";
 /// Longer than any visit.
 const FOREVER: Duration = Duration::from_secs(600);
-/// The pause between two pieces of a slow answer.
+/// The pause between two parts of a slow response.
 const DRIP: Duration = Duration::from_millis(500);
 
 /// Serves until the process ends, and returns the address of the first site.
 pub fn serve() -> SocketAddr {
-    // The example of RFC 6455, section 1.3: with a wrong answer there would be no flood.
+    // The example of RFC 6455, section 1.3: without a correct handshake there would be no flood.
     assert_eq!(
         websocket::accept("dGhlIHNhbXBsZSBub25jZQ=="),
         "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
@@ -42,8 +42,8 @@ pub fn serve() -> SocketAddr {
     for listener in listeners {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A browser that goes away in the middle of an answer is what most cases end with.
-                thread::spawn(move || Connection::accept(stream).map(Connection::answer));
+                // Most cases end with a browser that closes the connection during a response.
+                thread::spawn(move || Connection::accept(stream).map(Connection::respond));
             }
         });
     }
@@ -67,19 +67,19 @@ fn listeners() -> Vec<TcpListener> {
     panic!("no port is free on all of {NETWORK}");
 }
 
-/// The outcome of writing to a browser that may have gone.
+/// The result of writing to a browser that may have closed the connection.
 type Written = std::io::Result<()>;
 
 struct Connection {
     stream: TcpStream,
-    /// Without the query.
+    /// The path without the query.
     path: String,
     query: String,
     websocket_key: Option<String>,
 }
 
 impl Connection {
-    /// Reads a request's head.
+    /// Reads the head of a request.
     fn accept(stream: TcpStream) -> Option<Self> {
         let mut lines = BufReader::new(stream.try_clone().ok()?.take(1 << 20)).lines();
         let request = lines.next()?.ok()?;
@@ -105,7 +105,7 @@ impl Connection {
         })
     }
 
-    fn answer(mut self) -> Written {
+    fn respond(mut self) -> Written {
         let path = self.path.clone();
         match path.trim_start_matches('/') {
             "well-behaved" => self.html("", WELL_BEHAVED_PAGE),
@@ -124,11 +124,11 @@ impl Connection {
             name if name.ends_with(".html") || name.ends_with(".js") => self.file(name),
             name if name.starts_with("head-") => self.hostile_head(name),
             name if name.starts_with("to-") => self.redirect(name),
-            name => self.hostile_answer(name),
+            name => self.hostile_response(name),
         }
     }
 
-    /// The last number of the address that was asked.
+    /// Returns the last number of the IP address that was requested.
     fn site(&self) -> std::io::Result<u8> {
         Ok(match self.stream.local_addr()?.ip() {
             IpAddr::V4(ip) => ip.octets()[3],
@@ -136,7 +136,7 @@ impl Connection {
         })
     }
 
-    /// A page or script of `fixtures/hostile`.
+    /// Sends a page or script of `fixtures/hostile`.
     fn file(&mut self, name: &str) -> Written {
         let dir = PathBuf::from(concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -168,7 +168,7 @@ impl Connection {
         self.whole("200 OK", kind, headers, body.as_bytes())
     }
 
-    /// The head of an answer that ends when the connection does.
+    /// Sends the head of a response that ends with the connection.
     fn begin(&mut self, kind: &str, headers: &str) -> Written {
         write!(
             self.stream,
@@ -176,14 +176,14 @@ impl Connection {
         )
     }
 
-    /// Writes the same bytes until the browser has had enough.
+    /// Writes the same bytes until the browser closes the connection.
     fn repeat(&mut self, bytes: &[u8]) -> Written {
         loop {
             self.stream.write_all(bytes)?;
         }
     }
 
-    /// Writes one piece at a time, slowly, until the browser has had enough.
+    /// Writes one part at a time, slowly, until the browser closes the connection.
     fn drip(&mut self, piece: &[u8]) -> Written {
         loop {
             self.stream.write_all(piece)?;
@@ -191,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// Bodies and connections.
-    fn hostile_answer(&mut self, name: &str) -> Written {
+    /// Sends a response with a hostile body or connection.
+    fn hostile_response(&mut self, name: &str) -> Written {
         let html = "text/html; charset=utf-8";
         match name {
             "hang" => {
@@ -397,7 +397,7 @@ impl Connection {
         }
     }
 
-    /// Answers whose head is the attack.
+    /// Sends a response with a hostile head.
     fn hostile_head(&mut self, name: &str) -> Written {
         match name {
             "head-endless" => {
@@ -492,11 +492,11 @@ impl Connection {
                 let maps = format!("SourceMap: {}\r\n", "/".repeat(200_000));
                 self.html(&maps, SMALL)
             }
-            _ => panic!("there is no answer for {name}"),
+            _ => panic!("there is no response for {name}"),
         }
     }
 
-    /// Redirects, by where they lead to.
+    /// Sends a redirect.
     fn redirect(&mut self, name: &str) -> Written {
         let query_length = self.query.len();
         let to = match name {
@@ -538,7 +538,7 @@ impl Connection {
              Sec-WebSocket-Accept: {}\r\n\r\n",
             websocket::accept(key)
         )?;
-        // Its messages must be read, or it would stop sending them.
+        // Incoming messages must be read, or the browser would stop sending.
         let mut incoming = self.stream.try_clone()?;
         thread::spawn(move || std::io::copy(&mut incoming, &mut std::io::sink()));
         self.repeat(&websocket::text_frame(&[b'w'; 60_000]))
@@ -564,8 +564,8 @@ impl Connection {
         self.whole("200 OK", kind, "", text.as_bytes())
     }
 
-    /// A site of its own for each kind: patterns that a matcher which backtracks never ends on, a
-    /// bomb, one that never ends, and one that never begins. The other sites have none.
+    /// Sends a robots.txt by site: patterns that are exponential for a backtracking matcher, a
+    /// compression bomb, an endless file, and no response. Other sites have none.
     fn robots_txt(&mut self) -> Written {
         match self.site()? {
             40 => {}
@@ -578,8 +578,8 @@ impl Connection {
                 self.begin("text/plain", "")?;
                 return self.repeat("Disallow: /*\n".repeat(5000).as_bytes());
             }
-            37 => return self.hostile_answer("hang"),
-            _ => return self.hostile_answer("none"),
+            37 => return self.hostile_response("hang"),
+            _ => return self.hostile_response("none"),
         }
         let mut text = format!("User-agent: *\nDisallow: /{}$\n", "*a".repeat(1000));
         for number in 0..2000 {
@@ -594,7 +594,7 @@ impl Connection {
 
     fn script_with_map(&mut self) -> Written {
         let kind = self.query.clone();
-        // Nested, repeated and unclosed: for what looks for signs of legacy code in the text.
+        // Nested, repeated and unclosed code, for the detection of legacy code.
         let code = format!(
             "var s_{kind} = \"{}\";\n/*{}*/\nfunction f_{kind}(){{{}}}\n",
             "Array.prototype.map=function(){".repeat(20_000),
@@ -634,7 +634,7 @@ impl Connection {
     }
 }
 
-/// A source map that is hard to read in the named way.
+/// Returns a source map that is hard to parse in the named way.
 fn source_map(kind: &str) -> String {
     match kind {
         "sections" => {

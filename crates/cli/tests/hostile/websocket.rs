@@ -1,13 +1,13 @@
-//! As much of the WebSocket protocol (RFC 6455) as it takes to flood a page.
+//! The part of the WebSocket protocol (RFC 6455) that is needed to flood a page.
 
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The answer to the key of a handshake.
+/// Returns the accept value for the key of a handshake.
 pub fn accept(key: &str) -> String {
     base64(&sha1(format!("{key}{GUID}").as_bytes()))
 }
 
-/// An unmasked text message of less than 64 KiB.
+/// Returns an unmasked text frame of less than 64 KiB.
 pub fn text_frame(text: &[u8]) -> Vec<u8> {
     let length = u16::try_from(text.len()).expect("the text is short");
     let mut frame = vec![0x81, 126];
@@ -16,6 +16,7 @@ pub fn text_frame(text: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Encodes bytes as Base64.
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -34,7 +35,7 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// SHA-1 (RFC 3174), which the handshake is made with.
+/// Computes SHA-1 (RFC 3174), which the handshake uses.
 fn sha1(message: &[u8]) -> [u8; 20] {
     let mut state: [u32; 5] = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
     let mut padded = message.to_vec();

@@ -1,4 +1,4 @@
-//! `plumbline agent` against `plumbline serve`: two processes, and what happens when one dies.
+//! Tests of `plumbline agent` with `plumbline serve`, and of killed and frozen agents.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::pages;
 use crate::server::{Server, completed, create_key, credits, plumbline};
 
-/// Short enough to be waited for, long enough that a busy machine does not miss its heartbeats.
+/// Short enough to wait for, long enough that a busy machine does not miss heartbeats.
 const LEASE_SECONDS: &str = "10";
 
 struct Agent {
@@ -20,7 +20,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Works at the location that [`Client::start`] asks for.
+    /// Starts an agent at the location of [`Client::start`].
     fn start(server: &Server, token: &str) -> Self {
         let mut child = Self::command(server, token)
             .stderr(Stdio::piped())
@@ -44,20 +44,20 @@ impl Agent {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Reads what it logs up to a line with these words in it.
-    fn says(&mut self, words: &str) -> String {
-        let mut said = String::new();
+    /// Reads the log up to a line that contains this text.
+    fn wait_for_log(&mut self, text: &str) -> String {
+        let mut log = String::new();
         loop {
-            let read = self.log.read_line(&mut said).unwrap();
-            assert!(read > 0, "it ended without saying `{words}`: {said}");
-            if said.lines().last().unwrap().contains(words) {
-                return said;
+            let read = self.log.read_line(&mut log).unwrap();
+            assert!(read > 0, "it ended without logging `{text}`: {log}");
+            if log.lines().last().unwrap().contains(text) {
+                return log;
             }
         }
     }
 
     fn exit_code(mut self) -> Option<i32> {
-        // Its log must not fill up while it is waited for.
+        // The pipe of its log must not fill up.
         std::io::copy(&mut self.log, &mut std::io::sink()).unwrap();
         self.child.wait().unwrap().code()
     }
@@ -65,7 +65,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // A failed test leaves no agent behind, not even a frozen one.
+        // A failed test must not leave an agent running, not even a frozen one.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -99,20 +99,21 @@ fn client(server: &Server, key: &str) -> Client {
     }
 }
 
+/// Waits until an audit is in progress.
 fn until_in_progress(client: &Client, tracking_id: &str) {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
-        let answer = client.get(&format!("/v1/audit/status/{tracking_id}"));
-        if answer.json["data"]["status"] == "in-progress" {
+        let response = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        if response.json["data"]["status"] == "in-progress" {
             return;
         }
-        assert!(Instant::now() < deadline, "{answer:?}");
+        assert!(Instant::now() < deadline, "{response:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
+fn a_remote_agent_runs_the_audits_of_a_server_without_an_agent() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 3);
     let server = Server::start(
@@ -127,31 +128,31 @@ fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
     let status = completed(&client, tracking_id);
     assert!(status["error"].is_null(), "{status}");
     let audit_id = status["auditId"].as_str().unwrap();
-    let answer = client.get(&format!("/v1/audit/report/{audit_id}"));
-    let location = &answer.json["data"]["report"]["conditions"]["location"];
+    let response = client.get(&format!("/v1/audit/report/{audit_id}"));
+    let location = &response.json["data"]["report"]["conditions"]["location"];
     assert_eq!(location["mode"], "agent");
     for kind in ["bundles", "exhibits"] {
-        let kept = data.path().join(kind).join(format!("{audit_id}-1.gz"));
-        assert!(kept.exists(), "{kept:?}");
+        let file = data.path().join(kind).join(format!("{audit_id}-1.gz"));
+        assert!(file.exists(), "{file:?}");
     }
     let left = std::fs::read_dir(data.path().join("uploads")).unwrap();
     assert_eq!(left.count(), 0, "what arrived is no longer on its way");
     assert_eq!(credits(data.path(), &key), 2);
 
-    let shown = admin(data.path(), &[]);
-    let line = shown.lines().nth(1).unwrap();
+    let listed = admin(data.path(), &[]);
+    let line = listed.lines().nth(1).unwrap();
     for word in [
         "dallas-1",
-        "lives",
+        "online",
         "us-tx",
         "Chrome/",
         "us-tx x 1",
-        "nothing",
+        "idle",
     ] {
-        assert!(line.contains(word), "{word}: {shown}");
+        assert!(line.contains(word), "{word}: {listed}");
     }
-    assert!(!shown.contains(&token));
-    for (location, slots, words) in [
+    assert!(!listed.contains(&token));
+    for (location, slots, expected) in [
         ("eu", "1", "for agents at us-tx, not at eu"),
         ("us-tx", "2", "allows 1 slots, but this agent has 2"),
     ] {
@@ -162,25 +163,25 @@ fn an_agent_elsewhere_does_the_audits_of_a_server_that_has_none() {
             .output()
             .unwrap();
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(said.contains(words), "{said}");
+        let stderr = String::from_utf8(refused.stderr).unwrap();
+        assert!(stderr.contains(expected), "{stderr}");
     }
     admin(data.path(), &["drain", "dallas-1"]);
-    assert_eq!(agent.exit_code(), Some(0), "drained, it leaves");
-    let shown = admin(data.path(), &[]);
-    assert!(shown.contains("draining"), "{shown}");
+    assert_eq!(agent.exit_code(), Some(0), "a drained agent exits");
+    let listed = admin(data.path(), &[]);
+    assert!(listed.contains("draining"), "{listed}");
 
     admin(data.path(), &["revoke", "dallas-1"]);
     let refused = Agent::command(&server, &token).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("unknown or revoked"), "{said}");
-    assert!(!said.contains(&token), "{said}");
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("unknown or revoked"), "{stderr}");
+    assert!(!stderr.contains(&token), "{stderr}");
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn the_audit_of_an_agent_that_is_killed_is_done_once_by_another() {
+fn the_audit_of_a_killed_agent_is_run_once_by_another() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 5);
     let server = Server::start(
@@ -214,7 +215,7 @@ fn the_audit_of_an_agent_that_is_killed_is_done_once_by_another() {
 }
 
 #[test]
-fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
+fn the_result_of_an_agent_with_an_expired_lease_is_discarded() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 5);
     let server = Server::start(
@@ -234,9 +235,9 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
     let url = format!("http://{}/rich", pages::serve());
     let started = client.start(&url);
     let tracking_id = started.json["trackingId"].as_str().unwrap();
-    let said = first.says("audit started");
-    assert!(said.contains("http://127.0.0.1"), "{said}");
-    assert!(!said.contains("/rich"), "{said}");
+    let log = first.wait_for_log("audit started");
+    assert!(log.contains("http://127.0.0.1"), "{log}");
+    assert!(!log.contains("/rich"), "{log}");
     first.signal(Signal::STOP);
     let second = Agent::start(&server, &agents[1]);
     let status = completed(&client, tracking_id);
@@ -247,7 +248,7 @@ fn an_agent_that_was_frozen_past_its_lease_keeps_its_result_to_itself() {
     assert_eq!(second.exit_code(), Some(0));
 
     first.signal(Signal::CONT);
-    first.says("audit lease was lost");
+    first.wait_for_log("audit lease was lost");
     let after = client.get(&format!("/v1/audit/report/{audit_id}")).json;
     assert_eq!(after, report);
     assert_eq!(credits(data.path(), &key), 4);

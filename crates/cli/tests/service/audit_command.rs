@@ -1,3 +1,5 @@
+//! Tests of `plumbline audit`, `judge` and `metrics`.
+
 use std::process::Output;
 
 use serde_json::Value;
@@ -22,8 +24,8 @@ fn a_page_is_measured_without_a_server() {
 }
 
 #[test]
-fn a_page_that_cannot_be_measured_ends_with_one_and_says_why() {
-    let url = format!("http://{}/", pages::nobody());
+fn a_page_that_cannot_be_measured_has_exit_code_1_and_a_reason() {
+    let url = format!("http://{}/", pages::unused_address());
     let output = audit(&[&url, "--network", "wifi"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
@@ -34,22 +36,29 @@ fn a_page_that_cannot_be_measured_ends_with_one_and_says_why() {
 }
 
 #[test]
-fn a_wrong_command_ends_with_two_and_names_what_there_is() {
+fn invalid_arguments_have_exit_code_2_and_a_helpful_message() {
     for (args, expected) in [
         (
             &["http://example.com/", "--device", "toaster"][..],
-            "no device `toaster`",
+            "unknown device `toaster`; known devices: mobile",
         ),
         (
             &["http://example.com/", "--network", "pigeon"][..],
-            "no network `pigeon`",
+            "unknown network `pigeon`",
         ),
         (
             &["http://example.com/", "--location", "moon"][..],
-            "no location `moon`",
+            "unknown location `moon`",
         ),
-        (&["ftp://example.com/"][..], "neither http nor https"),
-        (&["example.com"][..], "is no URL"),
+        (&["ftp://example.com/"][..], "is not an http or https URL"),
+        (
+            &["example.com"][..],
+            "not a URL: did you mean https://example.com/?",
+        ),
+        (
+            &["http://example.com/", "--device", "mobil"][..],
+            "unknown device `mobil`, did you mean `mobile`?",
+        ),
         (&[][..], "URL"),
         (
             &["http://example.com/", "--allow-target", "a b"][..],
@@ -62,13 +71,13 @@ fn a_wrong_command_ends_with_two_and_names_what_there_is() {
     ] {
         let output = audit(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{args:?}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
     }
 }
 
 #[test]
-fn kept_evidence_is_judged_again_to_the_same_bytes() {
+fn stored_evidence_is_evaluated_again_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("bundle.gz");
     let bundle = bundle.to_str().unwrap();

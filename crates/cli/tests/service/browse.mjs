@@ -1,5 +1,5 @@
-// Drives the real pages in a real Chromium, as a person would: node browse.mjs CHROMIUM PROFILE ADDRESS KEY TARGET
-// Speaks the DevTools protocol over Node's own WebSocket, so that nothing has to be installed.
+// Uses the pages in a real Chromium like a person: node browse.mjs CHROMIUM PROFILE ADDRESS KEY TARGET
+// Uses the DevTools protocol over Node's built-in WebSocket, so that nothing has to be installed.
 import { spawn } from "node:child_process";
 import assert from "node:assert/strict";
 
@@ -10,41 +10,41 @@ const browser = spawn(chromium, [
 ], { stdio: ["ignore", "ignore", "pipe"] });
 process.on("exit", () => browser.kill("SIGKILL"));
 
-const endpoint = await new Promise((found, failed) => {
-  let said = "";
+const endpoint = await new Promise((resolve, reject) => {
+  let stderr = "";
   browser.stderr.on("data", (text) => {
-    said += text;
-    const match = said.match(/DevTools listening on (ws:\S+)/);
-    if (match) found(match[1]);
+    stderr += text;
+    const match = stderr.match(/DevTools listening on (ws:\S+)/);
+    if (match) resolve(match[1]);
   });
-  browser.on("exit", () => failed(new Error(`the browser ended: ${said}`)));
+  browser.on("exit", () => reject(new Error(`the browser ended: ${stderr}`)));
 });
 const socket = new WebSocket(endpoint);
-await new Promise((open, failed) => {
-  socket.onopen = open;
-  socket.onerror = failed;
+await new Promise((resolve, reject) => {
+  socket.onopen = resolve;
+  socket.onerror = reject;
 });
 
-let last = 0;
-const waiting = new Map();
-const complaints = [];
+let lastId = 0;
+const pending = new Map();
+const errors = [];
 let session;
 socket.onmessage = ({ data }) => {
   const message = JSON.parse(data);
   if (message.id) {
-    const { resolve, reject } = waiting.get(message.id);
-    waiting.delete(message.id);
+    const { resolve, reject } = pending.get(message.id);
+    pending.delete(message.id);
     message.error ? reject(new Error(message.error.message)) : resolve(message.result);
   } else if (message.method === "Runtime.exceptionThrown") {
-    complaints.push(message.params.exceptionDetails.exception?.description ?? "an exception");
+    errors.push(message.params.exceptionDetails.exception?.description ?? "an exception");
   } else if (message.method === "Log.entryAdded" && message.params.entry.level === "error") {
-    complaints.push(`${message.params.entry.text} ${message.params.entry.url ?? ""}`);
+    errors.push(`${message.params.entry.text} ${message.params.entry.url ?? ""}`);
   }
 };
 const call = (method, params = {}) => new Promise((resolve, reject) => {
-  last += 1;
-  waiting.set(last, { resolve, reject });
-  socket.send(JSON.stringify({ id: last, method, params, sessionId: session }));
+  lastId += 1;
+  pending.set(lastId, { resolve, reject });
+  socket.send(JSON.stringify({ id: lastId, method, params, sessionId: session }));
 });
 const { targetId } = await call("Target.createTarget", { url: "about:blank" });
 ({ sessionId: session } = await call("Target.attachToTarget", { targetId, flatten: true }));
@@ -57,17 +57,17 @@ const run = async (expression) => {
   if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? expression);
   return result.value;
 };
-// True sooner or later; a page that is being replaced has no answer yet.
-const until = async (expression, what, seconds = 30) => {
+// Waits until an expression is true. A page that is being replaced cannot evaluate it yet.
+const until = async (expression, description, seconds = 30) => {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const is = await run(`document.readyState === "complete" && (${expression})`).catch(() => false);
     if (is) return;
     if (Date.now() > deadline) {
-      const seen = await run("location.href + '\\n' + document.body.innerText.slice(0, 600)").catch(String);
-      throw new Error(`not within ${seconds} s: ${what}\n${seen}`);
+      const page = await run("location.href + '\\n' + document.body.innerText.slice(0, 600)").catch(String);
+      throw new Error(`not within ${seconds} s: ${description}\n${page}`);
     }
-    await new Promise((later) => setTimeout(later, 50));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 };
 const go = async (path) => {
@@ -89,14 +89,14 @@ const audit = async () => {
   await go("/");
   await submit('form[action="/audits"]', { url: target, device: "desktop", network: "wifiFast", location: "us-tx" });
   await until('document.querySelector(".js-phases")', "progress is shown");
-  // Kept as long as nobody reloads: whatever it sees came over the stream.
+  // Lost on a reload: all phases in the list were received over the stream.
   await run(`window.seen = []; new MutationObserver(() => {
     const now = document.querySelector(".js-phases .now")?.dataset.phase;
     if (now && seen.at(-1) !== now) { seen.push(now); sessionStorage.seen = seen.join(); }
   }).observe(document.querySelector(".js-phases"), { subtree: true, attributes: true })`);
-  await until('location.pathname.startsWith("/reports/")', "the report opens by itself", 180);
+  await until('location.pathname.startsWith("/reports/")', "the report opens automatically", 180);
   const seen = (await run('sessionStorage.seen ?? ""')).split(",");
-  assert.ok(seen.includes("loading") && seen.includes("gathering"), `phases were told: ${seen}`);
+  assert.ok(seen.includes("loading") && seen.includes("gathering"), `phases were shown: ${seen}`);
   return run("location.pathname");
 };
 
@@ -107,7 +107,7 @@ const first = await audit();
 
 assert.equal(await run('document.querySelectorAll(".rings .ring").length'), 5);
 assert.equal(await run('document.querySelectorAll(".metric .curve").length'), 6);
-assert.ok(await run('[...document.images].every((image) => image.alt || image.closest("[aria-hidden=true]"))'), "pictures have words");
+assert.ok(await run('[...document.images].every((image) => image.alt || image.closest("[aria-hidden=true]"))'), "images have alternative texts");
 const order = (by) => run(`(() => {
   const sort = document.querySelector(".js-sort");
   sort.value = ${JSON.stringify(by)};
@@ -116,21 +116,21 @@ const order = (by) => run(`(() => {
 })()`);
 const sizes = await order("s");
 assert.ok(sizes.length >= 3, `${sizes.length} requests`);
-assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), "the heaviest request comes first");
+assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), "the largest request comes first");
 await order("n");
 await run('document.querySelector(\'.chip[data-kind="Document"]\').click()');
 assert.equal(await run('document.querySelectorAll(".waterfall li:not([hidden])").length'), 1);
 await run('document.querySelector(".waterfall summary").click()');
 assert.ok(await run('document.querySelector(".waterfall details").open'), "a click opens a request");
-// The browser leaves out what is far below until someone scrolls there.
+// The browser does not lay out rows that are out of view.
 await run('document.querySelector(".waterfall").scrollIntoView()');
-await until('document.querySelector(".waterfall .more dl").innerText.includes("Wait")', "its phases are told");
+await until('document.querySelector(".waterfall .more dl").innerText.includes("Wait")', "its phases are shown");
 
-// The link without words is a magenta box three screens below the first: its crop shows that colour.
+// The link without a text is a magenta box three screens below the first: its crop shows that colour.
 const far = '.fixes .crop img[src$="/whole"]';
-await until(`document.querySelector('${far}')`, "an element below the first screen has its picture");
+await until(`document.querySelector('${far}')`, "an element below the first screen has a crop");
 await run(`document.querySelector('${far}').closest(".crop").scrollIntoView({ block: "center" })`);
-await until(`document.querySelector('${far}').naturalHeight > 2500`, "which is loaded when it comes near");
+await until(`document.querySelector('${far}').naturalHeight > 2500`, "the image is loaded when it scrolls into view");
 const clip = await run(`(() => {
   const { x, y, width, height } = document.querySelector('${far}').closest(".crop").getBoundingClientRect();
   return { x: x + scrollX, y: y + scrollY, width, height, scale: 1 };
@@ -144,30 +144,30 @@ const magenta = async () => {
     const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
     canvas.drawImage(image, 0, 0);
     const { data } = canvas.getImageData(0, 0, image.width, image.height);
-    let found = 0;
-    for (let at = 0; at < data.length; at += 4) found += data[at] > 200 && data[at + 1] < 60 && data[at + 2] > 200;
-    return found / (image.width * image.height);
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) count += data[i] > 200 && data[i + 1] < 60 && data[i + 2] > 200;
+    return count / (image.width * image.height);
   })()`);
 };
-// Loaded, it is still to be decoded and painted.
+// A loaded image still has to be decoded and painted.
 let share = 0;
 for (let tries = 0; tries < 100 && share < 0.3; tries += 1) share = await magenta();
 assert.ok(share >= 0.3, `the element fills ${share} of its crop`);
 
 await submit('form[action$="/share"]', {});
-await until('document.querySelector(\'a[href^="/shared/"]\')', "the link is there");
+await until('document.querySelector(\'a[href^="/shared/"]\')', "the report is shared");
 const link = await run('document.querySelector(\'a[href^="/shared/"]\').getAttribute("href")');
 assert.equal(await run(`fetch(${JSON.stringify(link)}, { credentials: "omit" }).then((reply) => reply.status)`), 200);
 await submit('form[action$="/share"]', {});
-await until('!document.querySelector(\'a[href^="/shared/"]\')', "the link is gone");
+await until('!document.querySelector(\'a[href^="/shared/"]\')', "the report is no longer shared");
 
 await call("Emulation.setScriptExecutionDisabled", { value: true });
 await call("Page.navigate", { url: `http://${address}${first}` });
 await until('document.querySelector("#environment")', "the report is there without scripts");
-const still = await html();
-assert.match(still, /class="tools js-tools" hidden/, "what needs scripts is not shown without them");
-assert.match(still, /<li data-n="1"/);
-assert.match(still, /Performance: \d+ of 100/);
+const staticHtml = await html();
+assert.match(staticHtml, /class="tools js-tools" hidden/, "controls that need scripts are hidden without them");
+assert.match(staticHtml, /<li data-n="1"/);
+assert.match(staticHtml, /Performance: \d+ of 100/);
 await call("Emulation.setScriptExecutionDisabled", { value: false });
 
 const second = await audit();
@@ -175,13 +175,13 @@ assert.notEqual(first, second);
 await run('document.querySelector(\'a[href^="/history"]\').click()');
 await until('document.querySelector(".trend")', "the history has a trend");
 await submit('form[action="/compare"]', {});
-await until('document.querySelectorAll(".film").length === 2', "two filmstrips on one time line");
+await until('document.querySelectorAll(".film").length === 2', "two filmstrips on one timeline");
 assert.ok(await run('document.body.textContent.includes("Checks that changed")'));
 
 await submit('form[action="/sign-out"]', {});
 await until('document.querySelector(\'form[action="/sign-in"]\')', "signed out");
 await go(first);
-assert.ok(await run('Boolean(document.querySelector(\'form[action="/sign-in"]\'))'), "a report asks for a key again");
-assert.deepEqual(complaints, [], "the browser has nothing to complain about");
+assert.ok(await run('Boolean(document.querySelector(\'form[action="/sign-in"]\'))'), "a report requires signing in again");
+assert.deepEqual(errors, [], "the browser reports no errors");
 console.log("browsed");
 process.exit(0);

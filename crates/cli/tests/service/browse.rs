@@ -1,4 +1,4 @@
-//! The pages in a real browser, driven by `browse.mjs`.
+//! Tests of the pages in a real browser, driven by `browse.mjs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +9,13 @@ use crate::pages;
 use crate::server::{Server, create_key};
 
 #[test]
-fn a_person_audits_follows_reads_sorts_shares_compares_and_signs_out() {
+fn a_user_can_audit_follow_read_sort_share_compare_and_sign_out() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 5);
     let server = Server::start(data.path(), &["--allow-target", "127.0.0.1"]);
     let launcher = Launcher::find(LaunchOptions::default()).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/browse.mjs");
-    let browsed = Command::new("node")
+    let output = Command::new("node")
         .arg("--experimental-websocket")
         .arg(script)
         .arg(launcher.chromium())
@@ -26,10 +26,10 @@ fn a_person_audits_follows_reads_sorts_shares_compares_and_signs_out() {
         .output()
         .unwrap();
     assert!(
-        browsed.status.success(),
+        output.status.success(),
         "{}\n{}",
-        String::from_utf8_lossy(&browsed.stdout),
-        String::from_utf8_lossy(&browsed.stderr)
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(server.stop(), Some(0));
 }

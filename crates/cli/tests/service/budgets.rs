@@ -1,4 +1,4 @@
-//! Budgets as people and build servers meet them, and beside Lighthouse CI's own assertions.
+//! Tests of budgets: exit codes, output, and comparison with the assertions of Lighthouse CI.
 
 use std::fs;
 
@@ -11,15 +11,15 @@ use crate::server::plumbline;
 use crate::tools;
 
 #[test]
-fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
+fn exit_codes_distinguish_passed_exceeded_and_invalid_budgets() {
     let bundle = exports().dir().join("bundle.gz");
     let dir = tempfile::tempdir().unwrap();
-    for (name, text, code, said) in [
+    for (name, text, code, expected) in [
         (
             "a.toml",
             "[scores]\nperformance = 1",
             0,
-            "Budget kept: all 1 hold.",
+            "Budget passed: 1 of 1.",
         ),
         (
             "b.toml",
@@ -38,13 +38,13 @@ fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
             "e.toml",
             "[checks]\nimage-alt = { max-items = 1 }",
             0,
-            "Budget kept",
+            "Budget passed",
         ),
         (
             "f.toml",
             "[sizes]\ntotal-kib = 1000\n[counts]\ntotal = 100",
             0,
-            "all 2 hold",
+            "Budget passed: 2 of 2",
         ),
         (
             "g.toml",
@@ -64,7 +64,7 @@ fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
             2,
             "i.toml: line 3: `speed` in [scores]",
         ),
-        ("j.toml", "[scores", 2, "line 1: not TOML"),
+        ("j.toml", "[scores", 2, "line 1: invalid TOML"),
         (
             "k.json",
             r#"{"assertions": {"image-alt": "error"}}"#,
@@ -93,7 +93,7 @@ fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
             "o.json",
             r#"{"preset": "lighthouse:recommended"}"#,
             3,
-            "of the preset's audits",
+            "audits of the preset",
         ),
     ] {
         let file = dir.path().join(name);
@@ -110,7 +110,7 @@ fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
         let all = [output.stdout, output.stderr].concat();
         let all = String::from_utf8(all).unwrap();
         assert_eq!(output.status.code(), Some(code), "{text}\n{all}");
-        assert!(all.contains(said), "{text}\n{all}");
+        assert!(all.contains(expected), "{text}\n{all}");
     }
     let missing = plumbline()
         .arg("judge")
@@ -122,7 +122,7 @@ fn exit_codes_tell_kept_budgets_from_exceeded_and_wrong_ones() {
 }
 
 #[test]
-fn several_runs_are_made_and_the_median_one_is_held_against_the_budget() {
+fn the_median_of_several_runs_is_checked_against_the_budget() {
     let dir = tempfile::tempdir().unwrap();
     let budget = dir.path().join("budget.toml");
     fs::write(
@@ -147,46 +147,50 @@ fn several_runs_are_made_and_the_median_one_is_held_against_the_budget() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("of 2 stands for all"), "{said}");
-    assert!(said.contains("Budget: 1 of 2 not kept, 2 runs."), "{said}");
-    let gone = format!("http://{}/", pages::nobody());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("of 2 (median)"), "{stdout}");
+    assert!(
+        stdout.contains("Budget failed: 1 of 2, 2 runs."),
+        "{stdout}"
+    );
+    let unreachable = format!("http://{}/", pages::unused_address());
     let output = plumbline()
-        .args(["audit", &gone, "--runs", "3", "--budget"])
+        .args(["audit", &unreachable, "--runs", "3", "--budget"])
         .arg(&budget)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
 
-/// Numbers without a pattern, the same in every run of the test.
-struct Dice(u64);
+/// A pseudo-random number generator with the same numbers in every run of the test.
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
         // Knuth's linear congruential generator.
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        (self.0 >> 33) % limit
     }
 }
 
 #[test]
-fn the_median_run_is_the_one_that_lighthouse_ci_takes() {
-    let mut dice = Dice(7);
+fn the_median_run_is_that_of_lighthouse_ci() {
+    let mut random = Random(7);
     let sets: Vec<Vec<Value>> = (0..2000)
         .map(|_| {
-            // Few different values, so that there are ties; sometimes none at all.
-            let values = [5, 100, 100_000][dice.roll(3) as usize];
-            let runs = 1 + dice.roll(9);
+            // Few different values, so that there are ties; some values are missing.
+            let values = [5, 100, 100_000][random.below(3) as usize];
+            let runs = 1 + random.below(9);
             (0..runs)
                 .map(|_| {
                     let mut audits = json!({});
                     for id in ["first-contentful-paint", "interactive"] {
-                        if dice.roll(10) > 0 {
-                            audits[id] = json!({ "numericValue": dice.roll(values) as f64 / 8.0 });
+                        if random.below(10) > 0 {
+                            audits[id] =
+                                json!({ "numericValue": random.below(values) as f64 / 8.0 });
                         }
                     }
                     json!({ "audits": audits })
@@ -194,23 +198,23 @@ fn the_median_run_is_the_one_that_lighthouse_ci_takes() {
                 .collect()
         })
         .collect();
-    let asked: Vec<Value> = sets.iter().map(|runs| json!({ "runs": runs })).collect();
-    let answers = tools::script("lhci.mjs", &[], &json!(asked).to_string());
-    let answers: Vec<Value> = serde_json::from_str(&answers).unwrap();
-    assert_eq!(answers.len(), sets.len());
-    for (runs, answer) in sets.iter().zip(&answers) {
+    let input: Vec<Value> = sets.iter().map(|runs| json!({ "runs": runs })).collect();
+    let outputs = tools::script("lhci.mjs", &[], &json!(input).to_string());
+    let outputs: Vec<Value> = serde_json::from_str(&outputs).unwrap();
+    assert_eq!(outputs.len(), sets.len());
+    for (runs, output) in sets.iter().zip(&outputs) {
         assert_eq!(
-            median_run(runs).map(|at| at as u64),
-            answer["median"].as_u64(),
+            median_run(runs).map(|index| index as u64),
+            output["median"].as_u64(),
             "{runs:?}"
         );
     }
 }
 
 #[test]
-fn assertions_find_what_lighthouse_ci_finds() {
+fn assertions_have_the_results_of_lighthouse_ci() {
     let result: Value = serde_json::from_str(&exports().text("lighthouse.json")).unwrap();
-    // Three runs that differ in what is asserted most.
+    // Three runs that differ in the asserted values.
     let runs: Vec<Value> = [1.0, 1.5, 3.0]
         .into_iter()
         .map(|slower| {
@@ -229,7 +233,7 @@ fn assertions_find_what_lighthouse_ci_finds() {
         })
         .collect();
     let methods = ["median", "optimistic", "pessimistic", "median-run"];
-    let mut asked = vec![json!([{ "path": "/page*",
+    let mut options_list = vec![json!([{ "path": "/page*",
         "timings": [{ "metric": "interactive", "budget": 500 }],
         "resourceSizes": [{ "resourceType": "script", "budget": 1 }],
         "resourceCounts": [{ "resourceType": "third-party", "budget": 0 }] }])];
@@ -249,41 +253,41 @@ fn assertions_find_what_lighthouse_ci_finds() {
             "resource-summary:font:count": ["error", { "maxNumericValue": 0 }],
             "total-byte-weight": ["error", { "maxNumericValue": 1 }],
         });
-        // There Lighthouse CI takes the best of all runs for the median one, which we do not
-        // repeat.
+        // For categories, Lighthouse CI uses the best of all runs instead of the median run, which
+        // is not repeated here.
         if method != "median-run" {
             assertions["categories:performance"] = json!(["error", { "minScore": 0.9 }]);
         }
-        asked.push(json!({ "assertions": assertions, "aggregationMethod": method }));
+        options_list.push(json!({ "assertions": assertions, "aggregationMethod": method }));
     }
-    let input: Vec<Value> = asked
+    let input: Vec<Value> = options_list
         .iter()
         .map(|options| json!({ "options": options, "runs": runs }))
         .collect();
-    let answers = tools::script("lhci.mjs", &[], &json!(input).to_string());
-    let answers: Vec<Value> = serde_json::from_str(&answers).unwrap();
-    for (options, answer) in asked.iter().zip(&answers) {
+    let outputs = tools::script("lhci.mjs", &[], &json!(input).to_string());
+    let outputs: Vec<Value> = serde_json::from_str(&outputs).unwrap();
+    for (options, output) in options_list.iter().zip(&outputs) {
         let budget = Budget::read("b.json", &options.to_string()).unwrap();
         let mut ours: Vec<Value> = budget
             .check(&runs)
             .results
             .iter()
-            .map(|finding| {
+            .map(|assertion| {
                 json!([
-                    finding.key.replace(':', "."),
-                    format!("{:?}", finding.kind),
-                    finding.level == Level::Warn,
-                    finding.expected,
-                    finding.actual,
-                    finding.passed,
+                    assertion.key.replace(':', "."),
+                    format!("{:?}", assertion.kind),
+                    assertion.level == Level::Warn,
+                    assertion.expected,
+                    assertion.actual,
+                    assertion.passed,
                 ])
             })
             .collect();
-        let mut theirs: Vec<Value> = answer["results"]
+        let mut theirs: Vec<Value> = output["results"]
             .as_array()
             .unwrap()
             .iter()
-            .map(in_our_words)
+            .map(converted)
             .collect();
         ours.sort_by_key(Value::to_string);
         theirs.sort_by_key(Value::to_string);
@@ -291,7 +295,8 @@ fn assertions_find_what_lighthouse_ci_finds() {
     }
 }
 
-fn in_our_words(result: &Value) -> Value {
+/// Converts a result of Lighthouse CI for comparison.
+fn converted(result: &Value) -> Value {
     let text = |member: &str| result[member].as_str().unwrap_or_default().to_owned();
     let key = match result["property"].as_str() {
         Some(property) => format!("{}.{property}", text("audit")),

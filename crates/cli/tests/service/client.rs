@@ -1,4 +1,4 @@
-//! A client that knows HTTP and nothing of our crates.
+//! An HTTP client that uses none of the project's crates.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub json: Value,
 }
@@ -18,26 +18,26 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn get(&self, path: &str) -> Answer {
-        self.try_get(path).expect("the server answers")
+    pub fn get(&self, path: &str) -> Response {
+        self.try_get(path).expect("the server responds")
     }
 
-    /// None when the server is not there, or does not answer in time.
-    pub fn try_get(&self, path: &str) -> Option<Answer> {
+    /// Returns `None` if the server is not reachable or does not respond in time.
+    pub fn try_get(&self, path: &str) -> Option<Response> {
         self.send(&format!(
             "GET {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\nConnection: close\r\n\r\n",
             self.key
         ))
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Answer {
+    pub fn post(&self, path: &str, body: &Value) -> Response {
         self.send(&self.post_text(path, &body.to_string()))
-            .expect("the server answers")
+            .expect("the server responds")
     }
 
     pub fn get_text(&self, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
-        let text = self.send_text(&request).expect("the server answers");
+        let text = self.send_text(&request).expect("the server responds");
         text.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
@@ -50,12 +50,12 @@ impl Client {
         )
     }
 
-    pub fn start(&self, url: &str) -> Answer {
-        self.try_start(url).expect("the server answers")
+    pub fn start(&self, url: &str) -> Response {
+        self.try_start(url).expect("the server responds")
     }
 
-    /// None when the server is not there, or dies before it has answered.
-    pub fn try_start(&self, url: &str) -> Option<Answer> {
+    /// Returns `None` if the server is not reachable or terminates before it has responded.
+    pub fn try_start(&self, url: &str) -> Option<Response> {
         let body = serde_json::json!({
             "url": url, "device": "desktop", "network": "wifiFast", "location": "us-tx",
         })
@@ -63,10 +63,10 @@ impl Client {
         self.send(&self.post_text("/v1/audit/start", &body))
     }
 
-    fn send(&self, request: &str) -> Option<Answer> {
+    fn send(&self, request: &str) -> Option<Response> {
         let text = self.send_text(request)?;
         let (head, body) = text.split_once("\r\n\r\n")?;
-        Some(Answer {
+        Some(Response {
             status: head.split(' ').nth(1)?.parse().ok()?,
             json: serde_json::from_str(body).ok()?,
         })

@@ -1,4 +1,4 @@
-//! A server that speaks the Chrome UX Report API's protocol, as each test wants it.
+//! A fake Chrome UX Report API whose behaviour each test defines.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 pub const KEY: &str = "AIza-a-secret-of-the-operator";
 
 pub enum Reply {
-    Answer {
+    Response {
         status: u16,
         headers: &'static str,
         body: String,
     },
-    /// Nothing, until the test lets it go on.
+    /// No response until the test calls [`Crux::release`].
     Silence,
 }
 
 type Behaviour = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 
-/// Serves until the test process ends.
+/// The server, which runs until the test process ends.
 pub struct Crux {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -35,16 +35,16 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Path with query, and body.
-    asked: Vec<(String, Value)>,
-    answered: usize,
+    /// The path with query and the body of each request.
+    requests: Vec<(String, Value)>,
+    responses: usize,
     released: bool,
 }
 
 impl Shared {
-    fn wait_until(&self, so_far: &dyn Fn(&State) -> bool) {
+    fn wait_until(&self, condition: &dyn Fn(&State) -> bool) {
         let state = self.state.lock().unwrap();
-        let waited = self.changed.wait_while(state, |state| !so_far(state));
+        let waited = self.changed.wait_while(state, |state| !condition(state));
         drop(waited.unwrap());
     }
 }
@@ -55,17 +55,17 @@ impl Crux {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let behaviour: Arc<Behaviour> = Arc::new(behaviour);
-        let known = Arc::clone(&shared);
+        let server = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (shared, behaviour) = (Arc::clone(&known), Arc::clone(&behaviour));
-                thread::spawn(move || answer(stream, &shared, &*behaviour));
+                let (shared, behaviour) = (Arc::clone(&server), Arc::clone(&behaviour));
+                thread::spawn(move || respond(stream, &shared, &*behaviour));
             }
         });
         Self { address, shared }
     }
 
-    /// The flags that make a `plumbline` ask here, about loopback too.
+    /// Returns the flags that make `plumbline` use this server, also for loopback addresses.
     pub fn flags(&self) -> Vec<String> {
         let url = format!("http://{}", self.address);
         ["--crux-key", KEY, "--crux-url", &url]
@@ -75,40 +75,42 @@ impl Crux {
             .collect()
     }
 
-    pub fn asked(&self) -> Vec<(String, Value)> {
-        self.shared.state.lock().unwrap().asked.clone()
+    /// Returns the requests so far.
+    pub fn requests(&self) -> Vec<(String, Value)> {
+        self.shared.state.lock().unwrap().requests.clone()
     }
 
-    /// A function that returns when so many questions have come.
-    pub fn after_questions(&self, times: usize) -> impl Fn() + Send + Sync + 'static {
-        self.once(move |state| state.asked.len() >= times)
+    /// Returns a function that waits for this number of requests.
+    pub fn after_requests(&self, count: usize) -> impl Fn() + Send + Sync + 'static {
+        self.waiting_for(move |state| state.requests.len() >= count)
     }
 
-    /// A function that returns when so many answers have left.
-    pub fn after_answers(&self, times: usize) -> impl Fn() + Send + Sync + 'static {
-        self.once(move |state| state.answered >= times)
+    /// Returns a function that waits for this number of responses.
+    pub fn after_responses(&self, count: usize) -> impl Fn() + Send + Sync + 'static {
+        self.waiting_for(move |state| state.responses >= count)
     }
 
-    fn once(
+    fn waiting_for(
         &self,
-        so_far: impl Fn(&State) -> bool + Send + Sync + 'static,
+        condition: impl Fn(&State) -> bool + Send + Sync + 'static,
     ) -> impl Fn() + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
-        move || shared.wait_until(&so_far)
+        move || shared.wait_until(&condition)
     }
 
-    pub fn answers(&self) -> usize {
-        self.shared.state.lock().unwrap().answered
+    /// Returns the number of responses so far.
+    pub fn responses(&self) -> usize {
+        self.shared.state.lock().unwrap().responses
     }
 
-    /// Ends all silence.
+    /// Lets all silent requests end.
     pub fn release(&self) {
         self.shared.state.lock().unwrap().released = true;
         self.shared.changed.notify_all();
     }
 }
 
-fn answer(mut stream: TcpStream, shared: &Shared, behaviour: &Behaviour) -> Option<()> {
+fn respond(mut stream: TcpStream, shared: &Shared, behaviour: &Behaviour) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -132,42 +134,44 @@ fn answer(mut stream: TcpStream, shared: &Shared, behaviour: &Behaviour) -> Opti
         .state
         .lock()
         .unwrap()
-        .asked
+        .requests
         .push((path.clone(), body.clone()));
     shared.changed.notify_all();
     match behaviour(&path, &body) {
         Reply::Silence => {
             shared.wait_until(&|state| state.released);
         }
-        Reply::Answer {
+        Reply::Response {
             status,
             headers,
             body,
         } => {
-            // Who has heard enough may hang up.
+            // The client may have closed the connection.
             let _ = write!(
                 stream,
-                "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+                "HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
                  {headers}Connection: close\r\n\r\n{body}",
                 body.len()
             );
         }
     }
-    shared.state.lock().unwrap().answered += 1;
+    shared.state.lock().unwrap().responses += 1;
     shared.changed.notify_all();
     Some(())
 }
 
-pub fn said(status: u16, body: &Value) -> Reply {
-    Reply::Answer {
+/// Returns a JSON response.
+pub fn json_response(status: u16, body: &Value) -> Reply {
+    Reply::Response {
         status,
         headers: "",
         body: body.to_string(),
     }
 }
 
+/// Returns the response for a URL that is not in the dataset.
 pub fn missing() -> Reply {
-    said(
+    json_response(
         404,
         &json!({ "error": {
             "code": 404, "message": "chrome ux report data not found", "status": "NOT_FOUND",
@@ -175,10 +179,10 @@ pub fn missing() -> Reply {
     )
 }
 
-/// A record, or a history of three weeks, as the API has them since 2024: without First Input
-/// Delay.
-pub fn found(path: &str, question: &Value) -> Reply {
-    let mut key = question.clone();
+/// Returns a record, or a history of three weeks, in the format of the API since 2024: without
+/// First Input Delay.
+pub fn found(path: &str, query: &Value) -> Reply {
+    let mut key = query.clone();
     key["formFactor"].take();
     let mut record = json!({ "key": key });
     let day = |month: i32, day: i32| json!({ "year": 2026, "month": month, "day": day });
@@ -210,5 +214,5 @@ pub fn found(path: &str, question: &Value) -> Reply {
         });
         record["collectionPeriod"] = period(11);
     }
-    said(200, &json!({ "record": record }))
+    json_response(200, &json!({ "record": record }))
 }

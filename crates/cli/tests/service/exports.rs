@@ -1,4 +1,4 @@
-//! What is exported, read by the tools that it is exported for.
+//! Tests of exports with the tools that read them.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn lighthouse() -> Value {
 }
 
 #[test]
-fn lighthouse_renders_our_result_with_the_same_scores_and_no_script_of_the_page() {
+fn lighthouse_renders_the_result_with_the_same_scores_and_without_scripts_of_the_page() {
     let dir = tempfile::tempdir().unwrap();
     let html = dir.path().join("report.html");
     let result = exports().path("lighthouse.json");
@@ -24,7 +24,7 @@ fn lighthouse_renders_our_result_with_the_same_scores_and_no_script_of_the_page(
         "",
     );
     let dom = tools::dom_of(&html);
-    // Lighthouse's page says so when rendering failed.
+    // Lighthouse's page contains an error message if rendering failed.
     assert!(
         !dom.contains("Error rendering") && dom.contains("lh-scores-container"),
         "{dom}"
@@ -38,9 +38,9 @@ fn lighthouse_renders_our_result_with_the_same_scores_and_no_script_of_the_page(
         ("seo", &scores["seo"]),
         ("pwa", &scores["pwa"]),
     ] {
-        let shown = gauge(&dom, category);
+        let displayed = gauge(&dom, category);
         assert_eq!(
-            shown.as_deref(),
+            displayed.as_deref(),
             Some(score.to_string().as_str()),
             "{category}"
         );
@@ -55,7 +55,7 @@ fn lighthouse_renders_our_result_with_the_same_scores_and_no_script_of_the_page(
     );
 }
 
-/// The number in a category's gauge: the text of the element after its link.
+/// Returns the number in the gauge of a category, which is the text of the element after its link.
 fn gauge(dom: &str, category: &str) -> Option<String> {
     let from = dom.find(&format!("href=\"#{category}\""))?;
     let from = from + dom[from..].find("lh-gauge__percentage")?;
@@ -64,11 +64,15 @@ fn gauge(dom: &str, category: &str) -> Option<String> {
 }
 
 #[test]
-fn lighthouse_ci_asserts_on_our_result_and_uploads_it() {
+fn lighthouse_ci_checks_assertions_on_the_result_and_uploads_it() {
     let dir = tempfile::tempdir().unwrap();
-    let kept = dir.path().join(".lighthouseci");
-    fs::create_dir(&kept).unwrap();
-    fs::copy(exports().path("lighthouse.json"), kept.join("lhr-1.json")).unwrap();
+    let results = dir.path().join(".lighthouseci");
+    fs::create_dir(&results).unwrap();
+    fs::copy(
+        exports().path("lighthouse.json"),
+        results.join("lhr-1.json"),
+    )
+    .unwrap();
     let configure = |assertions: &str| {
         let text = format!(r#"{{"ci": {{"assert": {{"assertions": {assertions}}}}}}}"#);
         fs::write(dir.path().join("lighthouserc.json"), text).unwrap();
@@ -78,13 +82,13 @@ fn lighthouse_ci_asserts_on_our_result_and_uploads_it() {
             "resource-summary:document:count": ["error", {"maxNumericValue": 5}],
             "largest-contentful-paint": ["error", {"maxNumericValue": 60000}]}"#,
     );
-    let kept_it = tools::lhci(dir.path(), &["assert"]);
-    assert_eq!(kept_it.status.code(), Some(0), "{kept_it:?}");
+    let passed = tools::lhci(dir.path(), &["assert"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
     configure(
         r#"{"image-alt": "error", "resource-summary:total:size": ["error", {"maxNumericValue": 1}]}"#,
     );
-    let broke_it = tools::lhci(dir.path(), &["assert"]);
-    assert_eq!(broke_it.status.code(), Some(1), "{broke_it:?}");
+    let failed = tools::lhci(dir.path(), &["assert"]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     let out = dir.path().join("out");
     let uploaded = tools::lhci(
         dir.path(),
@@ -101,12 +105,12 @@ fn lighthouse_ci_asserts_on_our_result_and_uploads_it() {
         serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest[0]["isRepresentativeRun"], true);
     let performance = &lighthouse()["categories"]["performance"]["score"];
-    let summed_up = &manifest[0]["summary"]["performance"];
-    assert_eq!(summed_up.as_f64(), performance.as_f64());
+    let summary = &manifest[0]["summary"]["performance"];
+    assert_eq!(summary.as_f64(), performance.as_f64());
 }
 
 #[test]
-fn a_har_validator_accepts_the_har_and_it_tells_of_redirects_and_failures() {
+fn the_har_is_valid_and_contains_redirects_and_failures() {
     let path = exports().path("har");
     tools::script("har.mjs", &[path.to_str().unwrap()], "");
     let har: Value = serde_json::from_str(&exports().text("har")).unwrap();
@@ -151,21 +155,24 @@ fn a_har_validator_accepts_the_har_and_it_tells_of_redirects_and_failures() {
 }
 
 #[test]
-fn the_trace_opens_in_devtools_own_parser() {
+fn the_trace_is_parsed_by_devtools() {
     let path = exports().path("trace.json");
-    let found = tools::script("trace.mjs", &[path.to_str().unwrap()], "");
-    let found: Value = serde_json::from_str(found.lines().last().unwrap()).unwrap();
+    let parsed = tools::script("trace.mjs", &[path.to_str().unwrap()], "");
+    let parsed: Value = serde_json::from_str(parsed.lines().last().unwrap()).unwrap();
     assert!(
-        found["requests"][0].as_str().unwrap().contains("/page"),
-        "{found}"
+        parsed["requests"][0].as_str().unwrap().contains("/page"),
+        "{parsed}"
     );
-    assert!(found["navigations"].as_u64().unwrap() >= 1, "{found}");
-    assert!(found["requests"].as_array().unwrap().len() >= 3, "{found}");
-    assert!(found["metrics"].as_u64().unwrap() >= 1, "{found}");
+    assert!(parsed["navigations"].as_u64().unwrap() >= 1, "{parsed}");
+    assert!(
+        parsed["requests"].as_array().unwrap().len() >= 3,
+        "{parsed}"
+    );
+    assert!(parsed["metrics"].as_u64().unwrap() >= 1, "{parsed}");
 }
 
 #[test]
-fn the_csv_begins_as_lighthouses_own_does_and_no_cell_is_a_formula() {
+fn the_csv_begins_like_that_of_lighthouse_and_no_cell_is_a_formula() {
     let dir = tempfile::tempdir().unwrap();
     let html = dir.path().join("report.html");
     let result = exports().path("lighthouse.json");
@@ -185,7 +192,7 @@ fn the_csv_begins_as_lighthouses_own_does_and_no_cell_is_a_formula() {
 }
 
 #[test]
-fn junit_is_well_formed_and_says_what_failed() {
+fn junit_is_well_formed_and_explains_failures() {
     let text = exports().text("junit.xml");
     let xml = roxmltree::Document::parse(&text).unwrap();
     let suites: Vec<&str> = xml
@@ -213,15 +220,15 @@ fn junit_is_well_formed_and_says_what_failed() {
                 .starts_with("image-alt:")
         })
         .unwrap();
-    let said = failure.text().unwrap();
+    let text = failure.text().unwrap();
     assert!(
-        said.contains("alert(1)") && said.contains("Why: "),
-        "{said}"
+        text.contains("alert(1)") && text.contains("Why: "),
+        "{text}"
     );
 }
 
 #[test]
-fn no_export_holds_anything_of_the_host() {
+fn no_export_contains_anything_about_the_host() {
     let home = std::env::var("HOME").unwrap_or_default();
     let here = env!("CARGO_MANIFEST_DIR").to_owned();
     let temporary = exports().dir().parent().unwrap().display().to_string();
@@ -237,7 +244,7 @@ fn no_export_holds_anything_of_the_host() {
     ]
     .map(str::to_owned)
     .to_vec();
-    // A short name would be found anywhere.
+    // A short name could occur anywhere.
     let names = [
         home + "/",
         here,
@@ -250,14 +257,14 @@ fn no_export_holds_anything_of_the_host() {
         for secret in &secrets {
             assert!(
                 !text.contains(secret.as_str()),
-                "{extension} holds {secret}"
+                "{extension} contains {secret}"
             );
         }
     }
 }
 
 #[test]
-fn judging_kept_evidence_gives_the_same_files() {
+fn judge_gives_the_same_files() {
     let bundle = exports().dir().join("bundle.gz");
     for (format, extension) in [("har", "har"), ("trace", "trace.json")] {
         let output = plumbline()
@@ -274,22 +281,22 @@ fn judging_kept_evidence_gives_the_same_files() {
             "{format}"
         );
     }
-    let beginning = exports().dir().join("again");
+    let prefix = exports().dir().join("again");
     let output = plumbline()
         .arg("judge")
         .arg(&bundle)
         .args(["--output", "csv,junit", "--output-path"])
-        .arg(&beginning)
+        .arg(&prefix)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     for extension in ["csv", "junit.xml"] {
-        assert!(Path::new(&format!("{}.{extension}", beginning.display())).exists());
+        assert!(Path::new(&format!("{}.{extension}", prefix.display())).exists());
     }
 }
 
 #[test]
-fn a_wrong_output_ends_with_two_and_names_what_there_is() {
+fn an_invalid_output_has_exit_code_2_and_lists_the_formats() {
     for (args, expected) in [
         (
             &["--output", "pdf"][..],
@@ -298,7 +305,7 @@ fn a_wrong_output_ends_with_two_and_names_what_there_is() {
         (&["--output-path", "x"][..], "--output"),
         (
             &["--output", "har,csv", "--output-path", "-"][..],
-            "only one form",
+            "only one format",
         ),
         (&["--json", "--output", "har"][..], "--json"),
     ] {
@@ -307,8 +314,8 @@ fn a_wrong_output_ends_with_two_and_names_what_there_is() {
             .args(args)
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(expected), "{args:?}: {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
     }
 }

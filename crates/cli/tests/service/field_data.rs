@@ -1,11 +1,11 @@
-//! Field data, from a server that speaks the API's protocol well, badly and not at all.
+//! Tests of field data, with a fake API that responds correctly, wrongly or not at all.
 
 use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::crux::{Crux, KEY, Reply, found, missing, said};
+use crate::crux::{Crux, KEY, Reply, found, json_response, missing};
 use crate::pages;
 use crate::server::{Server, completed, create_key, plumbline};
 
@@ -21,7 +21,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// Starts an audit and returns the contract's report and the whole one.
+/// Runs an audit and returns its data and its whole report.
 fn audited(client: &Client, url: &str) -> (Value, Value) {
     let started = client.start(url);
     let status = completed(client, started.json["trackingId"].as_str().unwrap());
@@ -31,17 +31,18 @@ fn audited(client: &Client, url: &str) -> (Value, Value) {
     (data["data"].take(), whole["data"]["report"].take())
 }
 
-fn only_origins(path: &str, question: &Value) -> Reply {
-    match question["origin"].is_string() {
-        true => found(path, question),
-        false => missing(),
+fn only_origins(path: &str, query: &Value) -> Reply {
+    if query["origin"].is_string() {
+        found(path, query)
+    } else {
+        missing()
     }
 }
 
 #[test]
-fn an_audit_carries_what_visitors_met_and_whose_record_it_is() {
+fn an_audit_contains_field_data_and_its_source() {
     let crux = Crux::start(only_origins);
-    let site = pages::serve_after(crux.after_answers(2));
+    let site = pages::serve_after(crux.after_responses(2));
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 3);
     let flags = crux.flags();
@@ -67,38 +68,42 @@ fn an_audit_carries_what_visitors_met_and_whose_record_it_is() {
     assert_eq!(data.get("fieldDataReason"), None);
     assert_eq!(whole["fieldData"]["metrics"]["lcp"]["shares"]["good"], 0.7);
     let path = format!("/v1/records:queryRecord?key={KEY}");
-    let asked = |subject: &str, of: String| {
+    let request = |subject: &str, value: String| {
         (
             path.clone(),
-            json!({ subject: of, "formFactor": "DESKTOP" }),
+            json!({ subject: value, "formFactor": "DESKTOP" }),
         )
     };
     let expected = [
-        asked("url", format!("http://{site}/")),
-        asked("origin", format!("http://{site}")),
+        request("url", format!("http://{site}/")),
+        request("origin", format!("http://{site}")),
     ];
-    assert_eq!(crux.asked(), expected);
+    assert_eq!(crux.requests(), expected);
 
     let (again, _) = audited(&client, &url);
     assert_eq!(again["fieldData"], data["fieldData"]);
-    assert_eq!(crux.asked().len(), 2, "what is known is not asked again");
+    assert_eq!(
+        crux.requests().len(),
+        2,
+        "cached records are not requested again"
+    );
     let figures = client.get_text("/metrics");
     for line in [
         "plumbline_field_questions_total{outcome=\"cached\"} 2",
         "plumbline_field_questions_total{outcome=\"found\"} 1",
         "plumbline_field_questions_total{outcome=\"not_in_dataset\"} 1",
     ] {
-        assert!(figures.lines().any(|found| found == line), "{figures}");
+        assert!(figures.lines().any(|other| other == line), "{figures}");
     }
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn an_address_that_leads_elsewhere_carries_what_visitors_met_there() {
+fn a_redirected_url_has_the_field_data_of_its_target() {
     let crux = Crux::start(found);
-    // Nothing is painted before the dataset has answered twice: for the address, and for where it
-    // leads.
-    let site = pages::serve_and_paint_after(crux.after_answers(2));
+    // Nothing is painted before the API has responded twice: for the requested URL and for its
+    // target.
+    let site = pages::serve_and_paint_after(crux.after_responses(2));
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 1);
     let flags = crux.flags();
@@ -113,18 +118,18 @@ fn an_address_that_leads_elsewhere_carries_what_visitors_met_there() {
     assert_eq!(whole["finalUrl"], format!("http://{site}/rich"));
     assert_eq!(whole["fieldData"]["subject"], format!("http://{site}/rich"));
     assert_eq!(data["fieldDataSource"]["record"], "url");
-    let asked = crux.asked();
-    let mut asked: Vec<_> = asked
+    let requests = crux.requests();
+    let mut urls: Vec<_> = requests
         .iter()
         .map(|(_, body)| body["url"].to_string())
         .collect();
-    asked.sort();
+    urls.sort();
     let expected = ["old", "rich"].map(|page| format!("\"http://{site}/{page}\""));
-    assert_eq!(asked, expected);
+    assert_eq!(urls, expected);
 }
 
 #[test]
-fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
+fn an_audit_does_not_wait_for_the_api_after_its_visit() {
     let crux = Crux::start(|_, _| Reply::Silence);
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 1);
@@ -136,11 +141,10 @@ fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
         address: server.address,
         key,
     };
-    // The page is there only once the question was asked, and the answer only once the audit is
-    // over.
-    let site = pages::serve_after(crux.after_questions(1));
+    // The page responds after the API was requested, and the API only after the audit.
+    let site = pages::serve_after(crux.after_requests(1));
     let (data, whole) = audited(&client, &format!("http://{site}/"));
-    assert_eq!(crux.answers(), 0, "it is still silent");
+    assert_eq!(crux.responses(), 0, "there is no response yet");
     assert!(data["labData"]["fcp"].is_number(), "{data}");
     assert_eq!(data["fieldData"], Value::Null);
     assert_eq!(data["fieldDataReason"], "TIMED_OUT");
@@ -149,36 +153,36 @@ fn an_audit_whose_dataset_never_answers_ends_with_its_visit() {
 }
 
 #[test]
-fn an_audit_is_none_the_worse_for_a_dataset_in_trouble() {
+fn an_audit_succeeds_if_the_api_fails() {
     let huge = || format!("{{\"record\":\"{}\"}}", "x".repeat(3_000_000));
-    let answer = |status, headers, body| Reply::Answer {
+    let reply = |status, headers, body| Reply::Response {
         status,
         headers,
         body,
     };
-    type Trouble = Box<dyn Fn(&str, &Value) -> Reply + Send + Sync>;
-    let troubles: [(Trouble, &str); 7] = [
+    type Behaviour = Box<dyn Fn(&str, &Value) -> Reply + Send + Sync>;
+    let failures: [(Behaviour, &str); 7] = [
         (
-            Box::new(move |_, _| answer(429, "Retry-After: 3600\r\n", String::new())),
+            Box::new(move |_, _| reply(429, "Retry-After: 3600\r\n", String::new())),
             "QUOTA",
         ),
         (
-            Box::new(|_, _| said(500, &json!({ "error": { "code": 500 } }))),
+            Box::new(|_, _| json_response(500, &json!({ "error": { "code": 500 } }))),
             "UNAVAILABLE",
         ),
         (
-            Box::new(move |_, _| answer(200, "", "{\"record\": {\"key\":".to_owned())),
+            Box::new(move |_, _| reply(200, "", "{\"record\": {\"key\":".to_owned())),
             "BAD_ANSWER",
         ),
-        (Box::new(move |_, _| answer(200, "", huge())), "BAD_ANSWER"),
+        (Box::new(move |_, _| reply(200, "", huge())), "BAD_ANSWER"),
         (
-            Box::new(|_, _| said(200, &json!({ "metrics": "<html>" }))),
+            Box::new(|_, _| json_response(200, &json!({ "metrics": "<html>" }))),
             "BAD_ANSWER",
         ),
         (
             Box::new(|_, _| {
                 let details = json!([{ "reason": "API_KEY_INVALID" }]);
-                said(
+                json_response(
                     400,
                     &json!({ "error": { "status": "INVALID_ARGUMENT", "details": details } }),
                 )
@@ -187,25 +191,25 @@ fn an_audit_is_none_the_worse_for_a_dataset_in_trouble() {
         ),
         (Box::new(|_, _| missing()), "NOT_IN_DATASET"),
     ];
-    for (trouble, reason) in troubles {
-        let crux = Crux::start(trouble);
-        let answers = if reason == "NOT_IN_DATASET" { 2 } else { 1 };
-        let site = pages::serve_after(crux.after_answers(answers));
+    for (behaviour, reason) in failures {
+        let crux = Crux::start(behaviour);
+        let responses = if reason == "NOT_IN_DATASET" { 2 } else { 1 };
+        let site = pages::serve_after(crux.after_responses(responses));
         let output = audit(&format!("http://{site}/"), &crux.flags());
         assert_eq!(output.status.code(), Some(0), "{reason}: {output:?}");
         let report = report(&output);
         assert!(report["metrics"]["fcp"]["value"].is_number(), "{reason}");
         assert_eq!(report["fieldDataReason"], reason);
         assert_eq!(report.get("fieldData"), None);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!said.contains(KEY), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!stderr.contains(KEY), "{stderr}");
     }
 }
 
 #[test]
-fn judging_again_neither_asks_nor_makes_field_data_up() {
+fn judge_requests_no_field_data_and_adds_none() {
     let crux = Crux::start(found);
-    let site = pages::serve_after(crux.after_answers(1));
+    let site = pages::serve_after(crux.after_responses(1));
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("bundle.gz").display().to_string();
     let mut flags = crux.flags();
@@ -222,13 +226,13 @@ fn judging_again_neither_asks_nor_makes_field_data_up() {
     assert_eq!(judged.get("fieldData"), None);
     assert_eq!(judged.get("fieldDataReason"), None);
     assert_eq!(judged["scores"], audited["scores"]);
-    assert_eq!(crux.asked().len(), 1);
+    assert_eq!(crux.requests().len(), 1);
 }
 
 #[test]
-fn nothing_is_sent_without_a_key_nor_about_what_is_not_public() {
+fn nothing_is_sent_without_a_key_or_for_private_targets() {
     let crux = Crux::start(found);
-    let url = format!("http://{}/", pages::nobody());
+    let url = format!("http://{}/", pages::unused_address());
     let base = format!("http://{}", crux.address);
     for (flags, reason) in [
         (vec!["--crux-target", "127.0.0.1"], "NO_KEY"),
@@ -244,11 +248,11 @@ fn nothing_is_sent_without_a_key_nor_about_what_is_not_public() {
         assert_eq!(report["error"]["code"], "CONNECTION_FAILED");
         assert_eq!(report["fieldDataReason"], reason);
     }
-    assert_eq!(crux.asked(), []);
+    assert_eq!(crux.requests(), []);
 }
 
 #[test]
-fn a_wrong_setting_is_named_and_a_key_is_not_shown() {
+fn an_invalid_setting_is_named_and_a_key_is_not_shown() {
     for (flags, expected) in [
         (["--crux-key", "two words"], "--crux-key: a key is one word"),
         (["--crux-url", "nowhere"], "--crux-url: `nowhere`"),
@@ -258,8 +262,8 @@ fn a_wrong_setting_is_named_and_a_key_is_not_shown() {
         let flags: Vec<String> = flags.map(str::to_owned).to_vec();
         let output = audit("http://example.com/", &flags);
         assert_eq!(output.status.code(), Some(2), "{flags:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{said}");
-        assert!(!said.contains("two words"), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(expected), "{stderr}");
+        assert!(!stderr.contains("two words"), "{stderr}");
     }
 }

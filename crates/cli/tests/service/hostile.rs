@@ -1,5 +1,5 @@
-//! A site that calls itself `"><script>alert(1)</script>` wherever it may call itself anything, and
-//! one audit of it in every form, made once for all tests.
+//! A site that uses `"><script>alert(1)</script>` in every name it can choose, and one audit of it
+//! in all formats, made once for all tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -47,7 +47,7 @@ pub const EXTENSIONS: [&str; 6] = [
     "trace.json",
 ];
 
-/// One audit, really made.
+/// Returns the files of one real audit.
 pub fn exports() -> &'static Exports {
     static EXPORTS: OnceLock<Exports> = OnceLock::new();
     EXPORTS.get_or_init(|| {
@@ -75,13 +75,13 @@ fn serve() -> SocketAddr {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(stream));
+            thread::spawn(move || respond(stream));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream) -> Option<()> {
+fn respond(mut stream: TcpStream) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let request = lines.next()?.ok()?;
     while !lines.next()?.ok()?.is_empty() {}

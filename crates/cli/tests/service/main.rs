@@ -1,4 +1,4 @@
-//! The binary as its users meet it: started as a process, asked over HTTP, killed.
+//! Tests of the binary: started as a process, called over HTTP, killed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod agents;

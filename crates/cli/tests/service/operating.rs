@@ -1,4 +1,4 @@
-//! What operators and integrators meet: administration, forgetting, webhooks, several runs.
+//! Tests of operation: administration, retention, webhooks, several runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -28,7 +28,7 @@ fn run(data: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn an_operator_sees_accounts_and_the_queue_and_changes_them_while_a_server_runs() {
+fn operator_commands_work_while_a_server_is_running() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 5);
     let server = Server::start(data.path(), &["--slots", "0"]);
@@ -64,7 +64,7 @@ fn an_operator_sees_accounts_and_the_queue_and_changes_them_while_a_server_runs(
     assert_eq!(server.stop(), Some(0));
 }
 
-/// As many finished audits with evidence, the first accepted longest ago.
+/// Stores finished audits with evidence of these ages and returns their ids.
 fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let bundles = FileBlobs::open(&data.join("bundles")).unwrap();
@@ -105,7 +105,7 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                 finished_at: at,
             };
             store.finish(&lease, finished).await.unwrap();
-            // As it is kept now, and as an earlier version kept it.
+            // The current and the former name of the file.
             for name in [format!("{}-1", lease.audit_id), lease.audit_id.clone()] {
                 bundles.put(&name, b"evidence").unwrap();
             }
@@ -116,7 +116,7 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
 }
 
 #[test]
-fn what_was_kept_long_enough_is_forgotten_by_itself_and_when_asked() {
+fn old_audits_are_deleted_by_the_server_and_by_command() {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 9);
@@ -129,7 +129,7 @@ fn what_was_kept_long_enough_is_forgotten_by_itself_and_when_asked() {
             data.path(),
             &["admin", "retention", "--keep-audits-per-account", "3"]
         ),
-        "1 audits forgotten\n"
+        "1 audits deleted\n"
     );
     assert_eq!([has(0), has(1), has(2), has(3)], [false, true, true, true]);
 
@@ -138,7 +138,7 @@ fn what_was_kept_long_enough_is_forgotten_by_itself_and_when_asked() {
         address: server.address,
         key,
     };
-    // It forgets when it starts, beside serving.
+    // The server deletes old audits after its start, while it is serving.
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     loop {
         let listed = client.get("/v1/audits").json;
@@ -159,14 +159,14 @@ fn what_was_kept_long_enough_is_forgotten_by_itself_and_when_asked() {
         .arg(data.path())
         .output()
         .unwrap();
-    assert_eq!(nothing.status.code(), Some(2), "nothing was said to keep");
+    assert_eq!(nothing.status.code(), Some(2), "no limit was given");
 }
 
-/// Takes one request, says yes, and hands over its head and body.
+/// Starts a webhook receiver that responds 200 and returns the head and body of each request.
 fn receiver() -> (SocketAddr, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (got, requests) = channel();
+    let (sender, requests) = channel();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -181,16 +181,16 @@ fn receiver() -> (SocketAddr, Receiver<(String, String)>) {
                 .map_or(0, |length| length.trim().parse().unwrap());
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-            stream.write_all(answer.as_bytes()).unwrap();
-            let _ = got.send((head, String::from_utf8(body).unwrap()));
+            let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(response.as_bytes()).unwrap();
+            let _ = sender.send((head, String::from_utf8(body).unwrap()));
         }
     });
     (address, requests)
 }
 
 #[test]
-fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
+fn several_runs_give_the_median_with_its_spread_and_a_webhook_is_sent() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 5);
     let server = Server::start(data.path(), &["--allow-target", "127.0.0.1"]);
@@ -198,7 +198,7 @@ fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
         address: server.address,
         key: key.clone(),
     };
-    let (webhook, told) = receiver();
+    let (webhook, requests) = receiver();
     let started = client.post(
         "/v1/audit/start",
         &json!({
@@ -211,8 +211,8 @@ fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
     let tracking_id = started.json["trackingId"].as_str().unwrap();
     let status = completed(&client, tracking_id);
     let audit_id = status["auditId"].as_str().unwrap();
-    let answer = client.get(&format!("/v1/audit/report/{audit_id}"));
-    let runs = &answer.json["data"]["report"]["runs"];
+    let response = client.get(&format!("/v1/audit/report/{audit_id}"));
+    let runs = &response.json["data"]["report"]["runs"];
     assert_eq!(runs["count"], 2, "{runs}");
     let chosen = runs["chosen"].as_u64().unwrap() as usize;
     let fcp = &runs["metrics"]["fcp"];
@@ -225,7 +225,7 @@ fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
     assert_eq!(values.len(), 2);
     assert!(fcp["min"].as_f64() <= fcp["max"].as_f64());
     assert!(fcp["standardDeviation"].is_number());
-    let report = &answer.json["data"]["report"];
+    let report = &response.json["data"]["report"];
     assert_eq!(report["metrics"]["fcp"]["value"], values[chosen - 1]);
     assert_eq!(
         runs["scores"]["performance"]["values"]
@@ -236,7 +236,7 @@ fn several_runs_give_the_median_with_its_spread_and_the_webhook_is_told() {
     );
     assert_eq!(credits(data.path(), &key), 3);
 
-    let (head, body) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    let (head, body) = requests.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(head.starts_with("post /hook?a=1 http/1.1\r\n"), "{head}");
     assert!(head.contains("x-plumbline-signature: v1="), "{head}");
     let body: Value = serde_json::from_str(&body).unwrap();

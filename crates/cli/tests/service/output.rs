@@ -1,4 +1,4 @@
-//! Standard output, and who starts what: seen from outside.
+//! Tests of standard output and of the number of browsers that are started.
 
 use std::fs;
 use std::io::pipe;
@@ -11,7 +11,7 @@ use crate::pages;
 use crate::server::plumbline;
 
 #[test]
-fn a_reader_that_leaves_early_is_no_reason_to_panic() {
+fn a_closed_standard_output_causes_no_panic() {
     let data = tempfile::tempdir().unwrap();
     for command in [&["doctor"][..], &["keys", "list"]] {
         let (reader, writer) = pipe().unwrap();
@@ -23,14 +23,14 @@ fn a_reader_that_leaves_early_is_no_reason_to_panic() {
             .stdout(writer)
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(said, "", "{command:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, "", "{command:?}");
         assert_eq!(output.status.code(), Some(1), "{command:?}");
     }
 }
 
 #[test]
-fn an_audit_starts_no_browser_that_it_does_not_use() {
+fn an_audit_starts_only_the_browsers_it_uses() {
     let folder = tempfile::tempdir().unwrap();
     let chromium = Launcher::find(LaunchOptions::default()).unwrap();
     let counting = folder.path().join("chromium");
@@ -42,7 +42,7 @@ fn an_audit_starts_no_browser_that_it_does_not_use() {
     );
     fs::write(&counting, script).unwrap();
     fs::write(&starts, "").unwrap();
-    // Where tests run as root, the browser does not.
+    // If tests run as root, the browser runs as another user.
     for (path, mode) in [(folder.path(), 0o755), (&counting, 0o755), (&starts, 0o666)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -52,8 +52,8 @@ fn an_audit_starts_no_browser_that_it_does_not_use() {
         .args(["--device", "desktop", "--network", "wifi", "--json"])
         .arg("--chromium")
         .arg(&counting)
-        // What another build measured here would be looked at first, and for that the browser asked
-        // for its version.
+        // A cached calibration would be checked against the version of the browser, which starts
+        // one.
         .env("XDG_CACHE_HOME", folder.path())
         .output()
         .unwrap();
@@ -61,6 +61,6 @@ fn an_audit_starts_no_browser_that_it_does_not_use() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let visits = report["conditions"]["cpu"]["visits"].as_u64().unwrap();
     let started = fs::read_to_string(&starts).unwrap().lines().count() as u64;
-    // One more reads the host's speed.
+    // One more browser calibrates the host.
     assert_eq!(started, visits + 1);
 }

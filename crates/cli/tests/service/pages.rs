@@ -8,25 +8,25 @@ use std::thread;
 const PAGE: &str = "<!doctype html><html lang=en><title>A page</title>\
     <style>body{font:20px sans-serif}</style><h1>Hello</h1><p>Some words to paint.</p>";
 
-/// With a few requests, and something to fix: on the first screen, and far below it.
+/// A page with a few requests and failed checks, on the first screen and far below it.
 const RICH: &str = "<!doctype html><html><title>Several requests</title>\
     <link rel=stylesheet href=style.css><script src=script.js></script>\
     <h1>Hello</h1><p>Some words to paint.</p><img src=none.png width=40 height=40>\
     <p style='height:2500px'>A long way down.</p>\
     <a href=/ style='display:block;background:#f0f;width:300px;height:100px'></a>";
 
-/// Serves until the test process ends.
+/// Serves the pages until the test process ends.
 pub fn serve() -> SocketAddr {
     serve_after(|| {})
 }
 
-/// The same, answering only when `ready` returns.
+/// Serves the pages, but responds only after `ready` returns.
 pub fn serve_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
     serve_each(move |_| ready())
 }
 
-/// The same, answering what nothing is painted without, `/style.css`, only when `ready` returns:
-/// `/old` leads to `/rich`, which is there, and not yet seen.
+/// Serves the pages, but responds to `/style.css`, which blocks the first paint, only after `ready`
+/// returns. `/old` redirects to `/rich`, which is then loaded but not painted.
 pub fn serve_and_paint_after(ready: impl Fn() + Send + Sync + 'static) -> SocketAddr {
     serve_each(move |path| {
         if path == "/style.css" {
@@ -42,13 +42,13 @@ fn serve_each(ready: impl Fn(&str) + Send + Sync + 'static) -> SocketAddr {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let ready = Arc::clone(&ready);
-            thread::spawn(move || answer(stream, &*ready));
+            thread::spawn(move || respond(stream, &*ready));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
+fn respond(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let request = lines.next()?.ok()?;
     while !lines.next()?.ok()?.is_empty() {}
@@ -71,8 +71,8 @@ fn answer(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
     .ok()
 }
 
-/// An address at which nobody listens: it was free a moment ago.
-pub fn nobody() -> SocketAddr {
+/// Returns an address that was free a moment ago, so that connections are refused.
+pub fn unused_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL, and the way there.
+//! Tests of several servers on one PostgreSQL, and of the migration to it.
 
 use std::path::Path;
 use std::process::Output;
@@ -11,7 +11,7 @@ use crate::cluster::Database;
 use crate::server::{Server, create_key, plumbline};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
-/// Until long after this test.
+/// Much longer than this test.
 const LEASE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 fn run(args: &[&str], data: &Path, store: &str) -> Output {
@@ -20,7 +20,8 @@ fn run(args: &[&str], data: &Path, store: &str) -> Output {
     command.args(["--store", store]).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+/// Returns the standard output of a command that succeeded.
+fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -30,12 +31,12 @@ fn serve(data: &Path, store: &str) -> Server {
 }
 
 async fn lease(store: &PostgresStore, owner: &str) -> Lease {
-    let seat = LeaseScope::any_location(owner);
-    store.lease(&seat, NOW, LEASE).await.unwrap().unwrap()
+    let scope = LeaseScope::any_location(owner);
+    store.lease(&scope, NOW, LEASE).await.unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_share_a_database_are_one_service_and_leave_each_others_leases() {
+async fn servers_on_one_database_share_audits_and_keep_each_others_leases() {
     let database = Database::fresh();
     let data = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let created = run(
@@ -43,7 +44,7 @@ async fn servers_that_share_a_database_are_one_service_and_leave_each_others_lea
         data[0].path(),
         &database.url,
     );
-    let key = said(&created).lines().last().unwrap().to_owned();
+    let key = stdout(&created).lines().last().unwrap().to_owned();
     let servers = [
         serve(data[0].path(), &database.url),
         serve(data[1].path(), &database.url),
@@ -57,8 +58,8 @@ async fn servers_that_share_a_database_are_one_service_and_leave_each_others_lea
         let started = clients[n % 2].start(&format!("https://example.com/{n}"));
         assert_eq!(started.status, 200, "{started:?}");
         let tracking_id = started.json["trackingId"].as_str().unwrap().to_owned();
-        let seen = clients[(n + 1) % 2].get(&format!("/v1/audit/status/{tracking_id}"));
-        assert_eq!(seen.status, 200, "{seen:?}");
+        let status = clients[(n + 1) % 2].get(&format!("/v1/audit/status/{tracking_id}"));
+        assert_eq!(status.status, 200, "{status:?}");
         tracking_ids.push(tracking_id);
     }
     let store = PostgresStore::open(&database.url, PostgresOptions::default());
@@ -73,10 +74,10 @@ async fn servers_that_share_a_database_are_one_service_and_leave_each_others_lea
     assert_eq!(
         (depth.waiting, depth.running),
         (3, 1),
-        "only its own came back"
+        "only its own audit is requeued"
     );
     drop((first, second));
-    let queue = said(&run(&["admin", "queue"], data[0].path(), &database.url));
+    let queue = stdout(&run(&["admin", "queue"], data[0].path(), &database.url));
     assert!(queue.starts_with("3 waiting, 1 running\n"), "{queue}");
     for tracking_id in tracking_ids {
         assert!(queue.contains(&tracking_id), "{queue}");
@@ -84,7 +85,7 @@ async fn servers_that_share_a_database_are_one_service_and_leave_each_others_lea
 }
 
 #[test]
-fn a_limit_on_starts_is_one_for_all_servers() {
+fn the_limit_on_starts_is_shared_by_all_servers() {
     let database = Database::fresh();
     let data = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let created = run(
@@ -92,9 +93,9 @@ fn a_limit_on_starts_is_one_for_all_servers() {
         data[0].path(),
         &database.url,
     );
-    let key = said(&created).lines().last().unwrap().to_owned();
+    let key = stdout(&created).lines().last().unwrap().to_owned();
     let servers = data.each_ref().map(|data| {
-        let more = [
+        let args = [
             "--slots",
             "0",
             "--starts-per-minute",
@@ -102,7 +103,7 @@ fn a_limit_on_starts_is_one_for_all_servers() {
             "--store",
             &database.url,
         ];
-        Server::start(data.path(), &more)
+        Server::start(data.path(), &args)
     });
     let statuses: Vec<_> = (0..4)
         .map(|n| {
@@ -117,7 +118,7 @@ fn a_limit_on_starts_is_one_for_all_servers() {
 }
 
 #[test]
-fn an_installation_moves_to_postgresql_with_one_command() {
+fn an_installation_is_migrated_to_postgresql_with_one_command() {
     let database = Database::fresh();
     let data = tempfile::tempdir().unwrap();
     let from = format!("sqlite:{}", data.path().join("plumbline.db").display());
@@ -136,23 +137,23 @@ fn an_installation_moves_to_postgresql_with_one_command() {
     };
     let refused = migrate();
     assert!(!refused.status.success(), "{refused:?}");
-    let why = String::from_utf8(refused.stderr).unwrap();
-    assert!(why.contains("another server runs"), "{why}");
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert!(stderr.contains("another server is using"), "{stderr}");
     assert_eq!(server.stop(), Some(0));
 
-    let moved = said(&migrate());
-    assert!(moved.contains("4 credits in all"), "{moved}");
-    assert_eq!(said(&migrate()), moved, "once more does no harm");
+    let migrated = stdout(&migrate());
+    assert!(migrated.contains("4 credits in total"), "{migrated}");
+    assert_eq!(stdout(&migrate()), migrated, "it can be repeated");
     let server = serve(data.path(), &database.url);
     let status = client(&server).get(&format!("/v1/audit/status/{tracking_id}"));
     assert_eq!(status.status, 200, "{status:?}");
     assert_eq!(client(&server).start("https://example.com/").status, 200);
-    let listed = said(&run(&["keys", "list"], data.path(), &database.url));
+    let listed = stdout(&run(&["keys", "list"], data.path(), &database.url));
     assert!(listed.contains(" 3 "), "{listed}");
 }
 
 #[test]
-fn a_store_that_cannot_be_had_is_said_clearly_and_without_the_password() {
+fn an_unavailable_store_is_an_error_without_the_password() {
     let data = tempfile::tempdir().unwrap();
     for (store, exit) in [
         ("mysql://host/db", 2),

@@ -1,13 +1,16 @@
+//! Tests of a server that is killed repeatedly.
+
 use crate::client::Client;
 use crate::pages;
 use crate::server::{Server, completed, create_key, credits};
 
-/// Enough to meet the server before, in and after visits; the stress run in `docs/` uses more.
+/// Enough kills to hit the server before, during and after visits; the stress test in `docs/` uses
+/// more.
 const KILLS: usize = 4;
 const AUDITS: i64 = 5;
 
 #[test]
-fn a_killed_server_loses_no_accepted_audit_and_charges_nobody_twice() {
+fn a_killed_server_loses_no_audit_and_charges_none_twice() {
     let data = tempfile::tempdir().unwrap();
     let key = create_key(data.path(), 100);
     let url = format!("http://{}/", pages::serve());
@@ -20,14 +23,14 @@ fn a_killed_server_loses_no_accepted_audit_and_charges_nobody_twice() {
         };
         if kill == 0 {
             for _ in 0..AUDITS {
-                let answer = client.start(&url);
-                accepted.push(answer.json["trackingId"].as_str().unwrap().to_owned());
+                let response = client.start(&url);
+                accepted.push(response.json["trackingId"].as_str().unwrap().to_owned());
             }
         }
-        // Kill while a visit runs: each time the first unfinished audit is seen to be under way.
+        // The server is killed during a visit: as soon as an audit is in progress.
         let running = |id: &String| {
-            let answer = client.get(&format!("/v1/audit/status/{id}"));
-            answer.json["data"]["status"] == "in-progress"
+            let response = client.get(&format!("/v1/audit/status/{id}"));
+            response.json["data"]["status"] == "in-progress"
         };
         while !accepted.iter().any(running) {
             std::thread::yield_now();

@@ -20,11 +20,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(data: &Path, more: &[&str]) -> Self {
-        Self::start_with(data, more, &[])
+    pub fn start(data: &Path, args: &[&str]) -> Self {
+        Self::start_with(data, args, &[])
     }
 
-    pub fn start_with(data: &Path, more: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub fn start_with(data: &Path, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = plumbline()
             .args([
                 "serve",
@@ -35,7 +35,7 @@ impl Server {
                 "--data",
             ])
             .arg(data)
-            .args(more)
+            .args(args)
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
@@ -53,13 +53,13 @@ impl Server {
         Self { child, address }
     }
 
-    /// SIGKILL: nothing of the process runs any more.
+    /// Sends SIGKILL and waits.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM, and the exit code once it has drained.
+    /// Sends SIGTERM and returns the exit code.
     pub fn stop(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -69,13 +69,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone after `kill` and `stop`; a failed test leaves no server behind.
+        // Has no effect after `kill` and `stop`; a failed test must not leave a server running.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A key as `keys create` prints it: alone on the last line.
+/// Creates a key with `keys create`, which prints it on the last line.
 pub fn create_key(data: &Path, credits: u32) -> String {
     let output = plumbline()
         .args([
@@ -93,7 +93,7 @@ pub fn create_key(data: &Path, credits: u32) -> String {
     text.lines().last().unwrap().to_owned()
 }
 
-/// The balance in the one line of `keys list` that names the key.
+/// Returns the credits of a key as `keys list` prints them.
 pub fn credits(data: &Path, key: &str) -> i64 {
     let id = key.split('_').nth(1).unwrap();
     let output = plumbline()
@@ -106,16 +106,16 @@ pub fn credits(data: &Path, key: &str) -> i64 {
     line.split_whitespace().nth(3).unwrap().parse().unwrap()
 }
 
-/// Polls, as the contract has it, until the audit is completed.
+/// Polls the status until the audit is completed.
 pub fn completed(client: &Client, tracking_id: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(180);
     loop {
-        let answer = client.get(&format!("/v1/audit/status/{tracking_id}"));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        if answer.json["data"]["status"] == "completed" {
-            return answer.json["data"].clone();
+        let response = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        assert_eq!(response.status, 200, "{response:?}");
+        if response.json["data"]["status"] == "completed" {
+            return response.json["data"].clone();
         }
-        assert!(Instant::now() < deadline, "not completed: {answer:?}");
+        assert!(Instant::now() < deadline, "not completed: {response:?}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of settings, keys and the start of a server.
+
 use std::path::Path;
 use std::process::Stdio;
 
@@ -13,7 +15,7 @@ fn status_of_start(server: &Server, data: &Path, url: &str) -> u16 {
 }
 
 #[test]
-fn flags_win_over_the_environment_and_both_over_the_file() {
+fn flags_take_precedence_over_the_environment_and_both_over_the_file() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("plumbline.toml");
     let text =
@@ -21,7 +23,7 @@ fn flags_win_over_the_environment_and_both_over_the_file() {
     std::fs::write(&file, text).unwrap();
     let config = ["--config", file.to_str().unwrap()];
 
-    // The file's port 1 cannot be listened on, so the flag has won.
+    // The server cannot listen on port 1, so the flag takes precedence over the file.
     let by_file = Server::start(data.path(), &config);
     assert_eq!(
         status_of_start(&by_file, data.path(), "http://10.1.2.3/"),
@@ -54,7 +56,7 @@ fn flags_win_over_the_environment_and_both_over_the_file() {
 }
 
 #[test]
-fn what_is_denied_is_refused_however_it_is_set_and_whatever_is_allowed() {
+fn denied_targets_are_refused_however_they_are_set_and_even_if_allowed() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("plumbline.toml");
     let text = "slots = 0\nallow-target = [\"10.0.0.0/8\"]\ndeny-target = [\"10.1.0.0/16\"]\n";
@@ -89,7 +91,7 @@ fn what_is_denied_is_refused_however_it_is_set_and_whatever_is_allowed() {
 }
 
 #[test]
-fn a_file_with_a_name_that_is_none_is_refused_by_name() {
+fn an_unknown_key_in_the_file_is_named() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("plumbline.toml");
     std::fs::write(&file, "allow-targets = []\n").unwrap();
@@ -99,12 +101,12 @@ fn a_file_with_a_name_that_is_none_is_refused_by_name() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("allow-targets"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("allow-targets"), "{stderr}");
 }
 
 #[test]
-fn a_second_server_on_the_same_data_is_refused() {
+fn a_second_server_on_the_same_data_directory_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let first = Server::start(data.path(), &["--slots", "0"]);
     let second = plumbline()
@@ -114,13 +116,13 @@ fn a_second_server_on_the_same_data_is_refused() {
         .output()
         .unwrap();
     assert_eq!(second.status.code(), Some(1));
-    let said = String::from_utf8(second.stderr).unwrap();
-    assert!(said.contains("another server runs on"), "{said}");
+    let stderr = String::from_utf8(second.stderr).unwrap();
+    assert!(stderr.contains("another server is using"), "{stderr}");
     assert_eq!(first.stop(), Some(0));
 }
 
 #[test]
-fn keys_are_made_listed_and_revoked_while_a_server_runs() {
+fn keys_are_created_listed_and_revoked_while_a_server_is_running() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--slots", "0"]);
     let key = create_key(data.path(), 1);
@@ -142,7 +144,7 @@ fn keys_are_made_listed_and_revoked_while_a_server_runs() {
     };
     assert!(run(&["credits", "add", &id, "41"]).contains("has 42 credits"));
     assert!(run(&["credits", "add", &id, "-100"]).contains("has 0 credits"));
-    // Two browsers are signed in.
+    // Two browsers are signed in with the key.
     let file = rusqlite::Connection::open(data.path().join("plumbline.db")).unwrap();
     for secret in [1_u8, 2] {
         let sql = "INSERT INTO sessions (digest, key_id, expires_at) VALUES (?, ?, ?)";
@@ -168,13 +170,21 @@ fn keys_are_made_listed_and_revoked_while_a_server_runs() {
 }
 
 #[test]
-fn what_cannot_be_served_with_is_refused_at_the_start() {
+fn invalid_settings_are_refused_at_the_start() {
     let data = tempfile::tempdir().unwrap();
     let nothing = data.path().join("nothing.pem");
     let nothing = nothing.to_str().unwrap();
     for (flags, code, expected) in [
-        (vec!["--tls-cert", nothing], 2, "--tls-cert needs --tls-key"),
-        (vec!["--tls-key", nothing], 2, "--tls-key needs --tls-cert"),
+        (
+            vec!["--tls-cert", nothing],
+            2,
+            "--tls-cert requires --tls-key",
+        ),
+        (
+            vec!["--tls-key", nothing],
+            2,
+            "--tls-key requires --tls-cert",
+        ),
         (
             vec!["--tls-cert", nothing, "--tls-key", nothing],
             1,
@@ -189,8 +199,8 @@ fn what_cannot_be_served_with_is_refused_at_the_start() {
             .arg(data.path())
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
-        assert!(said.contains(expected), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
     }
 }

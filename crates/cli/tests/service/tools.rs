@@ -1,4 +1,4 @@
-//! The tools that other people read our files with, from npm at the versions of the lock file.
+//! Third-party tools that read the exports, from npm at the versions of the lock file.
 
 use std::fs;
 use std::io::Write;
@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools");
-const INSTALL_WITHIN: Duration = Duration::from_secs(400);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(400);
 
-/// Where the packages are. Installed once per lock file, below the build directory;
-/// `PLUMBLINE_TEST_MODULES` names a `node_modules` directory that has them already.
+/// Returns the directory of the packages. They are installed once per lock file below the build
+/// directory, unless `PLUMBLINE_TEST_MODULES` names a `node_modules` directory that contains them.
 pub fn modules() -> &'static Path {
     static MODULES: OnceLock<PathBuf> = OnceLock::new();
     MODULES.get_or_init(|| match std::env::var_os("PLUMBLINE_TEST_MODULES") {
-        Some(ready_made) => PathBuf::from(ready_made),
+        Some(dir) => PathBuf::from(dir),
         None => install(),
     })
 }
@@ -43,7 +43,7 @@ fn install() -> PathBuf {
         .spawn()
         .expect("npm is installed");
     assert!(
-        ends_within(npm, INSTALL_WITHIN),
+        succeeds_within(npm, INSTALL_TIMEOUT),
         "npm ci in {}",
         dir.display()
     );
@@ -51,8 +51,8 @@ fn install() -> PathBuf {
     dir.join("node_modules")
 }
 
-/// Whether it ended well in time; what did not end is ended.
-fn ends_within(mut child: Child, limit: Duration) -> bool {
+/// Whether a process succeeds in time. It is killed otherwise.
+fn succeeds_within(mut child: Child, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -67,7 +67,7 @@ fn ends_within(mut child: Child, limit: Duration) -> bool {
     }
 }
 
-/// Runs one of the scripts; it must end well. Returns what it printed.
+/// Runs one of the scripts, which must succeed, and returns its output.
 pub fn script(name: &str, args: &[&str], input: &str) -> String {
     let mut command = Command::new("node");
     command.arg(Path::new(SCRIPTS).join(name)).args(args);
@@ -80,7 +80,7 @@ pub fn script(name: &str, args: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Lighthouse CI's command in a directory.
+/// Runs the command of Lighthouse CI in a directory.
 pub fn lhci(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new("node");
     command
@@ -101,13 +101,13 @@ fn run(command: &mut Command, input: &str) -> Output {
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
     // The child may print before it has read everything.
-    let feeding = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().unwrap();
-    let _ = feeding.join();
+    let _ = writer.join();
     output
 }
 
-/// What a page looks like after its scripts have run, as a real browser writes it down.
+/// Returns the DOM of a page after its scripts have run in a real browser.
 pub fn dom_of(html: &Path) -> String {
     let browser = std::env::var("PLUMBLINE_CHROMIUM").unwrap_or_else(|_| {
         let names = [
@@ -116,13 +116,13 @@ pub fn dom_of(html: &Path) -> String {
             "google-chrome",
             "google-chrome-stable",
         ];
-        let found = names.iter().find(|name| {
+        let installed = names.iter().find(|name| {
             Command::new(name)
                 .arg("--version")
                 .output()
                 .is_ok_and(|output| output.status.success())
         });
-        (*found.expect("a Chromium is installed")).to_owned()
+        (*installed.expect("a Chromium is installed")).to_owned()
     });
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser)

@@ -1,4 +1,4 @@
-// har.mjs FILE.har: fails where the file is no HTTP Archive 1.2.
+// har.mjs FILE.har: fails if the file is not an HTTP Archive 1.2.
 import {readFileSync} from 'node:fs';
 import {requireModule} from './modules.mjs';
 

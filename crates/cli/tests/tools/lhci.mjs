@@ -1,5 +1,5 @@
-// lhci.mjs: reads [{options, runs}] on standard input; prints, for each, which run Lighthouse CI
-// takes for all, and what its assertions find.
+// lhci.mjs: reads [{options, runs}] on standard input; prints the median run of Lighthouse CI and the
+// results of its assertions for each.
 import {readFileSync} from 'node:fs';
 import {requireModule} from './modules.mjs';
 
@@ -7,15 +7,15 @@ const {computeRepresentativeRuns} = requireModule('@lhci/utils/src/representativ
 const {getAllAssertionResults} = requireModule('@lhci/utils/src/assertions.js');
 const {convertBudgetsToAssertions} = requireModule('@lhci/utils/src/budgets-converter.js');
 
-const answers = [];
+const outputs = [];
 for (const {options, runs} of JSON.parse(readFileSync(0, 'utf8'))) {
-  const [median] = computeRepresentativeRuns([runs.map((run, at) => [at, run])]);
+  const [median] = computeRepresentativeRuns([runs.map((run, index) => [index, run])]);
   let results = [];
   if (options) {
-    const asked = Array.isArray(options) ? await convertBudgetsToAssertions(options) : options;
-    results = getAllAssertionResults({...asked, includePassedAssertions: true}, runs);
+    const assertions = Array.isArray(options) ? await convertBudgetsToAssertions(options) : options;
+    results = getAllAssertionResults({...assertions, includePassedAssertions: true}, runs);
   }
-  answers.push({
+  outputs.push({
     median,
     results: results.map(result => ({
       audit: result.auditId,
@@ -28,4 +28,4 @@ for (const {options, runs} of JSON.parse(readFileSync(0, 'utf8'))) {
     })),
   });
 }
-console.log(JSON.stringify(answers));
+console.log(JSON.stringify(outputs));

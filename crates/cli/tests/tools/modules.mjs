@@ -1,4 +1,4 @@
-// Packages are where PLUMBLINE_TEST_MODULES says, not beside these files.
+// Packages are in PLUMBLINE_TEST_MODULES, not next to these files.
 import {createRequire} from 'node:module';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';

@@ -1,4 +1,4 @@
-// render.mjs RESULT.json OUT.html: Lighthouse's own report page of a result.
+// render.mjs RESULT.json OUT.html: writes Lighthouse's report page of a result.
 import {readFileSync, writeFileSync} from 'node:fs';
 import {fromModules} from './modules.mjs';
 

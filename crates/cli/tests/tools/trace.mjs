@@ -1,4 +1,4 @@
-// trace.mjs FILE: the trace through DevTools' own parser; prints what it found.
+// trace.mjs FILE: parses a trace with DevTools and prints a summary.
 import {readFileSync} from 'node:fs';
 import {fromModules} from './modules.mjs';
 

@@ -163,7 +163,7 @@ impl From<&Node> for ElementDetail {
 }
 
 impl ElementDetail {
-    pub fn noting(node: &Node, note: impl Into<String>) -> Self {
+    pub fn with_note(node: &Node, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
             ..Self::from(node)
@@ -172,7 +172,7 @@ impl ElementDetail {
 }
 
 impl UrlDetail {
-    pub fn noting(url: impl Into<String>, note: impl Into<String>) -> Self {
+    pub fn with_note(url: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
             url: url.into(),
             note: Some(note.into()),

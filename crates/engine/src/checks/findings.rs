@@ -47,7 +47,7 @@ pub enum Cell {
     Text(String),
     Url(String),
     Element(Box<Node>),
-    Source(SourcePlace),
+    Source(SourceLocation),
     Bytes(f64),
     Ms(f64),
     Number(f64),
@@ -56,7 +56,7 @@ pub enum Cell {
 
 /// A position in a script or style sheet; lines and columns are counted from 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct SourcePlace {
+pub struct SourceLocation {
     pub url: String,
     pub line: u32,
     pub column: u32,

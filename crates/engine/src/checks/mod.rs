@@ -14,7 +14,7 @@ pub mod seo;
 pub(crate) mod testing;
 
 pub use details::{ChecklistItem, ConsoleLine, Details, ElementDetail, UrlDetail, Value};
-pub use findings::{Cell, Column, Findings, Row, SourcePlace, Unit};
+pub use findings::{Cell, Column, Findings, Row, SourceLocation, Unit};
 pub use outcome::{Figure, Outcome, Verdict};
 pub use savings::Savings;
 

@@ -67,15 +67,15 @@ impl Outcome {
     }
 
     pub fn fail(summary: impl Into<String>) -> Self {
-        Self::new(Verdict::Fail).because(summary)
+        Self::new(Verdict::Fail).with_summary(summary)
     }
 
     pub fn informative(summary: impl Into<String>) -> Self {
-        Self::new(Verdict::Informative).because(summary)
+        Self::new(Verdict::Informative).with_summary(summary)
     }
 
     pub fn could_not_measure(reason: impl Into<String>) -> Self {
-        Self::new(Verdict::CouldNotMeasure).because(reason)
+        Self::new(Verdict::CouldNotMeasure).with_summary(reason)
     }
 
     pub fn with(mut self, details: Details) -> Self {
@@ -83,18 +83,18 @@ impl Outcome {
         self
     }
 
-    pub fn saving(mut self, savings: Savings) -> Self {
+    pub fn with_savings(mut self, savings: Savings) -> Self {
         self.savings = Some(savings);
         self
     }
 
     /// Sets the number that the verdict is based on.
-    pub fn measuring(mut self, value: f64, unit: Unit) -> Self {
+    pub fn with_figure(mut self, value: f64, unit: Unit) -> Self {
         self.figure = Some(Figure { value, unit });
         self
     }
 
-    pub fn because(mut self, summary: impl Into<String>) -> Self {
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
         self
     }

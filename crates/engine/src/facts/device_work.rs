@@ -12,7 +12,7 @@ use crate::metrics::processor::Processor;
 pub struct DeviceWork(pub Vec<Work>);
 
 impl Fact for DeviceWork {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let processor = facts.get::<Processor>()?;
         Ok(Self::of(&trace, &processor))

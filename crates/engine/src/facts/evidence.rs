@@ -12,7 +12,7 @@ use crate::report::Conditions;
 pub const TRACE: &str = "trace";
 
 impl Fact for Trace {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut trace = Trace::read(&facts.bundle.trace)
             .map_err(|error| Missing(format!("the trace is unreadable: {error}")))?;
         let log = facts.get::<ProtocolLog>().ok();
@@ -22,14 +22,14 @@ impl Fact for Trace {
         }
         let requests = log.as_ref().map_or(&trace.requests, |log| &log.requests);
         if let Some(end_us) = metrics::load_end_us(&trace, requests) {
-            trace.resources.set_aside_repeats(end_us);
+            trace.resources.separate_repeats(end_us);
         }
         Ok(trace)
     }
 }
 
 impl Fact for ProtocolLog {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         ProtocolLog::read(&facts.bundle.log)
             .map_err(|error| Missing(format!("the protocol log is unreadable: {error}")))
     }
@@ -37,7 +37,7 @@ impl Fact for ProtocolLog {
 
 /// The CPU time that the page got; empty if it was not sampled.
 impl Fact for Processor {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let samples = facts.read(processor::ARTIFACT);
         Ok(samples.map_or_else(|_| Self::default(), |samples| Self::of(&samples, &trace)))
@@ -46,7 +46,7 @@ impl Fact for Processor {
 
 /// The conditions of the visit, on which time savings depend.
 impl Fact for Conditions {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         stored_conditions(facts.bundle).ok_or_else(|| {
             Missing("the bundle does not contain the conditions of the visit".to_owned())
         })
@@ -62,7 +62,7 @@ mod tests {
     use crate::checks::testing::Visit;
 
     #[test]
-    fn a_trace_is_read_once_and_an_unreadable_one_says_so() {
+    fn a_trace_is_parsed_once_and_an_unreadable_one_is_reported() {
         let events = json!([
             {"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 2,
              "args": {"name": "CrRendererMain"}},

@@ -136,7 +136,7 @@ impl Issues {
 }
 
 impl Fact for Issues {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let gathered = facts.get::<Gathered>()?;
         let requests = facts.get::<Requests>();
         let mut issues = Self::default();

@@ -17,7 +17,7 @@ pub struct LargestContent {
 impl Fact for LargestContent {
     /// Finds the paint by Lighthouse's rules (trace_engine, handlers/PageLoadMetricsHandler.js and
     /// LargestImagePaintHandler.js).
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let navigation = &trace.navigation;
         let mut paint: Option<&LargestPaint> = None;

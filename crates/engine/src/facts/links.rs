@@ -51,7 +51,7 @@ impl Links {
 }
 
 impl Fact for Links {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut links = facts.get::<Gathered>()?.0.clone();
         for link in &mut links {
             link.rel.make_ascii_lowercase();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_holds_many_links() {
+    fn a_header_may_contain_several_links() {
         let base = Url::parse("https://a.test/dir/").unwrap();
         let links = parse(
             r#"<x.css>; rel=preload; title="a, b; c", <https://b.test/>; REL="Alternate"; hreflang=de"#,

@@ -51,10 +51,12 @@ pub fn compression(resource: &Resource) -> f64 {
     // Almost nothing was transferred: the response is from a cache, so the usual ratio is assumed.
     let is_cached =
         resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
-    match (is_cached, is_compressed(resource)) {
-        (true, _) => 0.33,
-        (false, true) => share,
-        (false, false) => 1.0,
+    if is_cached {
+        0.33
+    } else if is_compressed(resource) {
+        share
+    } else {
+        1.0
     }
 }
 

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::node::or_default;
-use super::{Artifact, Fact, Facts, Missing, Request, Requests, same_but_fragment};
+use super::{Artifact, Fact, Facts, Missing, Request, Requests, equal_without_fragment};
 
 /// The request of the page's document.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ impl MainResource {
 }
 
 impl Fact for MainResource {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let requests = facts.get::<Requests>()?;
         let documents = || {
             let is_document =
@@ -30,7 +30,7 @@ impl Fact for MainResource {
         // changed the URL, none matches; then the last document of the first frame is used.
         let main_frame = documents().next().map(|request| &request.frame_id);
         documents()
-            .rfind(|request| same_but_fragment(request.url.as_str(), &facts.bundle.final_url))
+            .rfind(|request| equal_without_fragment(request.url.as_str(), &facts.bundle.final_url))
             .or_else(|| documents().rfind(|request| Some(&request.frame_id) == main_frame))
             .cloned()
             .map(Self)

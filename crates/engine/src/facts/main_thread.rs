@@ -9,20 +9,20 @@ use crate::metrics::{self, Measured};
 
 /// The URL or browser activity that work is attributed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Blamed<'w> {
+pub enum Attribution<'w> {
     Url(&'w str),
     Browser,
     BrowserGc,
-    Nobody,
+    Unattributable,
 }
 
-impl Blamed<'_> {
+impl Attribution<'_> {
     pub fn text(&self) -> &str {
         match self {
             Self::Url(url) => url,
             Self::Browser => "Browser",
             Self::BrowserGc => "Browser GC",
-            Self::Nobody => "Unattributable",
+            Self::Unattributable => "Unattributable",
         }
     }
 }
@@ -32,7 +32,7 @@ impl Blamed<'_> {
 pub struct ScriptUrls(HashSet<String>);
 
 impl Fact for ScriptUrls {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let requests = facts.get::<Requests>()?;
         let scripts = requests
             .all
@@ -47,14 +47,14 @@ impl Fact for ScriptUrls {
 impl ScriptUrls {
     /// Returns the first script among the URLs of the work, otherwise its first URL
     /// (Lighthouse, core/lib/tracehouse/task-summary.js).
-    pub fn blamed<'w>(&self, work: &'w Work) -> Blamed<'w> {
+    pub fn attribution<'w>(&self, work: &'w Work) -> Attribution<'w> {
         let script = work.urls.iter().find(|url| self.0.contains(url.as_ref()));
         match script.or_else(|| work.urls.first()) {
-            Some(url) if url.as_ref() != "about:blank" => Blamed::Url(url),
+            Some(url) if url.as_ref() != "about:blank" => Attribution::Url(url),
             _ => match work.background {
-                Some(BackgroundWork::Browser) => Blamed::Browser,
-                Some(BackgroundWork::GarbageCollection) => Blamed::BrowserGc,
-                None => Blamed::Nobody,
+                Some(BackgroundWork::Browser) => Attribution::Browser,
+                Some(BackgroundWork::GarbageCollection) => Attribution::BrowserGc,
+                None => Attribution::Unattributable,
             },
         }
     }
@@ -63,7 +63,7 @@ impl ScriptUrls {
 /// The metrics, from which checks estimate savings. `evaluate` inserts them when it has measured
 /// them already.
 impl Fact for Measured {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let log = facts.get::<plumbline_trace::ProtocolLog>()?;
         Ok(metrics::measure(&trace, Some(&log)))

@@ -64,7 +64,7 @@ impl ManifestState {
 }
 
 impl Fact for ManifestState {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let artifact = facts.get::<ManifestArtifact>()?;
         Ok(match &artifact.0 {
             Some(text) if !text.data.is_empty() => parse(&text.data, &text.url),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_type_are_as_good_as_none() {
+    fn values_of_the_wrong_type_are_ignored() {
         let manifest = read(r#"{"name": 3, "theme_color": null, "icons": {}}"#);
         assert_eq!(manifest, Manifest::default());
         assert_eq!(parse("{", ""), ManifestState::NotJson);

@@ -31,7 +31,7 @@ mod scripts;
 mod shift_clusters;
 mod style_sheets;
 mod trace_elements;
-mod web_address;
+mod urls;
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -62,7 +62,7 @@ pub use loaded::{
     time_saved_in_steps,
 };
 pub use main_resource::{MainDocument, MainResource};
-pub use main_thread::{Blamed, ScriptUrls};
+pub use main_thread::{Attribution, ScriptUrls};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
 };
@@ -75,7 +75,7 @@ pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, Sourc
 pub use shift_clusters::{Culprit, Shift, ShiftCluster, ShiftClusters, impact_by_node};
 pub use style_sheets::{StyleSheet, StyleSheets};
 pub use trace_elements::{TraceElement, TraceElements};
-pub use web_address::{guess_image_type, is_like_localhost, same_but_fragment, shorten_data_url};
+pub use urls::{equal_without_fragment, guess_image_type, is_localhost, shorten_data_url};
 
 /// The reason why a fact is not available, as a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct Missing(pub String);
 
 /// A fact about a visit, computed at most once.
 pub trait Fact: Sized + 'static {
-    fn find(facts: &Facts) -> Result<Self, Missing>;
+    fn compute(facts: &Facts) -> Result<Self, Missing>;
 }
 
 /// A fact that is a gathered artifact.
@@ -94,7 +94,7 @@ pub trait Artifact: DeserializeOwned + 'static {
 }
 
 impl<T: Artifact> Fact for T {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         facts.read(T::NAME)
     }
 }
@@ -119,7 +119,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Stops computing facts once `stop` is set.
-    pub fn until(self, stop: &'a AtomicBool) -> Self {
+    pub fn with_stop_flag(self, stop: &'a AtomicBool) -> Self {
         Self {
             stop: Some(stop),
             ..self
@@ -139,7 +139,7 @@ impl<'a> Facts<'a> {
         if self.is_stopped() {
             return Err(Missing("the evaluation was stopped".to_owned()));
         }
-        let fact: Cached<T> = T::find(self).map(Rc::new);
+        let fact: Cached<T> = T::compute(self).map(Rc::new);
         let entry: Rc<dyn Any> = Rc::new(fact.clone());
         self.cache.borrow_mut().insert(TypeId::of::<T>(), entry);
         fact
@@ -170,7 +170,7 @@ mod tests {
     use crate::checks::testing::Visit;
 
     #[test]
-    fn an_artifact_is_read_once() {
+    fn an_artifact_is_parsed_once() {
         let bundle = Visit::new()
             .with("metas", r#"[{"name": "robots", "content": "none"}]"#)
             .bundle();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_artifact_says_why() {
+    fn a_missing_artifact_has_a_reason() {
         let bundle = Visit::new().without("metas", "the page hung").bundle();
         let facts = Facts::new(&bundle, Mode::Mobile);
         let reason = facts.get::<Metas>().unwrap_err().to_string();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_absent_fields_are_no_error() {
+    fn unknown_and_missing_fields_are_accepted() {
         let bundle = Visit::new()
             .with("metas", r#"[{"colour": 3}, {"name": null}]"#)
             .bundle();

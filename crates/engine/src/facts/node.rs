@@ -16,14 +16,14 @@ pub struct Node {
     pub rect: Option<Rect>,
     /// The part of `rect` that ancestors with scrolling or clipping leave visible, with size 0 if
     /// nothing is visible; `None` if all of it is visible.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Rect>,
+    #[serde(rename = "seen", skip_serializing_if = "Option::is_none")]
+    pub visible_rect: Option<Rect>,
 }
 
 impl Node {
     /// Returns the rectangle of the element in a screenshot of the page.
-    pub fn in_picture(&self) -> Option<Rect> {
-        self.seen.or(self.rect)
+    pub fn rect_in_screenshot(&self) -> Option<Rect> {
+        self.visible_rect.or(self.rect)
     }
 }
 

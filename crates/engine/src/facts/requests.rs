@@ -73,10 +73,7 @@ impl Requests {
         let scheme_is_safe = SAFE_SCHEMES.contains(&request.url.scheme());
         let protocol_is_safe = SAFE_SCHEMES.contains(&request.protocol.as_str());
         let host = request.url.host_str().unwrap_or_default();
-        scheme_is_safe
-            || protocol_is_safe
-            || super::is_like_localhost(host)
-            || self.is_upgraded(request)
+        scheme_is_safe || protocol_is_safe || super::is_localhost(host) || self.is_upgraded(request)
     }
 
     fn is_upgraded(&self, request: &Request) -> bool {
@@ -200,7 +197,7 @@ impl Request {
 }
 
 impl Fact for Requests {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut requests = facts.get::<ProtocolLog>().map(|log| Self::of(&log))?;
         if let Ok(trace) = facts.get::<Trace>() {
             let repeats = trace.resources.repeats.iter();
@@ -225,11 +222,11 @@ mod tests {
     fn requests(log: &str) -> Requests {
         let mut bundle = Visit::new().bundle();
         bundle.log = log.as_bytes().to_vec();
-        Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap()
+        Requests::compute(&Facts::new(&bundle, Mode::Mobile)).unwrap()
     }
 
     #[test]
-    fn a_redirect_is_two_requests_and_later_news_is_about_the_second() {
+    fn a_redirect_is_two_requests_and_later_events_concern_the_second() {
         let parsed = requests(
             r#"[
             {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "type": "Document",
@@ -328,7 +325,7 @@ mod tests {
         }
         let mut bundle = Visit::new().trace(&Value::Array(events)).bundle();
         bundle.log = serde_json::to_vec(&log).unwrap();
-        let requests = Requests::find(&Facts::new(&bundle, Mode::Mobile)).unwrap();
+        let requests = Requests::compute(&Facts::new(&bundle, Mode::Mobile)).unwrap();
         assert_eq!(requests.all.len(), 4, "all of them are listed");
         let of_load: Vec<&str> = requests
             .of_load()

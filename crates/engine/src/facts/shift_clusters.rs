@@ -43,7 +43,7 @@ pub enum Culprit {
 }
 
 impl Fact for ShiftClusters {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let mut clusters = clusters(&trace);
         let mut shifts: Vec<&mut Shift> = clusters

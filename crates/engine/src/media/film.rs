@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_tells_its_size_and_anything_else_tells_nothing() {
+    fn the_size_of_a_jpeg_is_parsed_and_other_bytes_are_rejected() {
         let jpeg = [
             0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0x01, 0xf4, 0, 0xfa, 3,
         ];

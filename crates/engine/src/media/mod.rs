@@ -3,11 +3,11 @@
 //! so that showing a report does not need the trace.
 
 mod film;
+mod full_page;
 mod main_thread;
 mod packed;
 mod requests;
 mod totals;
-mod whole_page;
 
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Mode;
@@ -15,11 +15,11 @@ use plumbline_trace::{ProtocolLog, Trace};
 use serde::{Deserialize, Serialize};
 
 pub use film::{Frame, Picture};
+pub use full_page::FullPageScreenshot;
 pub use main_thread::{MainThread, WORK_KINDS};
 pub use packed::ReportMediaError;
 pub use requests::{Phases, RequestEntry};
-pub use totals::Share;
-pub use whole_page::WholePage;
+pub use totals::RequestTotals;
 
 use crate::facts::{Facts, LargestContent};
 use crate::metrics::Measured;
@@ -49,12 +49,13 @@ pub struct ReportMedia {
     /// The width of the screenshot in CSS pixels, in which elements are measured.
     pub screenshot_css_width: f64,
     /// The full-page screenshot, if the page is larger than the screen.
-    pub whole_page: Option<WholePage>,
+    #[serde(rename = "wholePage")]
+    pub full_page: Option<FullPageScreenshot>,
     pub main_thread: MainThread,
     /// Requests and bytes by type of resource, the largest first.
-    pub by_type: Vec<Share>,
+    pub by_type: Vec<RequestTotals>,
     /// Requests and bytes by host, the largest first.
-    pub by_host: Vec<Share>,
+    pub by_host: Vec<RequestTotals>,
 }
 
 /// The times that charts mark.
@@ -121,7 +122,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         pictures,
         screenshot: film::screenshot(bundle),
         screenshot_css_width: css_width(bundle),
-        whole_page: whole_page::whole_page(bundle),
+        full_page: full_page::full_page(bundle),
         main_thread: main_thread::main_thread(&trace, end_ms),
     })
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_holds_still_scores_zero() {
+    fn a_page_without_shifts_has_a_shift_of_zero() {
         check(&[], 0.0, 0.0);
     }
 
@@ -115,20 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_not_trusted_right_after_the_viewport_was_set() {
+    fn the_input_flag_is_ignored_right_after_the_viewport_was_set() {
         let shifts = [shift(400.0, 0.2, true), shift(500.0, 0.1, true)];
         check(&shifts, 0.0, 0.3);
         check(&[shift(1400.0, 0.2, true)], 1000.0, 0.2);
     }
 
     #[test]
-    fn after_one_shift_without_the_mark_it_is_trusted() {
+    fn after_one_shift_without_the_input_flag_it_is_used() {
         let shifts = [shift(100.0, 0.1, false), shift(200.0, 0.2, true)];
         check(&shifts, 0.0, 0.1);
     }
 
     #[test]
-    fn an_old_trace_without_weights_gives_no_number() {
+    fn an_old_trace_without_weights_gives_no_value() {
         let old = LayoutShift {
             weighted_score: None,
             ..shift(0.0, 0.0, false)

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_stretch_puts_the_end_off_until_a_second_was_quiet() {
+    fn the_load_ends_after_a_quiet_second() {
         assert_eq!(quiet_since_ms(3000.0, &[]), 3000.0);
         let busy = [
             (500.0, 900.0),

@@ -135,7 +135,7 @@ impl Processor {
 
     /// Returns the deviation of the core from its nominal speed in the interval, as the root mean
     /// square of the logarithm: 0.1 if it was about a tenth faster or slower all the time.
-    pub fn restlessness(&self, from_ms: f64, until_ms: f64) -> Option<f64> {
+    pub fn speed_variation(&self, from_ms: f64, until_ms: f64) -> Option<f64> {
         let squares: Vec<f64> = self
             .speeds_within(from_ms, until_ms)
             .filter(|speed| *speed > 0.0)
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_of_the_time_in_which_the_thread_wanted_to_run() {
+    fn the_share_is_relative_to_the_runnable_time() {
         let waits = interrupted();
         assert_eq!(waits.share_lost(100.0, 150.0), Some(1.0));
         assert_eq!(waits.share_lost(50.0, 150.0), Some(0.5));
@@ -343,22 +343,22 @@ mod tests {
     }
 
     #[test]
-    fn the_speed_is_the_mean_of_its_time() {
+    fn the_speed_is_a_mean_weighted_by_time() {
         assert_eq!(paced().speed(0.0, 150.0), Some(0.75));
         assert_eq!(paced().speed(500.0, 600.0), None);
         assert_eq!(paced().speed_afterwards(), Some(2.0));
     }
 
     #[test]
-    fn a_core_at_its_nominal_speed_is_not_restless() {
-        assert_eq!(paced().restlessness(0.0, 50.0), Some(0.0));
-        let half_the_speed = paced().restlessness(50.0, 150.0).unwrap();
+    fn a_core_at_its_nominal_speed_does_not_vary() {
+        assert_eq!(paced().speed_variation(0.0, 50.0), Some(0.0));
+        let half_the_speed = paced().speed_variation(50.0, 150.0).unwrap();
         assert!((half_the_speed - 2.0_f64.ln()).abs() < 1e-9);
-        assert_eq!(paced().restlessness(500.0, 600.0), None);
+        assert_eq!(paced().speed_variation(500.0, 600.0), None);
     }
 
     #[test]
-    fn nothing_sampled_says_nothing() {
+    fn without_samples_there_are_no_values() {
         let none = Processor::default();
         assert_eq!(none.share_lost(0.0, 100.0), None);
         assert_eq!(none.on_device(&[task(0.0, 80.0)]), vec![task(0.0, 80.0)]);

@@ -77,12 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn half_a_page_half_a_second_earlier_saves_a_quarter() {
+    fn showing_half_a_page_half_a_second_earlier_saves_a_quarter_of_a_second() {
         check(&[(1000.0, 0.0), (1500.0, 50.0), (2000.0, 100.0)], 750.0);
     }
 
     #[test]
-    fn progress_that_falls_back_costs_again() {
+    fn progress_that_is_undone_counts_again() {
         check(
             &[
                 (1000.0, 0.0),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_never_changes_has_none() {
+    fn a_page_that_never_changes_has_no_speed_index() {
         check(&[(1000.0, 100.0), (1800.0, 100.0)], 0.0);
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_never_free_gives_no_number() {
+    fn a_thread_that_is_never_idle_gives_no_value() {
         let busy: Vec<_> = (0..6)
             .map(|i| f64::from(i) * 2000.0)
             .map(|at| task(at, at + 100.0))
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_is_never_quiet_gives_no_number() {
+    fn a_network_that_is_never_idle_gives_no_value() {
         let busy: Vec<_> = (0..3).map(|_| request(0.0, Some(11_900.0))).collect();
         check(&[], &busy, Err(MetricError::NoNetworkIdlePeriod));
     }

@@ -16,19 +16,20 @@ use crate::scoring::smooth_performance_score;
 /// 0027).
 const SHARED_CORE_UNCERTAINTY: f64 = 0.05;
 /// The relative uncertainty of work per unit of
-/// [`Processor::restlessness`](super::processor::Processor::restlessness), up to
+/// [`Processor::speed_variation`](super::processor::Processor::speed_variation), up to
 /// [`SHARED_CORE_UNCERTAINTY`]. A core that always has its nominal speed is not shared. The factor
 /// is a guess: all hosts measured so far shared their cores.
-const UNCERTAINTY_PER_RESTLESSNESS: f64 = 0.5;
+const UNCERTAINTY_PER_SPEED_VARIATION: f64 = 0.5;
 
 /// Returns the uncertainty of the score in points, up or down, or `None` if the page has no score.
 pub(crate) fn score_uncertainty(
     mode: Mode,
     measured: &Measured,
     tasks: &[MainTask],
-    restlessness: f64,
+    speed_variation: f64,
 ) -> Option<f64> {
-    let uncertainty = (UNCERTAINTY_PER_RESTLESSNESS * restlessness).min(SHARED_CORE_UNCERTAINTY);
+    let uncertainty =
+        (UNCERTAINTY_PER_SPEED_VARIATION * speed_variation).min(SHARED_CORE_UNCERTAINTY);
     let score_if = |lengthening: f64| {
         let load = LengthenedLoad::new(tasks, lengthening);
         smooth_performance_score(mode, &load.measured(measured))
@@ -125,8 +126,8 @@ mod tests {
         }
     }
 
-    fn doubt(measured: &Measured, tasks: &[MainTask], restlessness: f64) -> f64 {
-        score_uncertainty(Mode::Mobile, measured, tasks, restlessness).unwrap()
+    fn doubt(measured: &Measured, tasks: &[MainTask], speed_variation: f64) -> f64 {
+        score_uncertainty(Mode::Mobile, measured, tasks, speed_variation).unwrap()
     }
 
     #[test]
@@ -142,25 +143,25 @@ mod tests {
     }
 
     #[test]
-    fn a_load_as_it_was_measures_as_it_did() {
+    fn unchanged_speed_gives_unchanged_metrics() {
         let tasks = [task(100.0, 300.0), task(400.0, 500.0)];
         let before = measured(350.0, 50.0);
         assert_eq!(LengthenedLoad::new(&tasks, 0.0).measured(&before), before);
     }
 
     #[test]
-    fn a_page_without_work_is_known_on_any_core() {
+    fn the_score_of_a_page_without_work_is_certain_on_any_core() {
         assert_eq!(doubt(&measured(2000.0, 0.0), &[], 1.0), 0.0);
     }
 
     #[test]
-    fn a_core_at_its_nominal_speed_leaves_no_doubt() {
+    fn a_core_at_its_nominal_speed_causes_no_uncertainty() {
         let tasks = [task(1000.0, 1600.0)];
         assert_eq!(doubt(&measured(900.0, 550.0), &tasks, 0.0), 0.0);
     }
 
     #[test]
-    fn a_restless_core_leaves_more_doubt_about_more_work() {
+    fn a_core_of_varying_speed_causes_more_uncertainty_for_more_work() {
         let (little, much) = ([task(1000.0, 1100.0)], [task(1000.0, 1600.0)]);
         let of_little = doubt(&measured(900.0, 50.0), &little, 0.25);
         let of_much = doubt(&measured(900.0, 550.0), &much, 0.25);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_score_has_no_doubt_about_it() {
+    fn a_page_without_a_score_has_no_uncertainty() {
         let unpainted = Measured {
             lcp: Err(MetricError::NoLargestContentfulPaint),
             ..measured(900.0, 0.0)

@@ -117,10 +117,10 @@ fn fill(
 fn negligible_change(elapsed_ms: f64) -> f64 {
     const AT_ONCE: f64 = 5.0;
     const AFTER_A_SECOND: f64 = 3.0;
-    const IN_THE_END: f64 = -1.0;
-    let span = AT_ONCE - IN_THE_END;
-    let decay_per_second = ((AFTER_A_SECOND - IN_THE_END) / span).ln();
-    span * (decay_per_second * elapsed_ms / 1000.0).exp() + IN_THE_END
+    const AT_THE_END: f64 = -1.0;
+    let span = AT_ONCE - AT_THE_END;
+    let decay_per_second = ((AFTER_A_SECOND - AT_THE_END) / span).ln();
+    span * (decay_per_second * elapsed_ms / 1000.0).exp() + AT_THE_END
 }
 
 /// Returns the share of the final picture's pixels that are present already, by value and channel,

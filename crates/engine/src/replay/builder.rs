@@ -111,7 +111,7 @@ impl Builder {
             };
             let resource = &trace.resources.all[request.resource];
             let before = (node > 0 && self.first_of_chain(node) != node).then(|| node - 1);
-            let initiators = resource.asked_by.as_slice();
+            let initiators = resource.initiators.as_slice();
             let direct = before
                 .or_else(|| self.only_initiator(node, resource, initiators.first()?))
                 .unwrap_or(root);

@@ -225,7 +225,7 @@ fn connections(requests: &[(&Request, f64)], network: &Network, origin: &str) ->
             is_warm: false,
             is_tls: request.is_tls,
             is_h2: request.is_h2,
-            rtt_ms: network.rtt_ms + network.more_rtt_ms(origin),
+            rtt_ms: network.rtt_ms + network.extra_rtt_ms(origin),
             bits_per_ms: network.bits_per_ms,
             response_ms: network.response_ms(origin),
             window_segments: FIRST_WINDOW_SEGMENTS,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_answer_takes_the_handshake_and_one_round_trip() {
+    fn a_small_response_takes_the_handshake_and_one_round_trip() {
         let connection = fresh(150.0, 1600.0);
         let took = connection.download(1000.0, 0.0, 300.0, f64::INFINITY);
         assert_eq!(took.elapsed_ms, 300.0 + 225.0 + 30.0 + 75.0);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_connection_asks_at_once() {
+    fn a_warm_connection_sends_at_once() {
         let warm = Connection {
             is_warm: true,
             ..fresh(150.0, 1600.0)
@@ -282,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_bytes_never_come_sooner(
+        fn more_bytes_never_arrive_earlier(
             rtt_ms in 1.0..600.0_f64, rate in 100.0..100_000.0_f64, bytes in 0.0..1e6_f64, more in 0.0..1e6_f64
         ) {
             let connection = fresh(rtt_ms, rate);

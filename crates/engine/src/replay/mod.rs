@@ -22,7 +22,7 @@ use plumbline_trace::{Milestone, Trace};
 
 pub(crate) use graph::Graph;
 use network::Network;
-pub use network::{Distance, distances};
+pub use network::{OriginLatency, origin_latencies};
 use simulate::Run;
 
 use crate::facts::{Fact, Facts, Missing};
@@ -44,7 +44,7 @@ struct Stage {
 }
 
 impl Fact for Graph {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let slowed_by = facts
             .get::<Conditions>()
@@ -55,7 +55,7 @@ impl Fact for Graph {
 }
 
 impl Fact for Replay {
-    fn find(facts: &Facts) -> Result<Self, Missing> {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
         let trace = facts.get::<Trace>()?;
         let conditions = facts.get::<Conditions>()?;
         let graph = facts.get::<Graph>()?;
@@ -147,7 +147,7 @@ impl Replay {
     }
 
     /// Returns the additional round-trip time of this origin compared to the nearest one.
-    pub(crate) fn more_rtt_ms(&self, origin: &str) -> f64 {
-        self.network.more_rtt_ms(origin)
+    pub(crate) fn extra_rtt_ms(&self, origin: &str) -> f64 {
+        self.network.extra_rtt_ms(origin)
     }
 }

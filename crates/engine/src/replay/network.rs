@@ -8,7 +8,7 @@ use url::Url;
 pub(super) struct Network {
     pub(super) rtt_ms: f64,
     pub(super) bits_per_ms: f64,
-    more_rtt_ms: HashMap<String, f64>,
+    extra_rtt_ms: HashMap<String, f64>,
     response_ms: HashMap<String, f64>,
 }
 
@@ -18,14 +18,14 @@ const USUAL_RESPONSE_MS: f64 = 30.0;
 /// The measurements of one origin. Each is the minimum, because other requests may have queued
 /// behind earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Distance {
+pub struct OriginLatency {
     /// The round trip measured from opening connections; `None` if none was opened.
     pub rtt_ms: Option<f64>,
     /// The time from the end of a request to the response headers, including the round trip.
     pub wait_ms: Option<f64>,
 }
 
-impl Distance {
+impl OriginLatency {
     /// Returns the time that the server itself took.
     pub fn response_ms(&self, nearest_ms: f64) -> Option<f64> {
         Some((self.wait_ms? - self.rtt_ms.unwrap_or(nearest_ms)).max(0.0))
@@ -34,8 +34,8 @@ impl Distance {
 
 /// Returns the measurements by origin (Lighthouse: lantern/core/NetworkAnalyzer.js, which takes the
 /// median wait).
-pub fn distances(resources: &[Resource]) -> BTreeMap<String, Distance> {
-    let mut by_origin: BTreeMap<String, Distance> = BTreeMap::new();
+pub fn origin_latencies(resources: &[Resource]) -> BTreeMap<String, OriginLatency> {
+    let mut by_origin: BTreeMap<String, OriginLatency> = BTreeMap::new();
     for resource in resources {
         let Ok(url) = Url::parse(&resource.url) else {
             continue;
@@ -43,15 +43,15 @@ pub fn distances(resources: &[Resource]) -> BTreeMap<String, Distance> {
         let (Some(timing), true) = (resource.timing, url.origin().is_tuple()) else {
             continue;
         };
-        let distance = by_origin
+        let latency = by_origin
             .entry(url.origin().ascii_serialization())
             .or_default();
         if !resource.connection_reused {
-            distance.rtt_ms = min(distance.rtt_ms, handshake_ms(&timing));
+            latency.rtt_ms = min(latency.rtt_ms, handshake_ms(&timing));
         }
         if timing.send_end_ms >= 0.0 && timing.receive_headers_end_ms >= 0.0 {
             let wait_ms = timing.receive_headers_end_ms - timing.send_end_ms;
-            distance.wait_ms = min(distance.wait_ms, Some(wait_ms));
+            latency.wait_ms = min(latency.wait_ms, Some(wait_ms));
         }
     }
     by_origin
@@ -68,19 +68,21 @@ impl Network {
         if rtt_ms <= 0.0 || down_kbps <= 0.0 {
             return None;
         }
-        let distances = distances(&trace.resources.all);
-        let rtts_ms = distances.values().filter_map(|distance| distance.rtt_ms);
+        let origin_latencies = origin_latencies(&trace.resources.all);
+        let rtts_ms = origin_latencies
+            .values()
+            .filter_map(|latency| latency.rtt_ms);
         let nearest_ms = rtts_ms.reduce(f64::min).unwrap_or(0.0);
-        let by_origin = |of: &dyn Fn(&Distance) -> Option<f64>| {
+        let by_origin = |of: &dyn Fn(&OriginLatency) -> Option<f64>| {
             let figure =
-                |(origin, distance): (&String, &Distance)| Some((origin.clone(), of(distance)?));
-            distances.iter().filter_map(figure).collect()
+                |(origin, latency): (&String, &OriginLatency)| Some((origin.clone(), of(latency)?));
+            origin_latencies.iter().filter_map(figure).collect()
         };
         Some(Self {
             rtt_ms,
             bits_per_ms: down_kbps,
-            more_rtt_ms: by_origin(&|distance| Some(distance.rtt_ms? - nearest_ms)),
-            response_ms: by_origin(&|distance| distance.response_ms(nearest_ms)),
+            extra_rtt_ms: by_origin(&|latency| Some(latency.rtt_ms? - nearest_ms)),
+            response_ms: by_origin(&|latency| latency.response_ms(nearest_ms)),
         })
     }
 
@@ -90,13 +92,13 @@ impl Network {
         Self {
             rtt_ms,
             bits_per_ms,
-            more_rtt_ms: HashMap::new(),
+            extra_rtt_ms: HashMap::new(),
             response_ms: HashMap::new(),
         }
     }
 
-    pub(super) fn more_rtt_ms(&self, origin: &str) -> f64 {
-        self.more_rtt_ms.get(origin).copied().unwrap_or(0.0)
+    pub(super) fn extra_rtt_ms(&self, origin: &str) -> f64 {
+        self.extra_rtt_ms.get(origin).copied().unwrap_or(0.0)
     }
 
     pub(super) fn response_ms(&self, origin: &str) -> f64 {
@@ -145,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_an_origin_counts() {
-        let distance = distances(&[
+    fn the_minimum_of_an_origin_counts() {
+        let latency = origin_latencies(&[
             resource("https://a.test/1", 150.0, 400.0),
             resource("https://a.test/2", 170.0, 180.0),
             resource("https://b.test/", 200.0, 230.0),
         ]);
-        let a = distance["https://a.test"];
+        let a = latency["https://a.test"];
         assert_eq!((a.rtt_ms, a.response_ms(0.0)), (Some(150.0), Some(30.0)));
-        assert_eq!(distance["https://b.test"].rtt_ms, Some(200.0));
+        assert_eq!(latency["https://b.test"].rtt_ms, Some(200.0));
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Queue {
     local: Heap,
     requests: Heap,
     /// The requests without a free connection to their origin, by the index of the origin.
-    parked: HashMap<usize, Heap>,
+    postponed: HashMap<usize, Heap>,
     queued_count: usize,
 }
 
@@ -79,13 +79,13 @@ impl Queue {
     }
 
     /// Sets a request aside until its origin has a free connection.
-    pub(super) fn park(&mut self, waiting: Waiting, origin: usize) {
-        let parked = self.parked.entry(origin).or_default();
-        parked.push(Reverse(waiting));
+    pub(super) fn postpone(&mut self, waiting: Waiting, origin: usize) {
+        let postponed = self.postponed.entry(origin).or_default();
+        postponed.push(Reverse(waiting));
     }
 
     pub(super) fn connection_is_free(&mut self, origin: usize) {
-        if let Some(first) = self.parked.get_mut(&origin).and_then(Heap::pop) {
+        if let Some(first) = self.postponed.get_mut(&origin).and_then(Heap::pop) {
             self.requests.push(first);
         }
     }
@@ -94,7 +94,7 @@ impl Queue {
         let is_empty = |heap: &Heap| heap.is_empty();
         [&self.tasks, &self.local, &self.requests]
             .into_iter()
-            .chain(self.parked.values())
+            .chain(self.postponed.values())
             .all(is_empty)
     }
 }
@@ -119,20 +119,20 @@ mod tests {
     use super::super::simulate::tests::star;
     use super::*;
 
-    const ROOM: Capacity = Capacity {
+    const FREE_CAPACITY: Capacity = Capacity {
         for_task: true,
         for_request: true,
     };
 
     #[test]
-    fn the_less_urgent_begin_later_and_equals_as_they_came() {
+    fn requests_start_by_priority_and_then_in_order() {
         let graph = star(&["Low", "High", "VeryHigh", "High"], 1);
         let mut queue = Queue::default();
         for node in 1..graph.nodes.len() {
             queue.push(&graph, node);
         }
         let order: Vec<usize> =
-            std::iter::from_fn(|| queue.pop(ROOM).map(|waiting| waiting.node)).collect();
+            std::iter::from_fn(|| queue.pop(FREE_CAPACITY).map(|waiting| waiting.node)).collect();
         assert_eq!(order, [3, 2, 4, 1]);
         assert!(queue.is_empty());
     }
@@ -145,9 +145,9 @@ mod tests {
             queue.push(&graph, node);
         }
         for _ in 0..2 {
-            let first = queue.pop(ROOM).unwrap();
+            let first = queue.pop(FREE_CAPACITY).unwrap();
             assert_eq!(first.node, 1);
-            queue.park(first, 0);
+            queue.postpone(first, 0);
             assert!(!queue.is_empty());
             queue.connection_is_free(0);
         }

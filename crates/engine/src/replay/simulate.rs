@@ -116,7 +116,7 @@ impl<'g> Simulation<'g> {
             let connection_ids =
                 origin.and_then(|origin| Some((origin, self.pool.acquire(origin)?)));
             if let (Some(origin), None) = (origin, connection_ids) {
-                self.queue.park(waiting, origin);
+                self.queue.postpone(waiting, origin);
                 continue;
             }
             *self.count(node) += 1;
@@ -285,7 +285,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn five_thousand_requests_come_to_an_end() {
+    fn five_thousand_requests_finish() {
         let graph = star(&["Low"; 5000], 3);
         let least_ms = 5001.0 * BYTES * 8.0 / network().bits_per_ms;
         assert!(total_ms(&graph, &HashMap::new()) > least_ms * 0.5);
@@ -302,7 +302,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn everything_that_takes_part_ends(count in 1..120_usize, origins in 1..9_usize) {
+        fn every_included_node_ends(count in 1..120_usize, origins in 1..9_usize) {
             let graph = star(&vec!["Medium"; count], origins);
             let all = vec![true; graph.nodes.len()];
             let done = run(&graph, &all, &network(), &HashMap::new()).unwrap();

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use plumbline_engine::field::RecordOf;
+use plumbline_engine::field::RecordScope;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -32,10 +32,10 @@ impl HttpTransport for MockTransport {
     }
 }
 
-struct AllButSecret;
+struct AllowAllButSecret;
 
 #[async_trait]
-impl PrivacyPolicy for AllButSecret {
+impl PrivacyPolicy for AllowAllButSecret {
     async fn may_disclose(&self, url: &Url) -> bool {
         url.host_str() != Some("secret.example")
     }
@@ -67,10 +67,10 @@ struct Rig {
 
 /// 15 Nov 2026, 12:00 UTC.
 const NOON_MS: i64 = 1_794_744_000_000;
-const PLENTY: usize = 10_000;
+const AMPLE_QUOTA: usize = 10_000;
 
 fn rig(respond: impl Fn(&Value) -> PostResult + Send + Sync + 'static) -> Rig {
-    rig_with(PLENTY, respond)
+    rig_with(AMPLE_QUOTA, respond)
 }
 
 fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync + 'static) -> Rig {
@@ -80,7 +80,7 @@ fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync
         permits: Semaphore::new(permits),
     });
     let quota = Arc::new(LimitedQuota {
-        permits: Semaphore::new(PLENTY),
+        permits: Semaphore::new(AMPLE_QUOTA),
         attempts: AtomicI64::new(0),
     });
     let now_ms = Arc::new(AtomicI64::new(NOON_MS));
@@ -89,7 +89,7 @@ fn rig_with(permits: usize, respond: impl Fn(&Value) -> PostResult + Send + Sync
         Url::parse("https://double.example/below/").unwrap(),
         ApiKey::new("k+y/1").unwrap(),
         transport.clone(),
-        Arc::new(AllButSecret),
+        Arc::new(AllowAllButSecret),
         quota.clone(),
         Arc::new(move || clock.load(Ordering::SeqCst)),
     );
@@ -161,7 +161,7 @@ async fn the_page_is_queried_first_and_with_the_key() {
     let data = rig.query("https://example.com/a?b#c").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
-        (RecordOf::Url, "https://example.com/a")
+        (RecordScope::Url, "https://example.com/a")
     );
     assert_eq!(data.metrics.lcp.unwrap().p75, 2100.0);
     let requests = rig.transport.requests.lock().unwrap();
@@ -180,10 +180,10 @@ async fn an_unknown_page_has_its_origins_record_and_the_record_says_so() {
     let data = rig.query("https://example.com/a").await.unwrap();
     assert_eq!(
         (data.record, data.subject.as_str()),
-        (RecordOf::Origin, "https://example.com")
+        (RecordScope::Origin, "https://example.com")
     );
     let again = rig.query("https://example.com/b").await.unwrap();
-    assert_eq!(again.record, RecordOf::Origin);
+    assert_eq!(again.record, RecordScope::Origin);
     assert_eq!(rig.bodies().len(), 3, "the origin was queried only once");
 }
 
@@ -327,7 +327,7 @@ async fn no_more_than_the_quota_is_sent_in_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_the_shared_quota_costs_no_attempt() {
     let rig = rig(page_record);
-    rig.quota.permits.forget_permits(PLENTY);
+    rig.quota.permits.forget_permits(AMPLE_QUOTA);
     let start = Instant::now();
     let mut queries: Vec<_> = (0..20)
         .map(|number| {
@@ -345,7 +345,7 @@ async fn waiting_for_the_shared_quota_costs_no_attempt() {
     }
     let attempts = rig.quota.attempts.load(Ordering::SeqCst);
     assert!(attempts <= 7, "one asks for all, {attempts} times");
-    rig.quota.permits.add_permits(PLENTY);
+    rig.quota.permits.add_permits(AMPLE_QUOTA);
     for query in &mut queries {
         query.wait().await;
         assert!(query.current_result().is_ok());
@@ -356,7 +356,7 @@ async fn waiting_for_the_shared_quota_costs_no_attempt() {
 #[tokio::test(start_paused = true)]
 async fn queries_beyond_the_maximum_in_flight_are_rejected_at_once() {
     let rig = rig_with(0, page_record);
-    let begun: Vec<_> = (0..400)
+    let queries: Vec<_> = (0..400)
         .map(|number| {
             let url = format!("https://example.com/{number}");
             rig.dataset.begin(&url, FormFactor::Phone)
@@ -365,10 +365,10 @@ async fn queries_beyond_the_maximum_in_flight_are_rejected_at_once() {
     while rig.count("QUOTA") < 250 {
         tokio::task::yield_now().await;
     }
-    let turned_away = begun
+    let rejected = queries
         .iter()
         .filter(|query| query.current_result() == Err(FieldReason::Quota));
-    assert_eq!(turned_away.count(), 250);
+    assert_eq!(rejected.count(), 250);
 }
 
 #[tokio::test]
@@ -401,7 +401,7 @@ async fn an_invalid_response_is_reported_and_not_cached() {
 }
 
 #[tokio::test]
-async fn a_history_is_queried_likewise() {
+async fn a_history_is_queried_in_the_same_way() {
     let rig = rig(|body| {
         let Some(origin) = body["origin"].as_str() else {
             return missing();
@@ -422,7 +422,7 @@ async fn a_history_is_queried_likewise() {
     let history = result.unwrap();
     assert_eq!(
         (history.record, history.form_factor),
-        (RecordOf::Origin, FormFactor::Desktop)
+        (RecordScope::Origin, FormFactor::Desktop)
     );
     let requests = rig.transport.requests.lock().unwrap();
     assert!(requests[0].0.contains("/v1/records:queryHistoryRecord?"));

@@ -1,5 +1,5 @@
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::RecordOf;
+use plumbline_engine::field::RecordScope;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::*;
 fn query(kind: QueryKind) -> Query {
     Query {
         kind,
-        record: RecordOf::Url,
+        record: RecordScope::Url,
         subject: "https://example.com/".to_owned(),
         form_factor: FormFactor::Phone,
     }
@@ -75,7 +75,7 @@ fn a_record_is_read_with_its_percentiles_shares_and_period() {
     assert_eq!(data.subject, "https://example.com/");
     assert_eq!(
         (data.record, data.form_factor, data.percentile),
-        (RecordOf::Url, FormFactor::Phone, 75)
+        (RecordScope::Url, FormFactor::Phone, 75)
     );
     let period = data.collection_period.unwrap();
     assert_eq!(

@@ -141,21 +141,21 @@ fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
     ] {
         let scores = [of(&reports[0]), of(&reports[1])];
         let numbers = scores.map(|score| score.map(f64::from));
-        let shown = scores.map(|score| {
+        let texts = scores.map(|score| {
             let text = score.map_or("–".to_owned(), |score| score.to_string());
             (Grade::of_score(score).class(), text)
         });
-        rows.push(row(name, numbers, shown, true, whole));
+        rows.push(row(name, numbers, texts, true, whole));
     }
     for (kind, name, _) in METRICS {
         let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
         let values = [measured(&reports[0]), measured(&reports[1])];
-        let shown = values.map(|value| {
+        let texts = values.map(|value| {
             let text = value.map_or("–".to_owned(), |value| value_text(kind, value.value));
             (Grade::of_metric(value).class(), text)
         });
         let numbers = values.map(|value| value.map(|value| value.value));
-        rows.push(row(name, numbers, shown, false, |change| {
+        rows.push(row(name, numbers, texts, false, |change| {
             let size = value_text(kind, change.abs());
             format!("{}{size}", if change < 0.0 { '−' } else { '+' })
         }));
@@ -163,9 +163,9 @@ fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
     let weights = media.map(|media| {
         media.map(|media| media.requests.iter().map(|r| r.transfer_bytes).sum::<u64>())
     });
-    let shown = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
+    let texts = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
     let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
-    rows.push(row("Transferred", numbers, shown, false, |change| {
+    rows.push(row("Transferred", numbers, texts, false, |change| {
         format!(
             "{}{}",
             if change < 0.0 { '−' } else { '+' },
@@ -173,9 +173,9 @@ fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
         )
     }));
     let counts = media.map(|media| media.map(|media| media.requests.len()));
-    let shown = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
+    let texts = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
     let numbers = counts.map(|count| count.map(|count| count as f64));
-    rows.push(row("Requests", numbers, shown, false, whole));
+    rows.push(row("Requests", numbers, texts, false, whole));
     rows
 }
 

@@ -42,7 +42,7 @@ impl Screenshots {
             let css_width = media.screenshot_css_width;
             Screenshot::of("shot", PictureId::Final, picture, source, css_width)
         });
-        let full_page = media.whole_page.as_ref().and_then(|page| {
+        let full_page = media.full_page.as_ref().and_then(|page| {
             let screenshot = Screenshot::of("whole", PictureId::Whole, &page.picture, source, 0.0)?;
             let scroll = (page.scrolled_x, page.scrolled_y);
             Some(Screenshot {
@@ -61,7 +61,7 @@ impl Screenshots {
     /// Returns trusted markup that shows the element and its surroundings, or `None` if no
     /// screenshot shows it.
     pub(super) fn crop(&self, node: &Node) -> Option<String> {
-        let rect = node.in_picture()?;
+        let rect = node.rect_in_screenshot()?;
         let (screen, full_page) = (self.screen.as_ref(), self.full_page.as_ref());
         let sharp = screen.filter(|screenshot| screenshot.shows_all(rect));
         let screenshot = sharp
@@ -214,7 +214,7 @@ impl Screenshot {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_engine::media::WholePage;
+    use plumbline_engine::media::FullPageScreenshot;
 
     use super::*;
 
@@ -227,24 +227,21 @@ mod tests {
         }
     }
 
-    fn media(whole_page: Option<WholePage>) -> ReportMedia {
+    fn media(full_page: Option<FullPageScreenshot>) -> ReportMedia {
         ReportMedia {
             screenshot: Some(picture(800, 1600)),
             screenshot_css_width: 400.0,
-            whole_page,
+            full_page,
             ..ReportMedia::default()
         }
     }
 
-    fn screenshots(whole_page: Option<WholePage>) -> Screenshots {
-        Screenshots::of(
-            &media(whole_page),
-            &PictureSource::Linked("/r/1".to_owned()),
-        )
+    fn screenshots(full_page: Option<FullPageScreenshot>) -> Screenshots {
+        Screenshots::of(&media(full_page), &PictureSource::Linked("/r/1".to_owned()))
     }
 
-    fn scrolled_by(scrolled_y: f64) -> Option<WholePage> {
-        Some(WholePage {
+    fn scrolled_by(scrolled_y: f64) -> Option<FullPageScreenshot> {
+        Some(FullPageScreenshot {
             picture: picture(400, 3000),
             scrolled_x: 0.0,
             scrolled_y,

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use plumbline_catalog::FormFactor;
 use plumbline_engine::field::{
-    FieldData, FieldHistory, FieldKind, FieldReason, Period, RecordOf, Shares,
+    FieldData, FieldHistory, FieldKind, FieldReason, Period, RecordScope, Shares,
 };
 use plumbline_engine::report::{Metric, Report};
 
@@ -54,8 +54,8 @@ pub(super) fn field_view(report: &Report) -> FieldView {
 
 fn data_view(data: &FieldData, report: &Report) -> FieldDataView {
     let mut scope = vec![match data.record {
-        RecordOf::Url => "This page".to_owned(),
-        RecordOf::Origin => {
+        RecordScope::Url => "This page".to_owned(),
+        RecordScope::Origin => {
             "All pages of this origin, because the dataset has too few visits to this page"
                 .to_owned()
         }
@@ -258,8 +258,8 @@ fn series(past: &DeviceFieldHistory) -> FieldSeries {
         },
         Ok(history) => FieldSeries {
             title: match history.record {
-                RecordOf::Url => format!("Field data · {visitors}"),
-                RecordOf::Origin => format!("Field data · {visitors} · all pages of the origin"),
+                RecordScope::Url => format!("Field data · {visitors}"),
+                RecordScope::Origin => format!("Field data · {visitors} · all pages of the origin"),
             },
             missing: None,
             trends: ORDER

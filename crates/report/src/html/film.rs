@@ -88,7 +88,7 @@ pub(super) fn film(
     }
     let FilmTimes { step_ms, frames } = times;
     let milestones = milestones(&media.marks);
-    let shown = (1..=frames).map(|index| {
+    let frames_at_steps = (1..=frames).map(|index| {
         let at_ms = step_ms * index as f64;
         let latest = media.film.iter().rfind(|frame| frame.at_ms <= at_ms + 0.5);
         Frame {
@@ -97,7 +97,7 @@ pub(super) fn film(
         }
     });
     let mut previous_ms = 0.0;
-    let shown = shown.map(|frame| {
+    let views = frames_at_steps.map(|frame| {
         let since = previous_ms;
         previous_ms = frame.at_ms;
         FrameView {
@@ -128,7 +128,7 @@ pub(super) fn film(
     let mut sizes = media.pictures.iter();
     let size = sizes.find(|picture| picture.width_px > 0 && picture.height_px > 0);
     Some(FilmView {
-        frames: shown.collect(),
+        frames: views.collect(),
         size: size.map_or((1, 2), |picture| (picture.width_px, picture.height_px)),
         marks: film_marks(&milestones, axis),
         aria_label: descriptions.join(", "),
@@ -147,9 +147,9 @@ impl FilmView {
         // Images are a little late: take the first that differs from the one before the paint.
         let previous = at.checked_sub(1).and_then(|index| src(&self.frames[index]));
         let mut later = self.frames[at..].iter();
-        let shown = later.position(|frame| src(frame).is_some() && src(frame) != previous);
-        let shown = at + shown.unwrap_or_default();
-        self.frames[shown].outline = outline.map(str::to_owned);
+        let offset = later.position(|frame| src(frame).is_some() && src(frame) != previous);
+        let index = at + offset.unwrap_or_default();
+        self.frames[index].outline = outline.map(str::to_owned);
         self
     }
 }
@@ -182,7 +182,7 @@ fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
 pub(super) fn largest_content(report: &Report) -> Option<Rect> {
     fn first_element(details: &Details) -> Option<Rect> {
         match details {
-            Details::Elements { items } => items.first()?.node.in_picture(),
+            Details::Elements { items } => items.first()?.node.rect_in_screenshot(),
             Details::Parts { items } => items.iter().find_map(first_element),
             _ => None,
         }
@@ -232,9 +232,9 @@ mod tests {
             width: 100.0,
             height: 20.0,
         };
-        let shown = outline(&media, rect(30.0)).unwrap();
-        assert!(shown.contains(r#"viewBox="0 0 400 800""#), "{shown}");
-        assert!(shown.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
+        let svg = outline(&media, rect(30.0)).unwrap();
+        assert!(svg.contains(r#"viewBox="0 0 400 800""#), "{svg}");
+        assert!(svg.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
         assert_eq!(outline(&media, rect(900.0)), None);
     }
 

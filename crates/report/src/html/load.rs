@@ -1,6 +1,6 @@
 //! The load of a page: waterfall, main-thread activity, and page weight.
 
-use plumbline_engine::media::{Marks, ReportMedia, RequestEntry, Share, WORK_KINDS};
+use plumbline_engine::media::{Marks, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -240,7 +240,7 @@ pub(super) struct ShareView {
 const MAX_SHARES: usize = 15;
 
 /// Returns the shares with the most bytes.
-pub(super) fn shares(shares: &[Share]) -> Vec<ShareView> {
+pub(super) fn shares(shares: &[RequestTotals]) -> Vec<ShareView> {
     let largest = shares.iter().map(|share| share.bytes).max().unwrap_or(0);
     shares
         .iter()

@@ -31,7 +31,7 @@ pub use history::{PastAudit, device_ids, history_page, newest_final_url};
 pub use page_frame::{Asset, CONTENT_SECURITY_POLICY, PageFrame, asset};
 pub use pictures::{PictureId, picture};
 pub use plumbline_bundle::Phase;
-pub use plumbline_engine::field::{FieldHistory, FieldKind, FieldReason, Period, RecordOf};
+pub use plumbline_engine::field::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
 pub use problem::{ProblemPage, problem_page};
 pub use progress::{ProgressPage, progress_page};
 pub use report_page::{ReportPage, Sharing, report_page, standalone};

@@ -48,7 +48,7 @@ pub fn picture(packed: &[u8], id: PictureId) -> Result<Option<(Vec<u8>, &'static
     let media = ReportMedia::unpack(packed)?;
     let picture = match id {
         PictureId::Final => media.screenshot.as_ref(),
-        PictureId::Whole => media.whole_page.as_ref().map(|page| &page.picture),
+        PictureId::Whole => media.full_page.as_ref().map(|page| &page.picture),
         PictureId::Frame(index) => media.pictures.get(index),
     };
     Ok(picture.and_then(|picture| Some((decode(&picture.data)?, media_type(picture)))))

@@ -1,6 +1,6 @@
 //! Audits for programs: round-trip times, server latencies, and diagnostics.
 
-use plumbline_engine::distances;
+use plumbline_engine::origin_latencies;
 use plumbline_engine::scoring::Curve;
 use plumbline_trace::{Milestone, Trace};
 use serde_json::{Value, json};
@@ -25,14 +25,14 @@ const LENGTHS_MS: [(&str, f64); 5] = [
 
 /// Returns the audits.
 pub(super) fn audits(trace: &Trace) -> Vec<Value> {
-    let distances = distances(&trace.resources.all);
+    let origin_latencies = origin_latencies(&trace.resources.all);
     let rtts = || {
-        distances
+        origin_latencies
             .iter()
             .filter_map(|(origin, distance)| Some((origin, distance.rtt_ms?)))
     };
     let nearest_ms = rtts().map(|(_, ms)| ms).reduce(f64::min).unwrap_or(0.0);
-    let responses = distances
+    let responses = origin_latencies
         .iter()
         .filter_map(|(origin, distance)| Some((origin, distance.response_ms(nearest_ms)?)));
     let rtt = by_origin(

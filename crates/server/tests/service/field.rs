@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plumbline_catalog::FormFactor;
-use plumbline_report::html::{FieldHistory, FieldKind, FieldReason, Period, RecordOf};
+use plumbline_report::html::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
 use plumbline_server::FieldSource;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn history(form_factor: FormFactor) -> FieldHistory {
         last_date: format!("2026-11-{day:02}"),
     };
     FieldHistory {
-        record: RecordOf::Origin,
+        record: RecordScope::Origin,
         subject: "https://example.com".to_owned(),
         form_factor,
         periods: vec![period(1), period(8), period(15)],

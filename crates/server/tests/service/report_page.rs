@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use plumbline_engine::media::{self, Picture, ReportMedia, WholePage};
+use plumbline_engine::media::{self, FullPageScreenshot, Picture, ReportMedia};
 use plumbline_store::Blobs;
 
 use crate::{
@@ -105,9 +105,9 @@ async fn the_pictures_of_a_report_have_the_same_access_as_the_report() {
     let media = ReportMedia {
         format: media::FORMAT,
         screenshot: Some(picture("Zmlyc3Q=")),
-        whole_page: Some(WholePage {
+        full_page: Some(FullPageScreenshot {
             picture: picture("d2hvbGU="),
-            ..WholePage::default()
+            ..FullPageScreenshot::default()
         }),
         ..ReportMedia::default()
     };
@@ -172,7 +172,7 @@ async fn a_report_is_shown_with_a_notice_while_its_media_cannot_be_reached() {
     let report = rig.browse(&request(&format!("/reports/{id}"))).await;
     assert_eq!(report.status, 200);
     assert!(report.text().contains("Performance: 91 of 100, good"));
-    assert!(report.text().contains("cannot be reached at the moment"));
+    assert!(report.text().contains("cannot be read at the moment"));
     assert!(!report.text().contains("hidden.internal"));
 
     let keyed = |path: &str| get(path).key(&rig.key);

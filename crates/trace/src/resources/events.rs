@@ -14,7 +14,7 @@ pub(crate) struct ResourceEvents {
     image_paints: Vec<ImagePaint>,
     remote_fonts: Vec<RemoteFont>,
     preconnects: Vec<Preconnect>,
-    awaited: BTreeSet<(i64, String)>,
+    handled_xhrs: BTreeSet<(i64, String)>,
 }
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct RequestId {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Painted {
+struct ImagePaintArgs {
     #[serde(default)]
     url: String,
     #[serde(default)]
@@ -63,7 +63,7 @@ struct Connecting {
 }
 
 #[derive(Deserialize)]
-struct Awaited {
+struct XhrArgs {
     url: String,
 }
 
@@ -90,8 +90,8 @@ impl ResourceEvents {
                 }
             }
             "XHRReadyStateChange" | "XHRLoad" => {
-                if let Some(args) = event.args::<WithData<Awaited>>() {
-                    self.awaited.insert((event.process, args.data.url));
+                if let Some(args) = event.args::<WithData<XhrArgs>>() {
+                    self.handled_xhrs.insert((event.process, args.data.url));
                 }
             }
             "LinkPreconnect" => {
@@ -116,7 +116,7 @@ impl ResourceEvents {
     }
 
     fn record_image(&mut self, event: &Event) {
-        let Some(WithData { data }) = event.args::<WithData<Painted>>() else {
+        let Some(WithData { data }) = event.args::<WithData<ImagePaintArgs>>() else {
             return;
         };
         self.image_paints.push(ImagePaint {
@@ -151,7 +151,7 @@ impl ResourceEvents {
             image_paints: self.image_paints,
             remote_fonts: self.remote_fonts,
             preconnects: self.preconnects,
-            awaited: self.awaited,
+            handled_xhrs: self.handled_xhrs,
         };
         let by_time = |a: &f64, b: &f64| a.total_cmp(b);
         resources

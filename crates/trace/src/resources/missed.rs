@@ -80,7 +80,7 @@ fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
         initial_priority: last.initial_priority.clone(),
         fetch_priority_hint: "auto".to_owned(),
         render_blocking: "non_blocking".to_owned(),
-        asked_by: Some(initiator_url.clone())
+        initiators: Some(initiator_url.clone())
             .filter(|url| !url.is_empty())
             .into_iter()
             .collect(),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_of_another_site_asked_for_is_added_in_its_place() {
+    fn requests_of_a_cross_site_frame_are_added_in_order() {
         let all = added(&[exchange("1", "iframe"), exchange("2", "iframe")]);
         let ids: Vec<&str> = all.iter().map(|resource| resource.id.as_str()).collect();
         assert_eq!(ids, ["2", "1"]);
@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_trace_leaves_out_by_itself_stays_out() {
+    fn unfinished_inline_and_worker_requests_are_not_added() {
         let unanswered = Exchange {
             response: None,
             ..exchange("2", "iframe")
         };
-        let on_its_way = Exchange {
+        let unfinished = Exchange {
             end_s: None,
             ..exchange("3", "iframe")
         };
@@ -174,13 +174,13 @@ mod tests {
             ..exchange("4", "iframe")
         };
         let others = [exchange("5", "page"), exchange("6", "worker")];
-        let mut all = vec![unanswered, on_its_way, inline];
+        let mut all = vec![unanswered, unfinished, inline];
         all.extend(others);
         assert_eq!(added(&all).len(), 1);
     }
 
     #[test]
-    fn a_frames_document_is_announced_by_the_page_around_it() {
+    fn a_frames_document_is_attributed_to_the_embedding_page() {
         let document = |frame: &str| Exchange {
             requested_type: Some("Document".to_owned()),
             frame: Some(frame.to_owned()),

@@ -56,7 +56,7 @@ pub struct Resource {
     /// on top of the stack. Empty if none is named.
     pub initiator_url: String,
     /// URLs of all initiators: the named one, or else every script on the stack, innermost first.
-    pub asked_by: Vec<String>,
+    pub initiators: Vec<String>,
     /// Kind of the initiator: `parser`, `script`, `preload` …
     pub initiator_kind: String,
     /// Element or API that made the request, in Chromium's terms: `link`, `img`, `script`, `fetch`,
@@ -136,7 +136,7 @@ pub struct Resources {
     pub remote_fonts: Vec<RemoteFont>,
     pub preconnects: Vec<Preconnect>,
     /// Process and URL of every XMLHttpRequest of which a script handled an event.
-    pub awaited: BTreeSet<(i64, String)>,
+    pub handled_xhrs: BTreeSet<(i64, String)>,
 }
 
 impl Resources {

@@ -6,7 +6,7 @@ use super::{Resource, Resources};
 
 impl Resources {
     /// Moves requests after the given time to `repeats` if their address was requested before.
-    pub fn set_aside_repeats(&mut self, after_us: f64) {
+    pub fn separate_repeats(&mut self, after_us: f64) {
         let mut addresses: HashSet<String> = HashSet::new();
         let resources = std::mem::take(&mut self.all);
         (self.all, self.repeats) = resources.into_iter().partition(|resource| {
@@ -19,9 +19,9 @@ impl Resources {
 /// Returns the address that identifies a repeated request. For requests by scripts it excludes the
 /// query, which often contains a timestamp.
 fn address(resource: &Resource) -> &str {
-    let is_asked_by_script = matches!(resource.fetch_kind.as_str(), "xmlhttprequest" | "fetch");
+    let is_script_request = matches!(resource.fetch_kind.as_str(), "xmlhttprequest" | "fetch");
     match resource.url.split_once('?') {
-        Some((address, _)) if is_asked_by_script => address,
+        Some((address, _)) if is_script_request => address,
         _ => &resource.url,
     }
 }
@@ -45,7 +45,7 @@ mod tests {
             all,
             ..Resources::default()
         };
-        resources.set_aside_repeats(after_us);
+        resources.separate_repeats(after_us);
         for resource in resources.all.iter().chain(&resources.repeats) {
             assert!(resources.by_id(&resource.id).is_some());
         }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_again_after_the_load_is_set_aside_and_what_is_new_is_not() {
+    fn repeated_requests_after_the_load_are_removed_and_new_ones_are_not() {
         let all = vec![
             resource("xmlhttprequest", "https://a.test/health", 1.0),
             resource("xmlhttprequest", "https://a.test/health", 2.0),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_day_makes_a_scripts_question_no_other_one() {
+    fn a_request_that_differs_only_in_a_timestamp_is_repeated() {
         let twice = |kind: &str| {
             let all = vec![
                 resource(kind, "https://a.test/poll?t=1", 1.0),

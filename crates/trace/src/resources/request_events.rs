@@ -185,11 +185,11 @@ impl RequestEvents {
             .filter(|url| !url.is_empty());
         let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
         let is_script = initiator.is_some_and(|initiator| initiator.kind == "script");
-        let mut asked_by: Vec<String> = named_url.iter().cloned().collect();
-        if asked_by.is_empty() && is_script {
+        let mut initiators: Vec<String> = named_url.iter().cloned().collect();
+        if initiators.is_empty() && is_script {
             for frame in last.stack_trace {
-                if !frame.url.is_empty() && !asked_by.contains(&frame.url) {
-                    asked_by.push(frame.url);
+                if !frame.url.is_empty() && !initiators.contains(&frame.url) {
+                    initiators.push(frame.url);
                 }
             }
         }
@@ -227,7 +227,7 @@ impl RequestEvents {
             initiator_kind: initiator.map_or_else(String::new, |initiator| initiator.kind.clone()),
             fetch_kind: initiator
                 .map_or_else(String::new, |initiator| initiator.fetch_type.clone()),
-            asked_by,
+            initiators,
             initiator_url: named_url.or(on_stack).unwrap_or_default(),
             url: last.url,
             frame: last.frame,

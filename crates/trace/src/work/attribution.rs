@@ -97,14 +97,14 @@ struct Attribution<'f> {
     in_tree: Vec<Arc<str>>,
     /// URLs of the previous top-level span.
     last: Urls,
-    urls_by_stretch: Vec<Urls>,
+    urls_by_span: Vec<Urls>,
 }
 
 pub(super) fn attribute<'s>(
-    nest: NestedSpans<'s>,
+    nested: NestedSpans<'s>,
     frames: &'s Frames,
 ) -> impl Iterator<Item = Work> + use<'s> {
-    let NestedSpans { spans, timers } = nest;
+    let NestedSpans { spans, timers } = nested;
     let no_urls: Urls = Arc::from([]);
     let mut attribution = Attribution {
         interned: HashSet::new(),
@@ -114,7 +114,7 @@ pub(super) fn attribute<'s>(
         in_tree: Vec::new(),
         last: no_urls.clone(),
         no_urls,
-        urls_by_stretch: Vec::with_capacity(spans.len()),
+        urls_by_span: Vec::with_capacity(spans.len()),
     };
     for frame in &frames.in_page {
         let url = attribution.intern(&frame.url);
@@ -131,7 +131,7 @@ pub(super) fn attribute<'s>(
     attribution.end_tree(top);
     spans
         .into_iter()
-        .zip(attribution.urls_by_stretch)
+        .zip(attribution.urls_by_span)
         .map(|(span, urls)| Work {
             start_us: span.start_us,
             end_us: span.end_us,
@@ -170,11 +170,11 @@ impl<'f> Attribution<'f> {
 
     fn record(&mut self, span: &NestedSpan<'f>) {
         let inherited = match span.parent {
-            Some(parent) => self.urls_by_stretch[parent].clone(),
+            Some(parent) => self.urls_by_span[parent].clone(),
             None => self.no_urls.clone(),
         };
         if !can_name_url(span) {
-            self.urls_by_stretch.push(inherited);
+            self.urls_by_span.push(inherited);
             return;
         }
         let own = self.own_urls(span);
@@ -191,7 +191,7 @@ impl<'f> Attribution<'f> {
                 urls.get_or_insert_with(|| inherited.to_vec()).push(url);
             }
         }
-        self.urls_by_stretch
+        self.urls_by_span
             .push(urls.map_or(inherited, |urls| Arc::from(urls.as_slice())));
     }
 
@@ -237,7 +237,7 @@ impl<'f> Attribution<'f> {
     }
 
     fn urls_of(&self, at: Option<&usize>) -> Vec<Arc<str>> {
-        at.and_then(|at| self.urls_by_stretch.get(*at))
+        at.and_then(|at| self.urls_by_span.get(*at))
             .map_or_else(Vec::new, |urls| urls.to_vec())
     }
 
@@ -256,16 +256,16 @@ impl<'f> Attribution<'f> {
 
     /// Ends a top-level span: its unattributed work is attributed to all URLs in it.
     fn end_tree(&mut self, top: usize) {
-        if top < self.urls_by_stretch.len() {
-            if self.urls_by_stretch[top].is_empty() && !self.in_tree.is_empty() {
+        if top < self.urls_by_span.len() {
+            if self.urls_by_span[top].is_empty() && !self.in_tree.is_empty() {
                 let all: Urls = Arc::from(self.in_tree.as_slice());
-                for urls in &mut self.urls_by_stretch[top..] {
+                for urls in &mut self.urls_by_span[top..] {
                     if urls.is_empty() {
                         *urls = all.clone();
                     }
                 }
             }
-            self.last = self.urls_by_stretch[top].clone();
+            self.last = self.urls_by_span[top].clone();
         }
         self.in_tree.clear();
     }

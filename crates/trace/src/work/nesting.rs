@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BackgroundWork, WorkEvent, WorkKind};
-use crate::reflows::{CodePlace, ForcedReflow, function_called};
+use crate::reflows::{CodeLocation, ForcedReflow, function_called};
 
 /// Tolerance for contradicting timestamps of a span and one nested in it.
 const SLACK_US: f64 = 1000.0;
@@ -34,7 +34,7 @@ pub(super) struct NestedSpans<'s> {
 
 impl NestedSpans<'_> {
     /// Returns the function whose call is directly around a reflow.
-    pub(super) fn caller_of(&self, reflow: &ForcedReflow) -> Option<CodePlace> {
+    pub(super) fn caller_of(&self, reflow: &ForcedReflow) -> Option<CodeLocation> {
         let from = self
             .spans
             .partition_point(|span| span.start_us < reflow.start_us);
@@ -45,9 +45,9 @@ impl NestedSpans<'_> {
                 matches!(span.name, "Layout" | "UpdateLayoutTree")
                     && span.end_us == reflow.start_us + reflow.dur_us
             })?;
-        let around = &self.spans[span.parent?];
-        (around.name == "FunctionCall")
-            .then(|| function_called(around.args))
+        let enclosing = &self.spans[span.parent?];
+        (enclosing.name == "FunctionCall")
+            .then(|| function_called(enclosing.args))
             .flatten()
     }
 }
@@ -105,14 +105,14 @@ fn spans<'s>(events: &'s [WorkEvent<'_>], trace_end_us: f64) -> Vec<NestedSpan<'
     in_pairs.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us).then(b.phase.cmp(&a.phase)));
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     for event in in_pairs {
-        let of_name = open.entry(event.name.as_ref()).or_default();
+        let open_with_name = open.entry(event.name.as_ref()).or_default();
         if event.phase == b'B' {
-            of_name.push(spans.len());
+            open_with_name.push(spans.len());
             spans.push(NestedSpan {
                 is_unended: true,
                 ..NestedSpan::of(event, trace_end_us)
             });
-        } else if let Some(at) = of_name.pop() {
+        } else if let Some(at) = open_with_name.pop() {
             spans[at].end_us = event.ts_us;
             spans[at].is_unended = false;
         }
@@ -141,36 +141,38 @@ impl<'s> NestedSpan<'s> {
 /// that ends slightly later; a child that starts slightly earlier swaps places with its parent;
 /// anything else is cut off.
 fn assign_parents(spans: &mut [NestedSpan]) {
-    let mut around: Option<usize> = None;
+    let mut enclosing: Option<usize> = None;
     for at in 0..spans.len() {
-        while let Some(parent) = around
+        while let Some(parent) = enclosing
             && spans[parent].end_us <= spans[at].start_us
         {
-            around = spans[parent].parent;
+            enclosing = spans[parent].parent;
         }
-        if let Some(parent) = around {
+        if let Some(parent) = enclosing {
             nest_inside(spans, parent, at);
         }
-        around = Some(at);
+        enclosing = Some(at);
     }
 }
 
 fn nest_inside(spans: &mut [NestedSpan], parent: usize, at: usize) {
-    let outlasts_us = spans[at].end_us - spans[parent].end_us;
-    if outlasts_us > 0.0 && outlasts_us < SLACK_US {
+    let excess_us = spans[at].end_us - spans[parent].end_us;
+    if excess_us > 0.0 && excess_us < SLACK_US {
         let end_us = spans[at].end_us;
-        let mut wider = Some(parent);
-        while let Some(of) = wider
-            && spans[of].end_us < end_us
+        let mut ancestor = Some(parent);
+        while let Some(index) = ancestor
+            && spans[index].end_us < end_us
         {
-            spans[of].end_us = end_us;
-            wider = spans[of].parent;
+            spans[index].end_us = end_us;
+            ancestor = spans[index].parent;
         }
-    } else if outlasts_us > 0.0 {
-        let begins_with = spans[at].start_us - spans[parent].start_us < SLACK_US;
-        let may_trade =
-            !spans[at].is_unended && begins_with && !spans[parent].has_children && parent + 1 == at;
-        if may_trade {
+    } else if excess_us > 0.0 {
+        let starts_together = spans[at].start_us - spans[parent].start_us < SLACK_US;
+        let can_swap = !spans[at].is_unended
+            && starts_together
+            && !spans[parent].has_children
+            && parent + 1 == at;
+        if can_swap {
             // Their positions in the list are swapped too, so that parents stay before their
             // children.
             let grandparent = spans[parent].parent;
@@ -196,14 +198,14 @@ fn installers(events: &[WorkEvent<'_>], spans: &[NestedSpan]) -> HashMap<i64, us
     installed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut timers = HashMap::new();
     for (ts_us, timer) in installed {
-        let begun = spans.partition_point(|span| span.start_us < ts_us);
-        let mut around = begun.checked_sub(1);
-        while let Some(at) = around
+        let started = spans.partition_point(|span| span.start_us < ts_us);
+        let mut enclosing = started.checked_sub(1);
+        while let Some(at) = enclosing
             && spans[at].end_us < ts_us
         {
-            around = spans[at].parent;
+            enclosing = spans[at].parent;
         }
-        if let Some(at) = around {
+        if let Some(at) = enclosing {
             timers.insert(timer, at);
         }
     }

@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_found_nothing_to_look_at_is_not_applicable() {
+    fn a_rule_without_matching_elements_is_not_applicable() {
         let axe = r#"{"notApplicable": ["image-alt", "video-caption"]}"#;
         assert_eq!(outcome(SCORED, axe).verdict, Verdict::NotApplicable);
         assert_eq!(outcome(INFORMS, axe).verdict, Verdict::NotApplicable);
     }
 
     #[test]
-    fn a_rule_that_broke_cannot_be_measured() {
+    fn a_rule_that_threw_cannot_be_measured() {
         let axe = r#"{"incomplete": [{"id": "image-alt", "error": "boom"}]}"#;
         assert_eq!(outcome(SCORED, axe).verdict, Verdict::CouldNotMeasure);
         assert_eq!(Visit::new().verdict(*SCORED), Verdict::CouldNotMeasure);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_the_mark_or_an_early_element_will_do() {
+    fn a_header_a_byte_order_mark_or_an_early_element_passes() {
         let headed = visit("<html>", "[]").header("Content-Type", "text/html; Charset = utf-8");
         assert_eq!(headed.verdict(CHECK), Verdict::Pass);
         assert_eq!(visit("\u{feff}<html>", "[]").verdict(CHECK), Verdict::Pass);

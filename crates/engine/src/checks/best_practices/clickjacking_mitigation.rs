@@ -48,7 +48,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_stated_policy_needs_no_remark() {
+    fn a_page_with_a_policy_is_not_applicable() {
         let visit = |name, value| Visit::new().header(name, value).verdict(CHECK);
         assert_eq!(
             visit("X-Frame-Options", " SameOrigin"),

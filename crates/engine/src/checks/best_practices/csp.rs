@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directive_that_is_missing_is_decided_by_another() {
+    fn a_missing_directive_falls_back_to_another() {
         let csp = Csp::parse("default-src 'none'; script-src x.test");
         assert_eq!(csp.deciding("script-src-elem"), "script-src");
         assert_eq!(csp.deciding("object-src"), "default-src");

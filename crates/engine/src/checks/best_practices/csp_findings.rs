@@ -274,7 +274,7 @@ mod tests {
                           object-src 'none'; base-uri 'none'";
 
     #[test]
-    fn a_strict_policy_has_no_way_around() {
+    fn a_strict_policy_has_no_bypass() {
         assert!(of(&[STRICT]).is_empty());
         assert!(missing_fallbacks(&[Csp::parse(STRICT)]).is_empty());
         assert!(syntax(&Csp::parse(STRICT)).is_empty());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_around_are_found() {
+    fn bypasses_are_reported() {
         assert_eq!(of(&["img-src *"]), ["script-src", "object-src"]);
         assert_eq!(
             of(&["script-src 'unsafe-inline'; object-src 'none'"]),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn one_policy_that_stops_it_is_enough() {
+    fn one_policy_without_the_bypass_is_enough() {
         assert!(of(&["script-src *", STRICT]).is_empty());
         assert_eq!(of(&["script-src *", "script-src *"]).len(), 3);
     }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_of_the_pen_are_found() {
+    fn syntax_errors_are_reported() {
         for (policy, faults) in [
             ("script-src self", 1),
             ("script-src 'nonce-abc'", 1),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_policy_needs_no_remark() {
+    fn a_strict_policy_is_not_applicable() {
         let visit = Visit::new()
             .with("metas", "[]")
             .header("Content-Security-Policy", STRICT);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_late_or_missing_policies_are_remarked_on() {
+    fn weak_late_or_missing_policies_are_reported() {
         let none = Visit::new().with("metas", "[]");
         assert_eq!(none.verdict(CHECK), Verdict::Informative);
         let late = Visit::new().with("metas", &meta(STRICT));

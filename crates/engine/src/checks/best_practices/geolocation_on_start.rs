@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_at_load_fails_and_is_listed_once() {
+    fn a_request_on_load_fails_and_is_listed_once() {
         let violation = entry(
             "violation",
             "Only request geolocation information in response to a user gesture.",

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strong_header_needs_no_remark() {
+    fn a_strong_header_is_not_applicable() {
         let strong = "max-age=63072000; includeSubDomains; preload";
         assert_eq!(weaknesses(strong), (Verdict::NotApplicable, 0));
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_wrong_or_missing_headers_are_remarked_on() {
+    fn weak_invalid_or_missing_headers_are_reported() {
         assert_eq!(weaknesses("max-age=300"), (Verdict::Informative, 3));
         assert_eq!(
             weaknesses("includeSubDomains; preload"),

@@ -37,7 +37,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
                     "displayed at {}×{}, file {}×{}",
                     displayed.width, displayed.height, natural.width, natural.height
                 );
-                ElementDetail::noting(&image.node, note)
+                ElementDetail::with_note(&image.node, note)
             })
         })
         .collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn without_images_looked_at_it_cannot_be_measured() {
+    fn without_the_images_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

@@ -78,7 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             (density * image.displayed.width).ceil(),
             (density * image.displayed.height).ceil(),
         );
-        ElementDetail::noting(&image.node, note)
+        ElementDetail::with_note(&image.node, note)
     });
     Ok(Outcome::fail(summary).with(Details::elements(items)))
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_are_meant_that_way_are_left_alone() {
+    fn images_that_need_no_higher_resolution_are_ignored() {
         for more in [
             r#", "imageRendering": "pixelated""#,
             r#", "srcset": "https://a.test/x.png 1.5x""#,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_images_looked_at_it_cannot_be_measured() {
+    fn without_the_images_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
         let without_page = Visit::new().with("images", "[]");
         assert_eq!(without_page.verdict(CHECK), Verdict::CouldNotMeasure);

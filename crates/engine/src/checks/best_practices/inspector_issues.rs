@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn issues_that_visitors_meet_fail() {
+    fn issues_that_affect_visitors_fail() {
         for issue in [
             r#"{"mixedContentIssueDetails": {"insecureURL": "http://a.test/"}}"#,
             r#"{"cookieIssueDetails": {"cookieUrl": "https://a.test/"}}"#,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_issues_gathered_it_cannot_be_measured() {
+    fn without_the_issues_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

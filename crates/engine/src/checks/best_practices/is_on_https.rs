@@ -36,7 +36,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     {
         let url = shorten_data_url(request.url.as_str());
         if !insecure.iter().any(|entry| entry.url == url) {
-            insecure.push(UrlDetail::noting(url, "loaded"));
+            insecure.push(UrlDetail::with_note(url, "loaded"));
         }
     }
     for issue in &issues.mixed_content {
@@ -51,7 +51,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .find(|entry| entry.url == issue.insecure_url);
         match existing {
             Some(entry) => entry.note = Some(note.to_owned()),
-            None => insecure.push(UrlDetail::noting(&issue.insecure_url, note)),
+            None => insecure.push(UrlDetail::with_note(&issue.insecure_url, note)),
         }
     }
     if insecure.is_empty() {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_content_fails_even_when_the_browser_helped() {
+    fn mixed_content_fails_even_when_the_browser_upgraded_it() {
         let issues = r#"[{"code": "MixedContentIssue", "details": {"mixedContentIssueDetails": {
             "insecureURL": "http://a.test/x.png", "mainResourceURL": "https://example.test/page",
             "resolutionStatus": "MixedContentAutomaticallyUpgraded"}}}]"#;

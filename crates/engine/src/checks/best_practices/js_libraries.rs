@@ -45,7 +45,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn libraries_are_listed_and_never_judged() {
+    fn libraries_are_listed_and_never_scored() {
         let visit = |libraries| Visit::new().with("libraries", libraries).verdict(CHECK);
         assert_eq!(
             visit(r#"[{"name": "jQuery", "version": "3.7.1"}]"#),

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_at_load_fails_and_is_listed_once() {
+    fn a_request_on_load_fails_and_is_listed_once() {
         let violation = entry(
             "violation",
             "Only request notification permission in response to a user gesture.",

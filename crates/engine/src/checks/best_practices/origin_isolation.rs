@@ -60,7 +60,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_valid_header_needs_no_remark() {
+    fn a_valid_header_is_not_applicable() {
         let visit = |value| {
             Visit::new()
                 .header("Cross-Origin-Opener-Policy", value)

@@ -46,7 +46,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_field_that_refuses_fails() {
+    fn a_field_that_prevents_pasting_fails() {
         for (inputs, verdict) in [
             ("[]", Verdict::Pass),
             (
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn without_fields_looked_at_it_cannot_be_measured() {
+    fn without_the_fields_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

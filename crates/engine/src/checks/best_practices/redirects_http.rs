@@ -1,7 +1,7 @@
 use url::Url;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, is_like_localhost};
+use crate::facts::{Facts, Missing, is_localhost};
 
 check! {
     /// # What
@@ -31,7 +31,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         |url: &str| Url::parse(url).map_err(|_| Missing(format!("`{url}` is not a valid URL")));
     let requested = parse(&facts.bundle.requested_url)?;
     let reached = parse(&facts.bundle.final_url)?;
-    let is_local = is_like_localhost(reached.host_str().unwrap_or_default());
+    let is_local = is_localhost(reached.host_str().unwrap_or_default());
     Ok(if requested.scheme() != "http" || is_local {
         Outcome::not_applicable()
     } else if reached.scheme() == "https" {
@@ -48,7 +48,7 @@ mod tests {
     use crate::checks::testing::Visit;
 
     #[test]
-    fn where_the_visit_ends_decides() {
+    fn the_final_url_decides() {
         for (requested, reached, verdict) in [
             ("http://a.test/", "https://a.test/", Verdict::Pass),
             ("http://a.test/", "http://a.test/home", Verdict::Fail),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_issues_gathered_it_cannot_be_measured() {
+    fn without_the_issues_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

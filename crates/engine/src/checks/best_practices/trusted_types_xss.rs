@@ -49,7 +49,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_policy_that_requires_them_needs_no_remark() {
+    fn a_policy_that_requires_trusted_types_is_not_applicable() {
         let visit = |policy| {
             Visit::new()
                 .with("metas", "[]")

@@ -73,9 +73,11 @@ fn row(script: &Script, errors: &[String]) -> [String; 3] {
 /// Returns whether the script is served by the page's organisation.
 fn is_own(facts: &Facts, url: &str) -> bool {
     let page = facts.get::<MainResource>();
-    let owner = page.map(|page| entities::of_url(page.0.url.as_str()));
+    let owner = page.map(|page| entities::organisation_or_domain(page.0.url.as_str()));
     let is_from_network = url.starts_with("http");
-    is_from_network && owner.is_ok_and(|owner| owner.is_some() && owner == entities::of_url(url))
+    is_from_network
+        && owner
+            .is_ok_and(|owner| owner.is_some() && owner == entities::organisation_or_domain(url))
 }
 
 #[cfg(test)]
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn small_scripts_and_those_of_others_need_none() {
+    fn small_and_third_party_scripts_need_no_map() {
         assert_eq!(
             verdict(r#"{"url": "https://example.test/a.js", "length": 511999}"#),
             Verdict::Pass
@@ -118,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sibling_host_is_of_the_same_site() {
+    fn a_sibling_host_belongs_to_the_same_site() {
         let sibling = r#"{"url": "https://cdn.example.test/a.js", "length": 999999}"#;
         assert_eq!(verdict(sibling), Verdict::Fail);
     }
 
     #[test]
-    fn another_domain_of_the_same_organisation_is_its_own_too() {
+    fn another_domain_of_the_same_organisation_is_first_party() {
         let script = r#"[{"url": "https://static.xx.fbcdn.net/a.js", "length": 999999}]"#;
         let of = |page: &str| Visit::to(page).with("scripts", script).verdict(CHECK);
         assert_eq!(of("https://www.facebook.com/"), Verdict::Fail);
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_scripts_listed_it_cannot_be_measured() {
+    fn without_the_scripts_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_page_that_had_to_be_loaded_again_says_why() {
+    fn a_page_that_was_not_restored_has_reasons() {
         let judge = |json: &str| Visit::new().with("back-forward-cache", json).judge(CHECK);
         let outcome = judge(r#"{"wasRestored": true, "reasons": []}"#);
         assert_eq!(outcome.verdict, Verdict::Pass);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_browsers_word_is_taken_apart() {
+    fn reason_names_are_split_into_words() {
         assert_eq!(in_words("UnloadHandlerExists"), "Unload handler exists");
         assert_eq!(in_words("WebRTC"), "Web rtc");
     }

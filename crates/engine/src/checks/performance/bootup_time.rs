@@ -2,9 +2,9 @@ use std::collections::HashMap;
 
 use plumbline_trace::{Trace, Work, WorkKind};
 
-use super::{blamed_cell, format_duration};
+use super::{attribution_cell, format_duration};
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
-use crate::facts::{Blamed, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::facts::{Attribution, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
 use crate::scoring::Curve;
@@ -42,7 +42,7 @@ const PASSES: f64 = 0.9;
 const LISTED_FROM_MS: f64 = 50.0;
 
 #[derive(Default, Clone, Copy)]
-struct Spent {
+struct ScriptTime {
     total_ms: f64,
     running_ms: f64,
     parsing_ms: f64,
@@ -52,7 +52,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
     let work = facts.get::<DeviceWork>()?;
-    let mut listed = spent(&work.0, &scripts);
+    let mut listed = script_times(&work.0, &scripts);
     listed.retain(|(_, spent)| spent.total_ms >= LISTED_FROM_MS);
     if listed.is_empty() {
         return Ok(Outcome::not_applicable());
@@ -68,9 +68,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ("scripting", "Evaluation", Unit::Ms),
         ("scriptParseCompile", "Parsing", Unit::Ms),
     ])
-    .rows(listed.into_iter().map(|(blamed, spent)| {
+    .rows(listed.into_iter().map(|(attribution, spent)| {
         Row::new([
-            blamed_cell(blamed),
+            attribution_cell(attribution),
             Cell::Ms(spent.total_ms),
             Cell::Ms(spent.running_ms),
             Cell::Ms(spent.parsing_ms),
@@ -78,12 +78,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     let summary = format!("JavaScript takes {} to run.", format_duration(bootup_ms));
     let outcome = if CURVE.score(bootup_ms) >= PASSES {
-        Outcome::pass().because(summary)
+        Outcome::pass().with_summary(summary)
     } else {
         Outcome::fail(summary)
     };
-    let outcome = outcome.measuring(bootup_ms, Unit::Ms);
-    Ok(outcome.with(table.into()).saving(Savings {
+    let outcome = outcome.with_figure(bootup_ms, Unit::Ms);
+    Ok(outcome.with(table.into()).with_savings(Savings {
         tbt_ms: blocked_by_scripts_ms(&trace, &work.0, facts.get::<Measured>()?.as_ref()),
         ..Savings::default()
     }))
@@ -96,13 +96,13 @@ fn is_script(work: &Work) -> bool {
     )
 }
 
-fn spent<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Blamed<'w>, Spent)> {
-    let mut order: Vec<(Blamed, Spent)> = Vec::new();
-    let mut position_by_blamed: HashMap<Blamed, usize> = HashMap::new();
+fn script_times<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Attribution<'w>, ScriptTime)> {
+    let mut order: Vec<(Attribution, ScriptTime)> = Vec::new();
+    let mut index_by_attribution: HashMap<Attribution, usize> = HashMap::new();
     for work in all {
-        let blamed = scripts.blamed(work);
-        let at = *position_by_blamed.entry(blamed).or_insert_with(|| {
-            order.push((blamed, Spent::default()));
+        let attribution = scripts.attribution(work);
+        let at = *index_by_attribution.entry(attribution).or_insert_with(|| {
+            order.push((attribution, ScriptTime::default()));
             order.len() - 1
         });
         let spent = &mut order[at].1;
@@ -162,13 +162,13 @@ mod tests {
     fn cpu_contention_is_not_attributed_to_a_script() {
         let task = || PageLoad::new().script(SCRIPT).task(500, 90, SCRIPT);
         assert_eq!(task().judge(CHECK).verdict, Verdict::Pass);
-        let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;
+        let disturbed = |until_ms| task().with_contention(510, until_ms).judge(CHECK).verdict;
         assert_eq!(disturbed(549), Verdict::Pass);
         assert_eq!(disturbed(551), Verdict::NotApplicable);
     }
 
     #[test]
-    fn scripts_may_take_more_than_a_second_together() {
+    fn script_time_above_the_threshold_fails() {
         let busy = |ms| {
             PageLoad::new()
                 .script(SCRIPT)

@@ -85,7 +85,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .saving(savings.with_bytes(wasted_bytes)))
+        .with_savings(savings.with_bytes(wasted_bytes)))
 }
 
 fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn expires_counts_from_the_answers_own_date() {
+    fn expires_is_relative_to_the_date_header() {
         let expires = |value: &str| {
             wasted(json!([{"name": "Expires", "value": value},
                           {"name": "Date", "value": "Sun, 15 Nov 2026 04:00:00 GMT"}]))

@@ -58,7 +58,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             }
         }
     };
-    Ok(outcome.with(details).saving(Savings {
+    Ok(outcome.with(details).with_savings(Savings {
         cls: Some(0.0),
         ..Savings::default()
     }))
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_burst_decides() {
+    fn the_worst_cluster_decides() {
         assert_eq!(PageLoad::new().judge(CHECK).verdict, Verdict::Pass);
         let small = PageLoad::new().shift(500, 0.05, 9);
         assert_eq!(small.judge(CHECK).verdict, Verdict::Informative);
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[test]
-    fn a_font_that_came_right_before_is_named() {
+    fn a_font_that_loaded_right_before_is_listed() {
         let font = "https://a.test/f.woff2";
-        let blamed = PageLoad::new()
+        let attribution = PageLoad::new()
             .font(font, 100, 450)
             .pre_paint(490, 30)
             .shift(500, 0.2, 9)
             .element(9, "body > p")
             .judge(CHECK);
-        assert!(text(&blamed).contains(font) && text(&blamed).contains("body > p"));
+        assert!(text(&attribution).contains(font) && text(&attribution).contains("body > p"));
         let long_before = PageLoad::new()
             .font(font, 100, 450)
             .pre_paint(990, 30)
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn an_image_without_a_size_that_is_painted_next_is_named() {
-        let blamed = PageLoad::new()
+    fn an_unsized_image_that_is_painted_next_is_listed() {
+        let attribution = PageLoad::new()
             .unsized_image(5, 480)
             .pre_paint(490, 30)
             .shift(500, 0.2, 9)
             .painted_image(5, 530)
             .element(5, "body > img")
             .judge(CHECK);
-        assert!(text(&blamed).contains("body > img"));
+        assert!(text(&attribution).contains("body > img"));
     }
 }

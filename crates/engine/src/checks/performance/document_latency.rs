@@ -79,7 +79,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     Ok(outcome
         .with(details)
-        .saving(Savings::paints(saved_ms, saved_ms).with_bytes(saved_bytes)))
+        .with_savings(Savings::paints(saved_ms, saved_ms).with_bytes(saved_bytes)))
 }
 
 /// Returns the time from the end of the request to the first byte of the response, in whole
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_trip_of_the_emulated_line_is_not_the_servers() {
+    fn the_emulated_round_trip_is_not_server_time() {
         let answered_after = |ms: f64| {
             let slow = json!({"headers": [{"name": "content-encoding", "value": "br"}],
                 "timing": {"requestTime": 0.001, "sendEnd": 1.0, "receiveHeadersEnd": 1.0 + ms}});

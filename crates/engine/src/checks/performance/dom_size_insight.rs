@@ -69,13 +69,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ]);
     let summary = format!("{} elements.", size.elements);
     let outcome = match slow {
-        0 => Outcome::pass().because(summary),
+        0 => Outcome::pass().with_summary(summary),
         _ => Outcome::informative(format!(
             "{summary} {slow} style or layout updates took 40 ms or more."
         )),
     };
-    let outcome = outcome.measuring(size.elements, Unit::Number);
-    Ok(outcome.with(table.into()).saving(Savings {
+    let outcome = outcome.with_figure(size.elements, Unit::Number);
+    Ok(outcome.with(table.into()).with_savings(Savings {
         inp_ms: Some(0.0),
         ..Savings::default()
     }))
@@ -103,7 +103,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn only_slow_updates_of_many_elements_are_worth_telling() {
+    fn only_slow_updates_of_many_elements_are_listed() {
         let sized = || PageLoad::new().dom_size(500, 1200);
         assert_eq!(sized().judge(CHECK).verdict, Verdict::Pass);
         let slow = |boxes, dur_ms| sized().layout(600, dur_ms, boxes).judge(CHECK).verdict;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_state_counts() {
+    fn the_largest_dom_counts() {
         let outcome = PageLoad::new()
             .dom_size(500, 1200)
             .dom_size(600, 900)

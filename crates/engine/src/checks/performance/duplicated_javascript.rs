@@ -97,7 +97,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .saving(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
+        .with_savings(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
 }
 
 /// Groups the modules of all scripts by name.
@@ -245,7 +245,7 @@ mod tests {
     const B: &str = "https://a.test/b.js";
 
     #[test]
-    fn files_of_a_package_that_come_twice_count_together_as_transferred() {
+    fn duplicate_files_of_a_package_count_together_by_transfer_size() {
         let outcome = judge(&[
             script(
                 A,
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_part_of_a_packages_name_and_own_modules_stand_alone() {
+    fn scopes_are_part_of_a_package_name_and_own_modules_are_listed_separately() {
         let both = [("node_modules/@me/it/a.js", 3000), ("src/own.js", 5000)];
         let outcome = judge(&[script(A, &both), script(B, &both)]);
         assert_eq!(
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn one_script_can_hold_a_module_twice() {
+    fn one_script_can_contain_a_module_twice() {
         let outcome = judge(&[script(
             A,
             &[
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_maps_hold_no_known_modules() {
+    fn scripts_without_maps_have_no_known_modules() {
         assert_eq!(judge(&[]).verdict, Verdict::Pass);
         let unread = json!({"url": A, "frame": "F", "sourceMap": {"error": "not found"}});
         assert_eq!(judge(&[unread]).verdict, Verdict::Pass);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_begin_at_the_innermost_packages() {
+    fn names_start_at_the_innermost_package() {
         assert_eq!(
             name("a/node_modules/b/node_modules/c/d.js"),
             "node_modules/c/d.js"

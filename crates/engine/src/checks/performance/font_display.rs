@@ -53,7 +53,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             "{} text while loading.",
             count(fonts.len(), "font hides", "fonts hide")
         ))
-        .saving(Savings {
+        .with_savings(Savings {
             fcp_ms: Some(*longest_ms),
             ..Savings::default()
         }),
@@ -79,7 +79,7 @@ mod tests {
     use crate::checks::Verdict;
 
     #[test]
-    fn fonts_that_hide_text_are_listed_with_how_long_they_took() {
+    fn fonts_that_hide_text_are_listed_with_their_load_times() {
         for (display, verdict) in [
             ("auto", Verdict::Fail),
             ("block", Verdict::Fail),

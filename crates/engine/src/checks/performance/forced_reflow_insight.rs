@@ -1,9 +1,9 @@
 use std::collections::{HashMap, HashSet};
 
-use plumbline_trace::{CodePlace, ForcedReflow, Trace};
+use plumbline_trace::{CodeLocation, ForcedReflow, Trace};
 
 use super::format_duration;
-use crate::checks::{Cell, Details, Findings, Outcome, Row, SourcePlace, Unit, check};
+use crate::checks::{Cell, Details, Findings, Outcome, Row, SourceLocation, Unit, check};
 use crate::facts::{Facts, Missing, TRACE};
 use crate::metrics::processor::Processor;
 use crate::report::Conditions;
@@ -39,8 +39,8 @@ check! {
 const LONG_US: f64 = 30_000.0;
 
 /// The total reflow time of one position in the code.
-struct Spot<'t> {
-    place: Option<&'t CodePlace>,
+struct ReflowLocation<'t> {
+    place: Option<&'t CodeLocation>,
     total_us: f64,
 }
 
@@ -57,7 +57,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     if reflows.is_empty() {
         return Ok(Outcome::pass());
     }
-    let spots = spots(
+    let locations = locations(
         reflows
             .iter()
             .map(|reflow| (reflow.place.as_ref(), reflow.dur_us)),
@@ -65,8 +65,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let functions = reflows
         .iter()
         .filter_map(|reflow| Some((Some(reflow.called.as_ref()?), reflow.dur_us)));
-    let mut top: Option<Spot> = None;
-    for function in self::spots(functions) {
+    let mut top: Option<ReflowLocation> = None;
+    for function in self::locations(functions) {
         if top
             .as_ref()
             .is_none_or(|largest| function.total_us > largest.total_us)
@@ -76,7 +76,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }
     let total_ms = reflows.iter().map(|reflow| reflow.dur_us).sum::<f64>() / 1000.0;
     let tables = top.into_iter().map(|top| table("Top function call", [top]));
-    let details = Details::parts(tables.chain([table("Source", spots)]));
+    let details = Details::parts(tables.chain([table("Source", locations)]));
     Ok(Outcome::fail(format!(
         "Scripts forced {} of style and layout work.",
         format_duration(total_ms)
@@ -104,26 +104,32 @@ fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
 }
 
 /// Sums up durations by position, in the order in which the positions first occur.
-fn spots<'t>(reflows: impl Iterator<Item = (Option<&'t CodePlace>, f64)>) -> Vec<Spot<'t>> {
-    let key =
-        |place: Option<&'t CodePlace>| place.map(|at| (at.script_id.as_str(), at.line, at.column));
-    let mut spots: Vec<Spot> = Vec::new();
+fn locations<'t>(
+    reflows: impl Iterator<Item = (Option<&'t CodeLocation>, f64)>,
+) -> Vec<ReflowLocation<'t>> {
+    let key = |place: Option<&'t CodeLocation>| {
+        place.map(|at| (at.script_id.as_str(), at.line, at.column))
+    };
+    let mut locations: Vec<ReflowLocation> = Vec::new();
     for (place, dur_us) in reflows {
-        match spots.iter_mut().find(|spot| key(spot.place) == key(place)) {
-            Some(spot) => spot.total_us += dur_us,
-            None => spots.push(Spot {
+        match locations
+            .iter_mut()
+            .find(|location| key(location.place) == key(place))
+        {
+            Some(location) => location.total_us += dur_us,
+            None => locations.push(ReflowLocation {
                 place,
                 total_us: dur_us,
             }),
         }
     }
-    spots
+    locations
 }
 
-fn table<'t>(label: &str, spots: impl IntoIterator<Item = Spot<'t>>) -> Details {
-    let cell = |spot: &Spot| match spot.place {
+fn table<'t>(label: &str, locations: impl IntoIterator<Item = ReflowLocation<'t>>) -> Details {
+    let cell = |location: &ReflowLocation| match location.place {
         None => Cell::text("Unattributed"),
-        Some(place) => Cell::Source(SourcePlace {
+        Some(place) => Cell::Source(SourceLocation {
             url: place.url.clone(),
             line: u32::try_from(place.line).unwrap_or(0),
             column: u32::try_from(place.column).unwrap_or(0),
@@ -135,9 +141,9 @@ fn table<'t>(label: &str, spots: impl IntoIterator<Item = Spot<'t>>) -> Details 
         ("reflowTime", "Reflow time", Unit::Ms),
     ])
     .rows(
-        spots
+        locations
             .into_iter()
-            .map(|spot| Row::new([cell(&spot), Cell::Ms(spot.total_us / 1000.0)])),
+            .map(|location| Row::new([cell(&location), Cell::Ms(location.total_us / 1000.0)])),
     )
     .into()
 }
@@ -175,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_milliseconds_in_a_task_are_too_many() {
+    fn thirty_milliseconds_in_a_task_fail() {
         let forced = |dur_ms| {
             PageLoad::new()
                 .forced_layout(500, dur_ms, "https://a.test/a.js")

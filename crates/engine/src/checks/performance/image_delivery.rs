@@ -43,7 +43,7 @@ const PAINTED_AHEAD_PX: f64 = 4000.0;
 
 /// The displayed and natural size of an image, in device pixels.
 #[derive(Clone, Copy)]
-struct Displayed<'a> {
+struct DisplayedImage<'a> {
     width_px: f64,
     height_px: f64,
     natural_width_px: f64,
@@ -55,7 +55,7 @@ struct Displayed<'a> {
 
 struct Oversized<'a> {
     resource: &'a Resource,
-    displayed: Displayed<'a>,
+    displayed: DisplayedImage<'a>,
     saved_bytes: f64,
     ways: Vec<(String, f64)>,
 }
@@ -121,11 +121,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .saving(time_saved(facts, &by_id).with_bytes(saved_bytes)))
+        .with_savings(time_saved(facts, &by_id).with_bytes(saved_bytes)))
 }
 
 /// Returns the largest paint of the image, the last where several are equal.
-fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Displayed<'a>> {
+fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<DisplayedImage<'a>> {
     let paints = trace.resources.image_paints.iter().filter(|paint| {
         paint.url == url && paint.ts_us + paint.dur_us >= trace.navigation.time_origin_us
     });
@@ -133,7 +133,7 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Displaye
     let paint = paints.max_by(|a, b| area(a).total_cmp(&area(b)))?;
     // Images of style sheets have no element of their own.
     let mut elements = images.iter().filter(|_| !paint.is_css);
-    Some(Displayed {
+    Some(DisplayedImage {
         width_px: paint.width_px,
         height_px: paint.height_px,
         natural_width_px: paint.natural_width_px,
@@ -148,7 +148,7 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Displaye
 
 /// Returns the largest element that shows the image, leaving out elements too far below the
 /// viewport or beside it, such as those of closed menus.
-fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Displayed<'a>> {
+fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<DisplayedImage<'a>> {
     let ratio = page.device_pixel_ratio;
     images
         .iter()
@@ -161,7 +161,7 @@ fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Displa
         })
         .filter_map(|image| {
             let natural = image.natural?;
-            Some(Displayed {
+            Some(DisplayedImage {
                 width_px: image.displayed.width * ratio,
                 height_px: image.displayed.height * ratio,
                 natural_width_px: natural.width,
@@ -174,13 +174,13 @@ fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<Displa
         .max_by(|a, b| a.displayed_px2().total_cmp(&b.displayed_px2()))
 }
 
-impl Displayed<'_> {
+impl DisplayedImage<'_> {
     fn displayed_px2(&self) -> f64 {
         self.width_px * self.height_px
     }
 }
 
-fn judge<'a>(resource: &'a Resource, displayed: Displayed<'a>) -> Option<Oversized<'a>> {
+fn judge<'a>(resource: &'a Resource, displayed: DisplayedImage<'a>) -> Option<Oversized<'a>> {
     let file_px2 = displayed.natural_width_px * displayed.natural_height_px;
     let bytes = resource.decoded_bytes.min(resource.transfer_bytes);
     let mut ways = Vec::new();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_larger_than_it_is_shown_saves_its_share() {
+    fn an_oversized_image_saves_the_excess() {
         let large = json!({"srcWidth": 200, "srcHeight": 200});
         assert_eq!(saved("image/avif", 6_600, large.clone()), Some(4950.0));
         let of_style = json!({"srcWidth": 200, "srcHeight": 200, "isCSS": true});

@@ -81,7 +81,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .with(Details::parts(
             [Some(table.into()), element].into_iter().flatten(),
         ))
-        .saving(Savings {
+        .with_savings(Savings {
             inp_ms: Some(0.0),
             ..Savings::default()
         }))

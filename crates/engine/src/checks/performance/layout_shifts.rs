@@ -54,7 +54,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     Ok(outcome
         .with(shift_table().rows(rows).into())
-        .saving(Savings {
+        .with_savings(Savings {
             cls: Some(worst),
             ..Savings::default()
         }))

@@ -80,7 +80,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .with(Details::parts(
             [Some(table.into()), element].into_iter().flatten(),
         ))
-        .saving(Savings {
+        .with_savings(Savings {
             lcp_ms: Some(0.0),
             ..Savings::default()
         }))
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_two_parts_and_an_image_four() {
+    fn text_has_two_phases_and_an_image_four() {
         let text = PageLoad::new()
             .document(100)
             .largest_text(7, 900)
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_such_a_paint_has_no_parts() {
+    fn a_page_without_an_lcp_has_no_phases() {
         let without = PageLoad::new().document(100).judge(CHECK);
         assert_eq!(without.verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 
     #[test]
-    fn the_element_is_named() {
+    fn the_element_is_listed() {
         let outcome = PageLoad::new()
             .document(100)
             .largest_text(7, 900)

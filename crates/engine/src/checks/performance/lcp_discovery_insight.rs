@@ -70,7 +70,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .with(Details::parts(
             [Some(checklist), element].into_iter().flatten(),
         ))
-        .saving(Savings {
+        .with_savings(Savings {
             lcp_ms: Some(0.0),
             ..Savings::default()
         }))
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_must_be_named_hinted_and_eager() {
+    fn an_image_must_be_discoverable_prioritised_and_not_lazy() {
         assert_eq!(judged("high", "parser", "eager").verdict, Verdict::Pass);
         assert_eq!(judged("auto", "parser", "eager").verdict, Verdict::Fail);
         assert_eq!(judged("high", "script", "eager").verdict, Verdict::Fail);

@@ -1,6 +1,6 @@
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, SourcePlace, Unit, check, count};
+use crate::checks::{Cell, Findings, Outcome, Row, SourceLocation, Unit, check, count};
 use crate::facts::{
     Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
 };
@@ -78,16 +78,16 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     );
     Ok(outcome
         .with(table.into())
-        .saving(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
+        .with_savings(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
 }
 
 fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
     let parts = legacy.signals.iter().map(|signal| {
-        let place = SourcePlace {
+        let place = SourceLocation {
             url: script.url.clone(),
             line: signal.line,
             column: signal.column,
-            ..SourcePlace::default()
+            ..SourceLocation::default()
         };
         Row::new([Cell::Source(place), Cell::text(&signal.name), Cell::Nothing])
     });
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn from_5000_bytes_on_it_counts_as_it_was_transferred() {
+    fn from_5000_bytes_on_legacy_code_counts_by_transfer_size() {
         let script = |bytes: u32, frame: &str| {
             format!(
                 r#"{{"url": "{SCRIPT}", "frame": "{frame}", "length": 9, "tokenLength": 9,

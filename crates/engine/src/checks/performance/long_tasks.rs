@@ -1,6 +1,6 @@
 use plumbline_trace::{Trace, Work};
 
-use super::blamed_cell;
+use super::attribution_cell;
 use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
@@ -53,14 +53,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ])
     .rows(long.iter().map(|work| {
         Row::new([
-            blamed_cell(scripts.blamed(work)),
+            attribution_cell(scripts.attribution(work)),
             Cell::Ms(trace.since_origin_ms(work.start_us)),
             Cell::Ms(work.duration_us() / 1000.0),
         ])
     }));
     Ok(Outcome::informative(summary)
         .with(table.into())
-        .saving(Savings {
+        .with_savings(Savings {
             tbt_ms: facts.get::<Measured>()?.tbt.ok(),
             ..Savings::default()
         }))
@@ -74,7 +74,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn the_longest_come_first_with_the_script_that_ran() {
+    fn the_longest_tasks_come_first_with_the_script_that_ran() {
         let outcome = PageLoad::new()
             .script("https://a.test/a.js")
             .task(500, 60, "https://a.test/a.js")
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_waited_for_a_core_is_as_long_as_its_work() {
+    fn cpu_contention_is_not_part_of_a_task() {
         let task = || PageLoad::new().task(500, 90, "https://a.test/a.js");
-        let disturbed = |until_ms| task().without_core(510, until_ms).judge(CHECK).verdict;
+        let disturbed = |until_ms| task().with_contention(510, until_ms).judge(CHECK).verdict;
         assert_eq!(disturbed(549), Verdict::Informative);
         assert_eq!(disturbed(551), Verdict::NotApplicable);
     }
 
     #[test]
-    fn short_tasks_are_nothing_to_tell() {
+    fn short_tasks_are_not_listed() {
         let short = PageLoad::new().task(500, 49, "https://a.test/a.js");
         assert_eq!(short.judge(CHECK).verdict, Verdict::NotApplicable);
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);

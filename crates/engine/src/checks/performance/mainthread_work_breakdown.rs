@@ -71,12 +71,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     );
     let summary = format!("The main thread is busy for {}.", format_duration(total_ms));
     let outcome = if CURVE.score(total_ms) >= PASSES {
-        Outcome::pass().because(summary)
+        Outcome::pass().with_summary(summary)
     } else {
         Outcome::fail(summary)
     };
-    let outcome = outcome.measuring(total_ms, Unit::Ms);
-    Ok(outcome.with(table.into()).saving(Savings {
+    let outcome = outcome.with_figure(total_ms, Unit::Ms);
+    Ok(outcome.with(table.into()).with_savings(Savings {
         tbt_ms: facts.get::<Measured>()?.tbt.ok(),
         ..Savings::default()
     }))
@@ -90,7 +90,7 @@ mod tests {
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]
-    fn two_seconds_of_work_are_enough() {
+    fn more_than_two_seconds_of_work_fail() {
         let busy = |ms| {
             PageLoad::new()
                 .task(500, ms, "https://a.test/a.js")

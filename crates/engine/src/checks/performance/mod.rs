@@ -43,7 +43,7 @@ pub mod viewport_insight;
 mod wasted_bytes;
 
 use crate::checks::Cell;
-use crate::facts::{Blamed, Facts, TraceElements};
+use crate::facts::{Attribution, Facts, TraceElements};
 
 /// Returns a cell with the element of a node id, empty if the element was gone at the end of the
 /// load.
@@ -51,9 +51,9 @@ fn element_cell(facts: &Facts, node_id: Option<i64>) -> Cell {
     TraceElements::of(facts, node_id).map_or(Cell::Nothing, |node| Cell::element(&node))
 }
 
-fn blamed_cell(blamed: Blamed) -> Cell {
-    match blamed {
-        Blamed::Url(url) => Cell::url(url),
+fn attribution_cell(attribution: Attribution) -> Cell {
+    match attribution {
+        Attribution::Url(url) => Cell::url(url),
         other => Cell::text(other.text()),
     }
 }

@@ -5,7 +5,7 @@ use plumbline_vendored::entities;
 use url::Url;
 
 use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
-use crate::facts::{Facts, Missing, TRACE, is_like_localhost, loaded};
+use crate::facts::{Facts, Missing, TRACE, is_localhost, loaded};
 
 check! {
     /// # What
@@ -39,7 +39,7 @@ const PIXEL_BYTES: f64 = 100.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
-    let own = entities::of_url(&trace.navigation.url);
+    let own = entities::organisation_or_domain(&trace.navigation.url);
     let mut static_by_origin: HashMap<String, usize> = HashMap::new();
     for resource in loaded(&trace).filter(|resource| is_static(resource, own.as_deref())) {
         if let Some(origin) = remote_origin(resource) {
@@ -85,13 +85,13 @@ fn is_static(resource: &Resource, own: Option<&str>) -> bool {
     if !is_static || resource.decoded_bytes >= PIXEL_BYTES {
         return is_static;
     }
-    let entity = entities::known(&resource.url);
+    let entity = entities::organisation(&resource.url);
     entity.is_none_or(|name| Some(name) == own)
 }
 
 fn remote_origin(resource: &Resource) -> Option<String> {
     let url = Url::parse(&resource.url).ok()?;
-    let is_local = is_like_localhost(url.host_str()?);
+    let is_local = is_localhost(url.host_str()?);
     (!is_local).then(|| url.origin().ascii_serialization())
 }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn six_files_over_http_1_are_too_many() {
+    fn six_files_over_http_1_fail() {
         assert_eq!(listed("https://cdn.test", 6, "http/1.1"), 6);
         assert_eq!(listed("https://cdn.test", 5, "http/1.1"), 0);
         assert_eq!(listed("https://cdn.test", 6, "h2"), 0);

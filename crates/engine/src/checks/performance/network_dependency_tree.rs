@@ -226,7 +226,7 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
         {
             continue;
         }
-        let rtt_ms = conditions.network.rtt_ms + replay.more_rtt_ms(&origin);
+        let rtt_ms = conditions.network.rtt_ms + replay.extra_rtt_ms(&origin);
         let handshakes = if origin.starts_with("https") {
             2.0
         } else {

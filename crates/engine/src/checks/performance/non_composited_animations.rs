@@ -81,7 +81,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     .rows(rows);
     Ok(Outcome::informative(format!("{summary} found."))
         .with(table.into())
-        .saving(Savings {
+        .with_savings(Savings {
             cls: Some(0.0),
             ..Savings::default()
         }))

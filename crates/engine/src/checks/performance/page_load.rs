@@ -287,7 +287,7 @@ impl PageLoad {
 
     /// Makes the main thread run all the time except between the two times, when it waits for a
     /// core.
-    pub(super) fn without_core(mut self, from_ms: i64, until_ms: i64) -> Self {
+    pub(super) fn with_contention(mut self, from_ms: i64, until_ms: i64) -> Self {
         let waited_ms = until_ms - from_ms;
         self.samples.extend([
             [0, 0, 0],

@@ -51,8 +51,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         let no_savings = Savings::paints(0.0, 0.0);
         return Ok(Outcome::pass()
             .with(table.into())
-            .measuring(0.0, Unit::Ms)
-            .saving(no_savings));
+            .with_figure(0.0, Unit::Ms)
+            .with_savings(no_savings));
     }
     let times = chain
         .windows(2)
@@ -66,8 +66,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let summary = count(chain.len() - 1, "redirect", "redirects");
     Ok(Outcome::fail(format!("{summary}, {total_ms:.0} ms."))
         .with(table.rows(rows).into())
-        .measuring(total_ms, Unit::Ms)
-        .saving(Savings::paints(total_ms, total_ms)))
+        .with_figure(total_ms, Unit::Ms)
+        .with_savings(Savings::paints(total_ms, total_ms)))
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_leads_to_the_next_by_itself_is_a_redirect() {
+    fn a_client_side_navigation_is_a_redirect() {
         let by_script = json!({"frame": "F", "data": {"documentLoaderURL": "https://c.test/", "navigationId": "M"}});
         let document_requests = [
             ("N", 1.0, "https://a.test/"),

@@ -64,7 +64,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let details: Details = table(blocking.into_iter().map(row)).into();
     Ok(Outcome::fail(format!("{summary}."))
         .with(details)
-        .saving(Savings::paints(saved_ms, lcp_saved_ms)))
+        .with_savings(Savings::paints(saved_ms, lcp_saved_ms)))
 }
 
 /// Returns whether a resource can have delayed the first paint. One in the body blocks only the
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_paint_gains_only_where_it_is_no_image() {
+    fn lcp_savings_exist_only_if_it_is_not_an_image() {
         let saved = |traced: Traced| {
             let savings = traced.judge_on_slow_network(CHECK).savings.unwrap();
             (savings.fcp_ms, savings.lcp_ms)

@@ -52,7 +52,7 @@ impl Sum {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
-    let own = entities::of_url(&facts.bundle.final_url);
+    let own = entities::organisation_or_domain(&facts.bundle.final_url);
     let mut by_kind = [Sum::default(); KINDS.len()];
     let mut total = Sum::default();
     let mut third_party = Sum::default();
@@ -66,7 +66,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         if let Some(at) = KINDS.iter().position(|(id, _)| *id == kind) {
             by_kind[at].add(request);
         }
-        if entities::of_url(request.url.as_str()) != own {
+        if entities::organisation_or_domain(request.url.as_str()) != own {
             third_party.add(request);
         }
     }

@@ -35,7 +35,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = if response_ms > TOO_SLOW_MS {
         Outcome::fail(summary)
     } else {
-        Outcome::pass().because(summary)
+        Outcome::pass().with_summary(summary)
     };
     let table = Findings::new([
         ("url", "URL", Unit::Url),
@@ -45,6 +45,6 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let saved_ms = (response_ms - TARGET_MS).max(0.0);
     Ok(outcome
         .with(table.into())
-        .measuring(response_ms, Unit::Ms)
-        .saving(Savings::paints(saved_ms, saved_ms)))
+        .with_figure(response_ms, Unit::Ms)
+        .with_savings(Savings::paints(saved_ms, saved_ms)))
 }

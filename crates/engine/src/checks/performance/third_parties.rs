@@ -34,12 +34,12 @@ check! {
 }
 
 #[derive(Default)]
-struct Party {
+struct ThirdParty {
     /// Transferred bytes and main-thread milliseconds by URL.
     urls: BTreeMap<String, (f64, f64)>,
 }
 
-impl Party {
+impl ThirdParty {
     fn sum(&self) -> (f64, f64) {
         let urls = self.urls.values();
         urls.fold((0.0, 0.0), |sum, url| (sum.0 + url.0, sum.1 + url.1))
@@ -49,7 +49,7 @@ impl Party {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
-    let mut parties: Vec<(String, Party)> = parties(&trace, &work.0).into_iter().collect();
+    let mut parties: Vec<(String, ThirdParty)> = parties(&trace, &work.0).into_iter().collect();
     // As in Lighthouse, the most main-thread time comes first.
     let by_cost = |a: (f64, f64), b: (f64, f64)| b.1.total_cmp(&a.1).then(b.0.total_cmp(&a.0));
     parties.sort_by(|(_, a), (_, b)| by_cost(a.sum(), b.sum()));
@@ -78,9 +78,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 /// Returns the organisations that the page and the frames in its process received responses from or
 /// sent an XMLHttpRequest to, with the main-thread time of their files.
-fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
-    let own = entities::of_url(&trace.navigation.url);
-    let mut parties: BTreeMap<String, Party> = BTreeMap::new();
+fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, ThirdParty> {
+    let own = entities::organisation_or_domain(&trace.navigation.url);
+    let mut parties: BTreeMap<String, ThirdParty> = BTreeMap::new();
     let is_of_page = |process_id: i64| {
         let mut threads = trace.navigation.main_threads.iter();
         threads.any(|thread| thread.process_id == process_id)
@@ -89,12 +89,12 @@ fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, Party> {
         .filter(|resource| resource.transfer_bytes > 0.0)
         .filter(|resource| resource.process_id.is_some_and(is_of_page))
         .map(|resource| (&resource.url, resource.transfer_bytes));
-    let awaited = trace.resources.awaited.iter();
+    let awaited = trace.resources.handled_xhrs.iter();
     let awaited = awaited
         .filter(|(process_id, _)| is_of_page(*process_id))
         .map(|(_, url)| (url, 0.0));
     for (url, bytes) in sent.chain(awaited) {
-        let name = entities::of_url(url).filter(|name| Some(name) != own.as_ref());
+        let name = entities::organisation_or_domain(url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();
             party.urls.entry(url.clone()).or_default().0 += bytes;

@@ -45,7 +45,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let total_bytes: f64 = heavy.iter().map(|request| request.transfer_bytes).sum();
     let summary = format!("Total size {:.0} KiB.", total_bytes / 1024.0);
     let outcome = if CURVE.score(total_bytes) >= 0.9 {
-        Outcome::pass().because(summary)
+        Outcome::pass().with_summary(summary)
     } else {
         Outcome::fail(summary)
     };
@@ -61,5 +61,5 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .measuring(total_bytes, Unit::Bytes))
+        .with_figure(total_bytes, Unit::Bytes))
 }

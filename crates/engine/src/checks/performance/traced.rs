@@ -154,9 +154,9 @@ pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
-fn merged(mut usual: Value, given: Value) -> Value {
-    if let (Some(usual), Value::Object(given)) = (usual.as_object_mut(), given) {
-        usual.extend(given);
+fn merged(mut defaults: Value, overrides: Value) -> Value {
+    if let (Some(defaults), Value::Object(overrides)) = (defaults.as_object_mut(), overrides) {
+        defaults.extend(overrides);
     }
-    usual
+    defaults
 }

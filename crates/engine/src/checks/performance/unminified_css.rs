@@ -1,5 +1,5 @@
 use super::unused_css_rules::name;
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
@@ -41,14 +41,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ))
 }
 
-fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
+fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {
     let mut all = requests.all.iter();
     let request = all.find(|request| request.url.as_str() == sheet.url);
     let total_bytes = TextKind::StyleSheet.transfer_bytes(request, sheet.length);
     let share = 1.0 - sheet.token_length / sheet.length;
     let wasted_bytes = (total_bytes * share).round();
     let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
-    is_worth_it.then(|| Wasting {
+    is_worth_it.then(|| WastefulFile {
         name: name(sheet),
         total_bytes,
         wasted_bytes,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twentieth_and_2_kib_are_needed() {
+    fn savings_of_a_twentieth_and_2_kib_are_reported() {
         assert_eq!(verdict(100_000, 80_000), Verdict::Fail);
         assert_eq!(
             verdict(20_000, 12_000),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_style_sheets_listed_it_cannot_be_measured() {
+    fn without_the_style_sheets_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

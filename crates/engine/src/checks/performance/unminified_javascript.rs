@@ -1,4 +1,4 @@
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Missing, Requests, Script, Scripts, TextKind, script_request};
 
@@ -48,13 +48,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ))
 }
 
-fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
+fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
     let length = script.length as f64;
     let share = 1.0 - script.token_length? as f64 / length;
     let total_bytes = TextKind::Script.body_bytes(script_request(requests, script), length);
     let wasted_bytes = (total_bytes * share).round();
     let is_worth_it = share >= MIN_SHARE && wasted_bytes >= MIN_WASTED_BYTES;
-    is_worth_it.then(|| Wasting {
+    is_worth_it.then(|| WastefulFile {
         name: if script.is_inline {
             format!("inline: {}…", script.preview)
         } else {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_and_2_kib_are_needed() {
+    fn savings_of_a_tenth_and_2_kib_are_reported() {
         assert_eq!(verdict(20_000, 12_000), Verdict::Fail);
         assert_eq!(
             verdict(20_000, 14_000),

@@ -57,7 +57,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             count(number, "image lacks", "images lack")
         )),
     };
-    Ok(outcome.with(table.into()).saving(Savings {
+    Ok(outcome.with(table.into()).with_savings(Savings {
         cls: Some(0.0),
         ..Savings::default()
     }))
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_width_height_and_ratio_are_needed() {
+    fn two_of_width_height_and_ratio_are_required() {
         for (more, expected) in [
             (r#""rules": {}"#, Verdict::Fail),
             (r#""rules": {}, "widthAttribute": "10""#, Verdict::Fail),

@@ -1,4 +1,4 @@
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
@@ -39,14 +39,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ))
 }
 
-fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<Wasting> {
+fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {
     let mut of_url = requests.all.iter().rev();
     let request =
         of_url.find(|request| request.resource_bytes > 0.0 && request.url.as_str() == sheet.url);
     let total_bytes = TextKind::StyleSheet.body_bytes(request, sheet.length);
     let share = (sheet.length - sheet.used_length) / sheet.length;
     let wasted_bytes = (share * total_bytes).round();
-    (wasted_bytes > MIN_WASTED_BYTES).then(|| Wasting {
+    (wasted_bytes > MIN_WASTED_BYTES).then(|| WastefulFile {
         name: name(sheet),
         total_bytes,
         wasted_bytes,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_10_kib_of_rules_without_a_match_are_too_many() {
+    fn more_than_10_kib_of_unmatched_rules_fail() {
         let of_used = |used: u32| format!(r#"{{"length": 100000, "usedLength": {used}}}"#);
         // Without its request a sheet is assumed to be transferred at a fifth of its length.
         assert_eq!(verdict(&of_used(48_000)), Verdict::Fail);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn without_style_sheets_listed_it_cannot_be_measured() {
+    fn without_the_style_sheets_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

@@ -1,4 +1,4 @@
-use super::wasted_bytes::{self, Wasting};
+use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{
     Artifact, Facts, Missing, Module, Requests, Script, Scripts, TextKind, script_request,
@@ -46,7 +46,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(wasted_bytes::outcome(facts, wastes, "script", "scripts"))
 }
 
-fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
+fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
     let coverage = script.coverage?;
     if coverage.unused == 0 || coverage.total == 0 {
         return None;
@@ -57,20 +57,20 @@ fn judge(requests: &Requests, script: &Script) -> Option<Wasting> {
         .filter(|bytes| *bytes > 0.0)
         .unwrap_or(script.length as f64);
     let share = TextKind::Script.body_bytes(request, length) / length;
-    let wasting = Wasting {
+    let wasting = WastefulFile {
         name: script.url.clone(),
         total_bytes: (share * coverage.total as f64).round(),
         wasted_bytes: (share * coverage.unused as f64).round(),
         parts: Vec::new(),
     };
-    (wasting.wasted_bytes > MIN_WASTED_BYTES).then(|| Wasting {
+    (wasting.wasted_bytes > MIN_WASTED_BYTES).then(|| WastefulFile {
         parts: parts(script, share),
         ..wasting
     })
 }
 
 /// Returns the sources with the most unused code.
-fn parts(script: &Script, share: f64) -> Vec<Wasting> {
+fn parts(script: &Script, share: f64) -> Vec<WastefulFile> {
     let map = script.source_map.as_ref();
     let Some((map, modules)) = map.and_then(|map| Some((map, map.modules.as_ref()?))) else {
         return Vec::new();
@@ -95,7 +95,7 @@ fn parts(script: &Script, share: f64) -> Vec<Wasting> {
     parts
         .into_iter()
         .take(MAX_PARTS)
-        .map(|(name, length, unused)| Wasting {
+        .map(|(name, length, unused)| WastefulFile {
             name,
             total_bytes: bytes(length),
             wasted_bytes: bytes(unused),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_20_kib_in_functions_that_never_ran_are_too_much() {
+    fn more_than_20_kib_of_uncalled_functions_fail() {
         let script = |unused: u32| {
             format!(
                 r#"[{{"url": "https://a.test/a.js", "length": 100000,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_scripts_wastes_none() {
+    fn a_page_without_scripts_passes() {
         assert_eq!(verdict("[]"), Verdict::Pass);
     }
 

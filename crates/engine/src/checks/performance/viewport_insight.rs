@@ -60,7 +60,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         (false, Some(_)) => Outcome::fail("The viewport meta element is not optimised for mobile."),
         (false, None) => Outcome::fail("There is no viewport meta element."),
     };
-    Ok(outcome.with(table.into()).saving(Savings {
+    Ok(outcome.with(table.into()).with_savings(Savings {
         inp_ms: Some(saved_ms),
         ..Savings::default()
     }))

@@ -111,14 +111,14 @@ mod tests {
     const GOOD: &str = r#"{"url": "https://example.test/m.json", "data": "{}"}"#;
 
     #[test]
-    fn a_page_without_reasons_against_it_passes() {
+    fn a_page_without_installability_errors_passes() {
         assert_eq!(verdict("[]", GOOD), Verdict::Pass);
         let private = r#"[{"errorId": "in-incognito", "errorArguments": []}]"#;
         assert_eq!(verdict(private, GOOD), Verdict::Pass);
     }
 
     #[test]
-    fn any_reason_fails_known_or_not() {
+    fn any_installability_error_fails() {
         for id in [
             "no-manifest",
             "manifest-missing-suitable-icon",

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn all_four_parts_are_needed() {
+    fn all_four_members_are_required() {
         let whole = serde_json::json!({"name": "App", "background_color": "#fff",
             "theme_color": "#000", "icons": [{"src": "i.png", "sizes": "512x512"}]});
         assert_eq!(verdict(whole.clone()), Verdict::Pass);

@@ -62,7 +62,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn both_places_need_the_colour() {
+    fn manifest_and_meta_element_must_both_have_the_colour() {
         let themed = r#"{"url": "https://a.test/m", "data": "{\"theme_color\": \"red\"}"}"#;
         let plain = r#"{"url": "https://a.test/m", "data": "{}"}"#;
         let meta = r#"[{"name": "theme-color", "content": "red"}]"#;

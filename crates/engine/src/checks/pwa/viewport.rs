@@ -61,7 +61,7 @@ mod tests {
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]
-    fn a_width_or_a_scale_is_needed() {
+    fn a_width_or_a_scale_is_required() {
         for (content, verdict) in [
             ("width=device-width", Verdict::Pass),
             ("initial-scale=1", Verdict::Pass),

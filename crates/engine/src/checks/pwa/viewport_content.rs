@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_are_found_however_they_are_written() {
+    fn properties_are_parsed_in_any_notation() {
         for (content, width) in [
             ("width=device-width, initial-scale=1", Some(Value::Word)),
             ("initial-scale=1;width = 320px", Some(Value::Number(320.0))),
@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_content_is_too_strange(content in "(?s).{0,80}") {
+        fn arbitrary_content_never_panics(content in "(?s).{0,80}") {
             property(&content, "width");
         }
     }

@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn one_full_address_passes() {
+    fn one_absolute_url_passes() {
         assert_eq!(verdict(&[canonical(PAGE)]), Verdict::Pass);
         assert_eq!(verdict(&[canonical(PAGE), canonical(PAGE)]), Verdict::Pass);
         assert_eq!(verdict(&[canonical("https://other.test/")]), Verdict::Pass);
     }
 
     #[test]
-    fn mistakes_fail() {
+    fn invalid_canonical_links_fail() {
         assert_eq!(verdict(&[canonical("/page")]), Verdict::Fail, "relative");
         assert_eq!(
             verdict(&[canonical("https:// no")]),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn another_language_of_the_page_is_a_mistake() {
+    fn another_language_version_as_canonical_fails() {
         let alternate = |href: &str| {
             format!(
                 r#"{{"rel": "alternate", "hreflang": "de", "href": "{href}", "rawHref": "{href}"}}"#
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_canonical_address_is_no_fault() {
+    fn a_page_without_a_canonical_link_is_not_applicable() {
         assert_eq!(verdict(&[]), Verdict::NotApplicable);
         let in_body = r#"{"rel": "canonical", "href": "x", "rawHref": "x", "source": "body"}"#;
         assert_eq!(verdict(&[in_body.to_owned()]), Verdict::NotApplicable);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_with_an_address_passes() {
+    fn a_link_with_a_url_passes() {
         for anchor in [
             r#"{"href": "https://example.test/", "rawHref": "/", "attributeNames": ["href"]}"#,
             r##"{"href": "https://example.test/page#x", "rawHref": "#x", "attributeNames": ["href"]}"##,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_fails() {
+    fn a_link_without_a_target_fails() {
         for anchor in [
             r#"{"href": "file:///x", "rawHref": "file:///x", "attributeNames": ["href"], "name": "n"}"#,
             r#"{"href": "", "rawHref": "", "attributeNames": ["href"]}"#,

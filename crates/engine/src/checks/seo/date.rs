@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_ways_to_write_a_date_are_understood() {
+    fn common_date_formats_are_parsed() {
         for (text, seconds) in [
             ("1970-01-01", 0.0),
             ("2010-06-25", 1_277_424_000.0),
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in "(?s).{0,60}") {
+        fn arbitrary_text_never_panics(text in "(?s).{0,60}") {
             parse_s(&text);
         }
     }

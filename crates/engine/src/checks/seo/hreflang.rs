@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn language_and_address_must_be_valid() {
+    fn language_and_url_must_be_valid() {
         assert_eq!(verdict("de-AT", "https://a.test/"), Verdict::Pass);
         assert_eq!(verdict("x-Default", "HTTP://a.test/"), Verdict::Pass);
         assert_eq!(verdict("xx", "https://a.test/"), Verdict::Fail);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_page_passes() {
+    fn an_indexable_page_passes() {
         assert_eq!(visit().verdict(CHECK), Verdict::Pass);
         assert_eq!(
             with_meta("robots", "index, nofollow").verdict(CHECK),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_closed_to_all_fails() {
+    fn a_page_that_is_blocked_for_all_crawlers_fails() {
         assert_eq!(
             with_meta("robots", "NOINDEX,follow").verdict(CHECK),
             Verdict::Fail
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_open_to_one_passes_with_a_warning() {
+    fn a_page_that_one_crawler_may_index_passes_with_a_warning() {
         for visit in [
             with_meta("googlebot", "noindex"),
             visit().header("x-robots-tag", "Googlebot: noindex"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_counts_once_it_is_past() {
+    fn an_expiry_date_counts_once_it_has_passed() {
         let dated =
             |date| with_meta("robots", &format!("unavailable_after: {date}")).verdict(CHECK);
         assert_eq!(dated("25 Jun 2010 15:00:00 PST"), Verdict::Fail);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_for_somebody_else_is_not_ours() {
+    fn a_header_for_another_crawler_is_ignored() {
         let headed = |value| visit().header("X-Robots-Tag", value).verdict(CHECK);
         assert_eq!(headed("otherbot: noindex"), Verdict::Pass);
         assert_eq!(headed("unavailable_after: 2010-01-01"), Verdict::Fail);

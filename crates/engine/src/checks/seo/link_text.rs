@@ -1,6 +1,6 @@
 use super::link_words::GENERIC_TEXTS;
 use crate::checks::{Details, ElementDetail, Outcome, check, count};
-use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, same_but_fragment};
+use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, equal_without_fragment};
 
 check! {
     /// # What
@@ -37,7 +37,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .filter(|anchor| leaves_page(anchor, &page.url) && is_generic(anchor))
         .map(|anchor| {
             let (text, href) = (anchor.text.trim(), &anchor.href);
-            ElementDetail::noting(&anchor.node, format!("“{text}” leads to {href}"))
+            ElementDetail::with_note(&anchor.node, format!("“{text}” leads to {href}"))
         })
         .collect();
     if generic.is_empty() {
@@ -53,7 +53,7 @@ fn leaves_page(anchor: &Anchor, page_url: &str) -> bool {
         && !anchor.rel.contains("nofollow")
         && !href.starts_with("javascript:")
         && !href.starts_with("mailto:")
-        && !same_but_fragment(&anchor.href, page_url)
+        && !equal_without_fragment(&anchor.href, page_url)
 }
 
 fn is_generic(anchor: &Anchor) -> bool {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_phrase_fails_and_words_pass() {
+    fn a_generic_phrase_fails_and_descriptive_text_passes() {
         let of = |text: &str| {
             verdict(&format!(
                 r#"{{"href": "https://a.test/", "text": "{text}"}}"#
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_named_also_where_the_element_has_no_label() {
+    fn the_text_is_listed_even_if_the_element_has_no_label() {
         let outcome = Visit::new()
             .with("page", r#"{"url": "https://example.test/page"}"#)
             .with(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stated_language_decides() {
+    fn the_declared_language_decides() {
         let of = |lang: &str| {
             verdict(&format!(
                 r#"{{"href": "https://a.test/", "text": "mehr", "textLang": "{lang}"}}"#
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_to_no_page_are_left_alone() {
+    fn links_without_a_target_page_are_ignored() {
         for anchor in [
             r##"{"href": "https://example.test/page#x", "text": "more"}"##,
             r#"{"href": "mailto:a@b", "text": "more"}"#,

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_know_wildcards_ends_and_escapes() {
+    fn patterns_support_wildcards_end_anchors_and_escapes() {
         for (pattern, path, does_match) in [
             ("/", "/anything", true),
             ("/*.gif$", "/a/b.gif", true),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusing_line_is_known() {
+    fn the_blocking_line_is_reported() {
         let rules = RobotsRules::parse("# hello\nUser-agent: *\nDisallow: /private # secret");
         assert_eq!(
             rules.refusal("*", "/private/x").map(|rule| rule.line),
@@ -219,12 +219,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_file_and_no_path_is_too_strange(content in "(?s).{0,200}", path in "(?s).{0,50}") {
+        fn arbitrary_files_and_paths_never_panic(content in "(?s).{0,200}", path in "(?s).{0,50}") {
             RobotsRules::parse(&content).refusal("Googlebot", &path);
         }
 
         #[test]
-        fn a_path_always_matches_its_own_beginning(path in "/[a-z/]{0,20}", cut in 0_usize..20) {
+        fn a_path_always_matches_its_own_prefix(path in "/[a-z/]{0,20}", cut in 0_usize..20) {
             let pattern = &path[..cut.min(path.len())];
             prop_assert!(matches(pattern, &path));
         }

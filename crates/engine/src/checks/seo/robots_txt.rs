@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_found() {
+    fn invalid_lines_are_reported() {
         for (content, wrong) in [
             ("User-agent: *\nDisallow /x", 1),
             ("Disallow: /x\nUser-agent: *\nDisallow: /x", 1),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_without_the_file_is_not_judged() {
+    fn a_site_without_the_file_is_not_applicable() {
         assert_eq!(verdict(r#"{"status": 404}"#), Verdict::NotApplicable);
         assert_eq!(
             verdict(r#"{"status": 200, "content": ""}"#),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_fails_keeps_crawlers_away() {
+    fn a_server_error_fails() {
         assert_eq!(verdict(r#"{"status": 503}"#), Verdict::Fail);
         assert_eq!(
             verdict(r#"{"status": null, "error": "timed out"}"#),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_it_cannot_be_measured() {
+    fn without_a_response_it_cannot_be_measured() {
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
         assert_eq!(verdict(r#"{"status": 302}"#), Verdict::CouldNotMeasure);
     }

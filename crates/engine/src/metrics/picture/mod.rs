@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_ends_too_early_is_none() {
+    fn a_truncated_picture_is_rejected() {
         let whole = one_grey_block(3, 0b0111_0111);
         for end in 0..whole.len() - 3 {
             assert_eq!(pixels(&whole[..end]), None, "cut at {end}");

@@ -26,17 +26,17 @@ pub(crate) fn distribution(shares: Shares, aria_label: &str) -> String {
     for (class, share) in parts {
         let width = share / all * BAR_WIDTH;
         // All parts except the last are followed by a gap.
-        let shown = if at + width < BAR_WIDTH - GAP {
+        let visible_width = if at + width < BAR_WIDTH - GAP {
             width - GAP
         } else {
             width
         };
-        if shown > 0.0 {
+        if visible_width > 0.0 {
             let _ = write!(
                 svg,
                 r#"<rect class="fill {class}" x="{}" width="{}" height="{BAR_HEIGHT}"/>"#,
                 coordinate(at),
-                coordinate(shown)
+                coordinate(visible_width)
             );
         }
         at += width;

@@ -135,16 +135,16 @@ fn days(points: &[Option<Point>]) -> Vec<(usize, &'static str, &str)> {
         at if at + 1 == points.len() => "end",
         _ => "middle",
     };
-    let mut shown = vec![*first];
+    let mut labelled = vec![*first];
     // The middle label is left out if it is the same day as the last.
     for (index, day) in [middle, *last] {
-        let is_new = shown.iter().all(|(_, other)| *other != day);
-        if is_new && (index == last.0 || day != last.1) && shown.len() < MAX_DAYS {
-            shown.push((index, day));
+        let is_new = labelled.iter().all(|(_, other)| *other != day);
+        if is_new && (index == last.0 || day != last.1) && labelled.len() < MAX_DAYS {
+            labelled.push((index, day));
         }
     }
-    let placed = shown.into_iter();
-    placed
+    labelled
+        .into_iter()
         .map(|(index, day)| (index, anchor(index), day))
         .collect()
 }
@@ -183,17 +183,17 @@ mod tests {
 
     #[test]
     fn the_first_and_last_day_are_written_and_no_day_twice() {
-        let shown = |days_of: &[&str]| {
+        let labels = |days_of: &[&str]| {
             let points: Vec<_> = days_of.iter().map(|day| point(day)).collect();
             let days = days(&points).into_iter();
             days.map(|(_, _, day)| day.to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(shown(&[]), [""; 0]);
-        assert_eq!(shown(&["1", "1", "1"]), ["1"]);
-        assert_eq!(shown(&["1", "2"]), ["1", "2"]);
-        assert_eq!(shown(&["1", "2", "3"]), ["1", "2", "3"]);
-        assert_eq!(shown(&["1", "1", "3", "3"]), ["1", "3"]);
-        assert_eq!(shown(&["1", "3", "3"]), ["1", "3"]);
+        assert_eq!(labels(&[]), [""; 0]);
+        assert_eq!(labels(&["1", "1", "1"]), ["1"]);
+        assert_eq!(labels(&["1", "2"]), ["1", "2"]);
+        assert_eq!(labels(&["1", "2", "3"]), ["1", "2", "3"]);
+        assert_eq!(labels(&["1", "1", "3", "3"]), ["1", "3"]);
+        assert_eq!(labels(&["1", "3", "3"]), ["1", "3"]);
     }
 
     #[test]

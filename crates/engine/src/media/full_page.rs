@@ -7,7 +7,7 @@ use super::film::{MAX_PICTURE_CHARS, Picture, is_known_type};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct WholePage {
+pub struct FullPageScreenshot {
     /// The picture, in CSS pixels.
     pub picture: Picture,
     /// The horizontal scroll offset of the page: elements are measured from the corner of the
@@ -30,7 +30,7 @@ struct Gathered {
 }
 
 /// Returns the full-page screenshot, or `None` if one screen shows all of the page.
-pub(super) fn whole_page(bundle: &Bundle) -> Option<WholePage> {
+pub(super) fn full_page(bundle: &Bundle) -> Option<FullPageScreenshot> {
     let Artifact::Gathered(raw) = bundle.artifacts.get("full-page-picture")? else {
         return None;
     };
@@ -39,7 +39,7 @@ pub(super) fn whole_page(bundle: &Bundle) -> Option<WholePage> {
         && gathered.data.len() <= 4 * MAX_PICTURE_CHARS
         && gathered.width >= 1.0
         && gathered.height >= 1.0;
-    is_picture.then_some(WholePage {
+    is_picture.then_some(FullPageScreenshot {
         picture: Picture {
             mime_type: gathered.mime_type,
             width_px: gathered.width as u32,
@@ -56,13 +56,13 @@ mod tests {
     use super::*;
     use crate::checks::testing::Visit;
 
-    fn read(artifact: &str) -> Option<WholePage> {
+    fn read(artifact: &str) -> Option<FullPageScreenshot> {
         let visit = Visit::new().with("full-page-picture", artifact);
-        whole_page(&visit.bundle())
+        full_page(&visit.bundle())
     }
 
     #[test]
-    fn a_whole_page_keeps_its_size_and_how_far_it_was_scrolled() {
+    fn a_full_page_screenshot_has_its_size_and_scroll_position() {
         let page = read(
             r#"{"mimeType": "image/webp", "width": 412, "height": 4560, "scrolledX": 0, "scrolledY": 70.5, "data": "AAAA"}"#,
         );

@@ -2,12 +2,12 @@ use url::Url;
 
 /// Returns whether a host is the local machine by Lighthouse's rule (core/lib/url-utils.js), which
 /// leaves out other loopback addresses.
-pub fn is_like_localhost(host: &str) -> bool {
+pub fn is_localhost(host: &str) -> bool {
     host == "localhost" || host == "127.0.0.1" || host.ends_with(".localhost")
 }
 
 /// Returns whether two URLs are equal except for the fragment.
-pub fn same_but_fragment(one: &str, other: &str) -> bool {
+pub fn equal_without_fragment(one: &str, other: &str) -> bool {
     let without_fragment = |url: &str| {
         let mut url = Url::parse(url).ok()?;
         url.set_fragment(None);
@@ -57,17 +57,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fragment_makes_no_other_document() {
-        assert!(same_but_fragment(
+    fn a_fragment_does_not_make_another_document() {
+        assert!(equal_without_fragment(
             "https://a.test/x#top",
             "https://a.test/x"
         ));
-        assert!(!same_but_fragment("https://a.test/x", "https://a.test/y"));
-        assert!(!same_but_fragment("nonsense", "nonsense"));
+        assert!(!equal_without_fragment(
+            "https://a.test/x",
+            "https://a.test/y"
+        ));
+        assert!(!equal_without_fragment("nonsense", "nonsense"));
     }
 
     #[test]
-    fn an_address_promises_an_image_type() {
+    fn the_image_type_is_guessed_from_the_url() {
         assert_eq!(
             guess_image_type("https://a.test/x.JPG?v=1"),
             Some("image/jpeg")
@@ -81,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_data_addresses_are_shortened() {
+    fn only_data_urls_are_shortened() {
         let data = format!("data:text/plain,{}", "é".repeat(200));
         assert_eq!(shorten_data_url(&data).chars().count(), 100);
         let long = format!("https://a.test/{}", "x".repeat(200));
