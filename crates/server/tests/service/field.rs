@@ -108,11 +108,11 @@ async fn the_history_of_a_url_has_its_field_data_or_the_reason_why_not() {
     for (source, expected) in [
         (
             Ok(()),
-            "Largest Contentful Paint of three quarters of visits over 2 periods: newest 2.40\u{a0}s",
+            "Largest Contentful Paint, 75th percentile of 2 periods: newest 2.40\u{a0}s",
         ),
         (
             Err(FieldReason::Unavailable),
-            "The Chrome UX Report could not be reached.",
+            "The Chrome UX Report API could not be reached.",
         ),
     ] {
         let rig = Rig::with_pages_and(|app| app.field = Some(Arc::new(Source(source)))).await;
@@ -138,7 +138,7 @@ async fn a_report_shows_field_data_beside_lab_data() {
         "15 Oct to 11 Nov 2026",
         "2.50\u{a0}s",
         "2.35\u{a0}s in this audit",
-        "Largest Contentful Paint, visits: 70\u{a0}% good, 20\u{a0}% middling, 10\u{a0}% poor",
+        "Largest Contentful Paint, visits: 70\u{a0}% good, 20\u{a0}% needs improvement, 10\u{a0}% poor",
     ] {
         assert!(page.contains(expected), "{expected}\n{page}");
     }
