@@ -21,10 +21,11 @@ use crate::{AuditFault, AuditOutput};
 /// Deadline of judging one visit. The largest evidence that is accepted takes a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Maximum number of judging threads in the process, including those whose result is no longer
-/// awaited: each holds its evidence and everything computed from it.
-const MAX_CONCURRENT: usize = 2;
-static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT);
+/// Total size of the traces that are judged at the same time in the process, including those whose
+/// result is no longer awaited: judging needs several times as much memory as the text of a trace.
+/// Ordinary traces have a few megabytes, so several are judged at once; the largest only alone.
+const MAX_TRACES_KB: u32 = 40_000;
+static PERMITS: Semaphore = Semaphore::const_new(MAX_TRACES_KB as usize);
 
 /// Judges a visit. A page whose evidence takes too long gets a report with an error.
 pub(crate) async fn judge(
@@ -44,7 +45,9 @@ async fn judge_with(
     conditions: Conditions,
 ) -> Result<AuditOutput, AuditFault> {
     // The threads that hold the permits stop at their own deadlines.
-    let permit = timeout(2 * DEADLINE, PERMITS.acquire()).await;
+    let trace_kb = u32::try_from(bundle.trace.len() / 1000).unwrap_or(u32::MAX);
+    let permits = PERMITS.acquire_many(trace_kb.clamp(1, MAX_TRACES_KB));
+    let permit = timeout(2 * DEADLINE, permits).await;
     let Ok(Ok(permit)) = permit else {
         return Err(AuditFault("no thread was free for judging".to_owned()));
     };
@@ -154,10 +157,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_that_cannot_be_judged_in_time_is_too_large_and_frees_its_permit() {
-        // More often than there are permits: each is free again because its thread was asked to
-        // stop.
-        for _ in 0..=MAX_CONCURRENT {
-            let (bundle, conditions) = visit();
+        // Only one trace of this size is judged at a time: the permits of the first are free again
+        // because its thread was asked to stop.
+        for _ in 0..2 {
+            let (mut bundle, conditions) = visit();
+            bundle.trace = vec![b' '; MAX_TRACES_KB as usize * 1000];
             let deadline = Duration::from_millis(10);
             let output = judge_with(deadline, endless, bundle, conditions).await;
             let report = output.unwrap().report;

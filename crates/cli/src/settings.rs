@@ -170,6 +170,10 @@ impl ServeSettings {
             },
         };
         let targets = TargetSettings::resolve(targets, args.location.or(file.location))?;
+        let tls = tls_files(
+            args.tls_cert.or(file.tls_cert),
+            args.tls_key.or(file.tls_key),
+        )?;
         Ok(Self {
             listen: args
                 .listen
@@ -231,6 +235,7 @@ impl ServeSettings {
                     .or(file.failed_audits_per_hour)
                     .unwrap_or(defaults.failed_audits_per_hour),
                 behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
+                serves_https: tls.is_some(),
                 connections: args
                     .connections
                     .or(file.connections)
@@ -238,10 +243,7 @@ impl ServeSettings {
                     .max(1),
                 ..defaults
             },
-            tls: tls_files(
-                args.tls_cert.or(file.tls_cert),
-                args.tls_key.or(file.tls_key),
-            )?,
+            tls,
             metrics_token: metrics_token(args.metrics_token.or(file.metrics_token))?,
             drain_grace: Duration::from_secs(
                 args.drain_seconds

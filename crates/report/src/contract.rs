@@ -79,7 +79,7 @@ pub fn lab_data(report: &Report) -> Value {
     figures(&report.scores, report.metrics.as_ref())
 }
 
-fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
+pub(crate) fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
     let whole = |metric: Option<&Metric>| metric.map(|metric| metric.value.round() as i64);
     json!({
         "performance": scores.performance,

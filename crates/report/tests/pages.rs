@@ -280,7 +280,7 @@ fn texts_from_an_audited_page_are_escaped_on_every_page() {
         audit_id: Some("aud_1".to_owned()),
         url: EVIL.to_owned(),
         at_ms: 0,
-        report: Some(text.clone()),
+        summary: Some((&report).into()),
     };
     let twice = [past.clone(), past.clone()];
     assert_text_only(

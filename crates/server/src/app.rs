@@ -110,6 +110,8 @@ pub struct Limits {
     /// Whether a trusted proxy is in front, which sets `X-Forwarded-For` and serves browsers over
     /// HTTPS.
     pub behind_proxy: bool,
+    /// Whether the server itself accepts HTTPS and nothing else.
+    pub serves_https: bool,
     /// Waiting and running audits of one account; 0 means no limit.
     pub unfinished_per_account: u64,
     /// Audits of one account that end without measurements, per hour; 0 means no limit. They are
@@ -138,6 +140,7 @@ impl Default for Limits {
             requests_per_minute: 60_000,
             failed_keys_per_minute: 300,
             behind_proxy: false,
+            serves_https: false,
             unfinished_per_account: 10_000,
             failed_audits_per_hour: 500,
             batch_audits: 500,

@@ -34,6 +34,7 @@ mod request_context;
 mod router;
 mod serve;
 mod state;
+pub mod summaries;
 mod target;
 mod time;
 mod tls;

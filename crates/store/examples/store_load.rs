@@ -153,6 +153,7 @@ impl Load {
                     report: report.to_string(),
                     error: None,
                     finished_at: NOW,
+                    summary: None,
                 };
                 load.store.finish(&lease, finished).await?;
                 Ok(())

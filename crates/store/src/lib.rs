@@ -20,6 +20,7 @@ mod progress;
 mod sqlite;
 mod store;
 mod submission;
+mod summary;
 mod types;
 
 pub use agents::{
@@ -45,4 +46,5 @@ pub use progress::AuditProgress;
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use submission::{Acceptance, FailureLimit, IdempotencyRecord, Submission};
+pub use summary::{AuditSummary, UnsummarizedAudit};
 pub use types::*;

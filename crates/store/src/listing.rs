@@ -51,6 +51,8 @@ pub struct AuditEntry {
     pub finished_at: Option<Timestamp>,
     /// Within the account.
     pub number: i64,
+    /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
+    pub lab_data: Option<String>,
 }
 
 /// A page, newest first.

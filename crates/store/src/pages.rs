@@ -92,7 +92,8 @@ pub struct RecentAudit {
     pub url: String,
     /// When it was completed, or else accepted.
     pub at: Timestamp,
-    pub report: Option<String>,
+    /// See [`crate::AuditSummary::summary`]; `None` before the audit is completed and summarized.
+    pub summary: Option<String>,
 }
 
 /// What is kept of a session's secret: it is random and long, so a fast digest is enough.

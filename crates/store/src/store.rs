@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus, Batch,
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit,
-    Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor, PurgeResult, QueueDepth,
-    QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency, StoredReport, Submission,
-    Timestamp,
+    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
+    AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor,
+    PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency,
+    StoredReport, Submission, Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +146,16 @@ pub trait Store: Send + Sync + 'static {
     /// Keeps the report, completes the audit, ends the lease and, where there are no measurements,
     /// gives the credit back: all or nothing, and only for the newest attempt.
     async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError>;
+
+    /// Returns completed audits that have a report and no summary, `at_most` of them.
+    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;
+
+    /// Adds the summary of a completed audit, unless it has one.
+    async fn store_summary(
+        &self,
+        tracking_id: &str,
+        summary: AuditSummary,
+    ) -> Result<(), StoreError>;
 
     /// Puts the audit back where it stood among those of its account. [`ReleaseReason::Fault`] counts towards
     /// [`crate::MAX_FAULTS`], and lets those go first that have fewer.

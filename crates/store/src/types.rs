@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::KeyDigest;
+use crate::{AuditSummary, KeyDigest};
 
 /// Milliseconds since the Unix epoch, UTC. Always passed in: a store reads no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -178,6 +178,9 @@ pub struct FinishedAudit {
     /// Set when there are no measurements: the credits go back in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
+    /// The part of the report that lists show; without one, the audit is listed without figures until
+    /// [`crate::Store::store_summary`] adds it.
+    pub summary: Option<AuditSummary>,
 }
 
 /// Why a lease is given up before the audit ended.

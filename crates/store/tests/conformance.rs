@@ -199,6 +199,8 @@ macro_rules! every_sentence_of_the_suite {
             lists {
                 audits_are_listed_newest_first_and_only_ones_own
                 a_page_ends_where_the_next_begins
+                completed_audits_are_listed_with_their_figures
+                a_missing_summary_is_found_and_added_once
                 pages_are_stable_while_audits_come_and_go
                 any_filter_lists_what_fits_and_nothing_else
                 a_search_that_finds_nothing_still_comes_to_its_end

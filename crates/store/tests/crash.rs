@@ -236,6 +236,7 @@ fn finished(fails: bool) -> FinishedAudit {
             message: "it broke".to_owned(),
         }),
         finished_at: NOW,
+        summary: None,
     }
 }
 

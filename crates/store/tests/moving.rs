@@ -97,6 +97,7 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
                     report: format!("{{\"n\":{n},\"text\":\"{}\"}}", "ä".repeat(2_000)),
                     error,
                     finished_at: NOW,
+                    summary: None,
                 };
                 store.finish(&lease, finished).await.unwrap()
             }

@@ -53,6 +53,7 @@ fn finished() -> FinishedAudit {
         report: "{}".to_owned(),
         error: None,
         finished_at: now(),
+        summary: None,
     }
 }
 

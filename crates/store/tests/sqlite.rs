@@ -343,6 +343,7 @@ async fn what_was_deleted_is_in_no_byte_of_the_file() {
         report: format!("{{\"text\":\"{text}\"}}"),
         error: None,
         finished_at: NOW,
+        summary: None,
     };
     store.finish(&lease, finished).await.unwrap();
     // Closing the store brings the write-ahead log into the file.
@@ -381,6 +382,7 @@ async fn the_newest_position_is_never_given_again() {
         report: "{}".to_owned(),
         error: None,
         finished_at: NOW,
+        summary: None,
     };
     store.finish(&lease, finished).await.unwrap();
     assert!(

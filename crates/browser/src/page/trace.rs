@@ -28,8 +28,9 @@ const CATEGORIES: [&str; 13] = [
 const BEGIN: &[u8] = br#"{"traceEvents":["#;
 const END: &[u8] = b"]}";
 
-/// Maximum size of a trace. Judging one needs about twice as much memory as its text.
-const MAX_BYTES: usize = 80_000_000;
+/// Maximum size of a trace. Judging one needs up to five times as much memory as its text, which a
+/// trace of nothing but short tasks does. The largest trace of an ordinary page seen has 8 MB.
+const MAX_BYTES: usize = 40_000_000;
 
 const TOO_LARGE: LimitExceeded = LimitExceeded::Trace {
     limit_mb: MAX_BYTES / 1_000_000,
@@ -37,7 +38,7 @@ const TOO_LARGE: LimitExceeded = LimitExceeded::Trace {
 
 /// Maximum usage of Chromium's trace buffer (200 MB). A trace of [`MAX_BYTES`] uses less, because
 /// its text is always longer than its form in the buffer.
-const MAX_BUFFER_USAGE: f64 = 0.4;
+const MAX_BUFFER_USAGE: f64 = 0.2;
 
 /// Usage of the buffer (25 MB as text) below which a trace should arrive in time.
 const LARGE_BUFFER_USAGE: f64 = 0.05;

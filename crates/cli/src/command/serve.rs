@@ -10,7 +10,7 @@ use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
     Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks,
-    router, serve_with,
+    router, serve_with, summaries,
 };
 use plumbline_store::{Key, Store};
 use tokio::net::TcpListener;
@@ -104,6 +104,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         blobs.clone(),
         settings.keep,
     ));
+    tokio::spawn(summaries::keep_adding_missing(Arc::clone(&store)));
     let dispatcher = Arc::new(Dispatcher::new(DispatcherParts {
         store: Arc::clone(&store),
         agents: Arc::clone(&agents),

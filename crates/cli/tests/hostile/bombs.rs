@@ -9,6 +9,11 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 /// The head of a gzip stream without a name and a time.
 pub const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
+/// The head of a zstd frame with a window of 128 KiB and no size (RFC 8878, 3.1.1).
+pub const ZSTD_HEAD: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
+/// A zstd block that repeats one space 131,072 times (RFC 8878, 3.1.1.2).
+pub const ZSTD_SPACES: [u8; 4] = [0x02, 0x00, 0x10, b' '];
+
 const MEGABYTE: usize = 1 << 20;
 /// The width and height of an image that takes 1 GB at 4 bytes per pixel.
 const GIANT_PX: u32 = 16_000;

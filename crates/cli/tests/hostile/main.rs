@@ -37,6 +37,8 @@ use service::Service;
 const SERVICE_PEAK_MB: u64 = 400;
 /// The limit of the service's resident memory when no audit is running.
 const SERVICE_IDLE_MB: u64 = 120;
+/// The time in which the service's memory returns to that limit.
+const IDLE_WITHIN: Duration = Duration::from_secs(10);
 /// The limit of the resident memory of one browser with all its processes: its own limit of 2 GiB,
 /// and a quarter for memory that is counted twice or allocated between two readings.
 const BROWSER_PEAK_MB: u64 = 2048 + 512;
@@ -275,11 +277,24 @@ impl Suite {
             end,
             seconds,
             service_mb: processes::peak_mb(id),
-            idle_mb: processes::resident_mb(id),
+            idle_mb: idle_mb(id),
             browser_mb: browser_mb.into_inner(),
             failures,
         };
         result.with_limits_checked()
+    }
+}
+
+/// Returns the service's resident memory once it is within its limit, or when the time for that has
+/// passed: an allocator returns memory some time after it was freed.
+fn idle_mb(id: u32) -> u64 {
+    let deadline = Instant::now() + IDLE_WITHIN;
+    loop {
+        let resident_mb = processes::resident_mb(id);
+        if resident_mb <= SERVICE_IDLE_MB || Instant::now() > deadline {
+            return resident_mb;
+        }
+        thread::sleep(SAMPLE_INTERVAL);
     }
 }
 

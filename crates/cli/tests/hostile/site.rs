@@ -278,6 +278,11 @@ impl Connection {
                 self.begin(html, &headers)?;
                 self.repeat(bombs::megabyte_of_spaces())
             }
+            "zstd-bomb" => {
+                self.begin(html, "Content-Encoding: zstd\r\n")?;
+                self.stream.write_all(&bombs::ZSTD_HEAD)?;
+                self.repeat(&bombs::ZSTD_SPACES.repeat(1024))
+            }
             "encoding-unknown" => self.whole(
                 "200 OK",
                 html,

@@ -103,6 +103,7 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                 report: "{}".to_owned(),
                 error: None,
                 finished_at: at,
+                summary: None,
             };
             store.finish(&lease, finished).await.unwrap();
             // The current and the former name of the file.

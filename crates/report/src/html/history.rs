@@ -1,9 +1,7 @@
 //! The history page of a URL, and the rows of audit lists.
 
 use askama::Template;
-use plumbline_engine::report::{Conditions, Metrics, Scores};
 use plumbline_engine::scoring::Metric as Kind;
-use serde::Deserialize;
 
 use super::HtmlError;
 use super::charts::{self, Point, Scale};
@@ -11,6 +9,7 @@ use super::field::{DeviceFieldHistory, FieldSeries, field_series};
 use super::figures::{Grade, date, day, short_name};
 use super::page_frame::PageFrame;
 use super::summary::{METRICS, limit_text, metric, value_text};
+use crate::ReportSummary;
 
 /// An audit in a list.
 #[derive(Debug, Clone)]
@@ -20,19 +19,8 @@ pub struct PastAudit {
     pub audit_id: Option<String>,
     pub url: String,
     pub at_ms: i64,
-    /// The report as JSON, if there is one.
-    pub report: Option<String>,
-}
-
-/// The part of a report that lists show.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ReportSummary {
-    #[serde(default)]
-    final_url: Option<String>,
-    scores: Scores,
-    metrics: Option<Metrics>,
-    conditions: Conditions,
+    /// The summary of the report; `None` until the audit is completed.
+    pub summary: Option<ReportSummary>,
 }
 
 /// A row in a list of audits.
@@ -53,8 +41,8 @@ pub(super) fn audit_rows(past: &[PastAudit]) -> Vec<AuditRow> {
 }
 
 fn audit_row(past: &PastAudit) -> AuditRow {
-    let summary = report_summary(past);
-    let measured = summary.as_ref().filter(|summary| summary.metrics.is_some());
+    let summary = past.summary.as_ref();
+    let measured = summary.filter(|summary| summary.metrics.is_some());
     AuditRow {
         href: match &past.audit_id {
             Some(id) => format!("/reports/{id}"),
@@ -63,7 +51,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
-        conditions: summary.as_ref().map_or_else(String::new, |summary| {
+        conditions: summary.map_or_else(String::new, |summary| {
             let conditions = &summary.conditions;
             let names = [&conditions.device.name, &conditions.network.name];
             names.map(|name| short_name(name)).join(" · ")
@@ -92,10 +80,6 @@ fn audit_row(past: &PastAudit) -> AuditRow {
     }
 }
 
-fn report_summary(past: &PastAudit) -> Option<ReportSummary> {
-    serde_json::from_str(past.report.as_deref()?).ok()
-}
-
 #[derive(Template)]
 #[template(path = "history.html")]
 struct HistoryTemplate<'a> {
@@ -122,9 +106,9 @@ struct Series {
     trends: Vec<Trend>,
 }
 
-struct Run {
+struct Run<'a> {
     at_ms: i64,
-    summary: ReportSummary,
+    summary: &'a ReportSummary,
 }
 
 struct Trend {
@@ -141,17 +125,17 @@ const MIN_POINTS: usize = 2;
 /// Returns the final URL of the newest measured audit.
 pub fn newest_final_url(past: &[PastAudit]) -> Option<String> {
     past.iter()
-        .filter_map(report_summary)
-        .find_map(|summary| summary.final_url)
+        .filter_map(|audit| audit.summary.as_ref())
+        .find_map(|summary| summary.final_url.clone())
 }
 
 /// Returns the ids of the devices of these audits, without duplicates.
 pub fn device_ids(past: &[PastAudit]) -> Vec<String> {
     let mut devices = Vec::new();
-    for summary in past.iter().filter_map(report_summary) {
-        let device = summary.conditions.device.id;
-        if !devices.contains(&device) {
-            devices.push(device);
+    for summary in past.iter().filter_map(|audit| audit.summary.as_ref()) {
+        let device = &summary.conditions.device.id;
+        if !devices.contains(device) {
+            devices.push(device.clone());
         }
     }
     devices
@@ -165,10 +149,10 @@ pub fn history_page(
     past: &[PastAudit],
     field: &[DeviceFieldHistory],
 ) -> Result<String, HtmlError> {
-    let mut by_conditions: Vec<([String; 3], Vec<Run>)> = Vec::new();
+    let mut by_conditions: Vec<([String; 3], Vec<Run<'_>>)> = Vec::new();
     for audit in past.iter().rev() {
-        let Some(summary) = report_summary(audit).filter(|summary| summary.metrics.is_some())
-        else {
+        let summary = audit.summary.as_ref();
+        let Some(summary) = summary.filter(|summary| summary.metrics.is_some()) else {
             continue;
         };
         let conditions = &summary.conditions;
@@ -228,7 +212,7 @@ fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, usize) {
     (choices.collect(), before)
 }
 
-fn trends(runs: &[Run]) -> Vec<Trend> {
+fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
     let performance = runs.iter().filter_map(|run| {
         let score = run.summary.scores.performance?;
         let grade = Grade::of_score(Some(score));

@@ -6,6 +6,7 @@ use plumbline_store::{
     AttemptBlob, AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, Timestamp,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
     api::{cursor, path_id::PathId},
@@ -101,6 +102,9 @@ pub(crate) struct Row<'a> {
     batch_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a AuditError>,
+    /// As in the report operation; only for audits that were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab_data: Option<&'a RawValue>,
 }
 
 impl<'a> From<&'a AuditEntry> for Row<'a> {
@@ -119,8 +123,16 @@ impl<'a> From<&'a AuditEntry> for Row<'a> {
             audit_id: is_completed.then_some(&audit.audit_id),
             batch_id: audit.batch_id.as_deref(),
             error: audit.error.as_ref(),
+            lab_data: audit.lab_data.as_deref().and_then(read_lab_data),
         }
     }
+}
+
+/// Returns stored figures as they are. A text that is not JSON is logged and left out.
+fn read_lab_data(text: &str) -> Option<&RawValue> {
+    serde_json::from_str(text)
+        .inspect_err(|error| tracing::error!(%error, "unreadable figures of an audit"))
+        .ok()
 }
 
 /// `DELETE /v1/audit/data/{id}`: deletes an audit with its report and its evidence.

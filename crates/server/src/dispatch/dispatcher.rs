@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumbline_engine::report::Report;
+use plumbline_report::ReportSummary;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{
@@ -29,6 +30,7 @@ use super::report_memory::ReportMemory;
 use crate::{
     metrics::{AuditFigures, Metrics},
     phases::Phases,
+    summaries,
     time::Clock,
 };
 
@@ -375,6 +377,8 @@ impl Dispatcher {
             observer.before_finish(lease, &mut report);
         }
         let figures = figures(&report);
+        let summary = summaries::stored(&ReportSummary::from(&report))
+            .map_err(|error| StoreError::Backend(format!("cannot serialize summary: {error}")))?;
         let finished = FinishedAudit {
             report: serde_json::to_string(&report).map_err(|error| {
                 StoreError::Backend(format!("cannot serialize report: {error}"))
@@ -385,6 +389,7 @@ impl Dispatcher {
                 message: failure.message.replace('\0', "\u{fffd}"),
             }),
             finished_at: self.now(),
+            summary: Some(summary),
         };
         let finishing = self.parts.store.finish(lease, finished).await;
         self.parts.phases.remove(&lease.tracking_id);

@@ -93,6 +93,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("auditId", json!({ "type": "string" })),
             ("batchId", json!({ "type": "string" })),
             ("error", reference("AuditError")),
+            ("labData", reference("LabData")),
         ]),
         "AuditData": object(&[
             ("auditId", json!({ "type": "string" })),

@@ -8,6 +8,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
+use plumbline_report::ReportSummary;
 use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;
@@ -121,6 +122,16 @@ fn signed_in<'a>(
     }
 }
 
+/// Reads a stored summary. One that cannot be read is logged, and its audit is listed without
+/// figures.
+fn read_summary(text: String) -> Option<ReportSummary> {
+    let summary = serde_json::from_str(&text);
+    summary
+        .inspect_err(|error| tracing::error!(%error, "unreadable audit summary"))
+        .ok()
+        .flatten()
+}
+
 /// Converts an audit to a row of the page.
 pub(super) fn past(audit: RecentAudit) -> PastAudit {
     PastAudit {
@@ -128,7 +139,7 @@ pub(super) fn past(audit: RecentAudit) -> PastAudit {
         audit_id: audit.audit_id,
         url: audit.url,
         at_ms: audit.at.0,
-        report: audit.report,
+        summary: audit.summary.and_then(read_summary),
     }
 }
 

@@ -57,6 +57,7 @@ async fn a_remote_agent_performs_an_audit() {
         .send(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
         .await;
     assert_eq!(data.json()["data"]["labData"]["performance"], 97);
+    assert_eq!(rig.store.unsummarized(1).await.unwrap(), []);
     assert_eq!(rig.credits().await, 99);
 }
 

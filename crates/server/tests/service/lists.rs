@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use std::{collections::HashSet, sync::atomic::Ordering};
 
-use plumbline_store::{AuditError, FileBlobs};
+use plumbline_server::summaries;
+use plumbline_store::{AuditError, FileBlobs, FinishedAudit, Store};
 use serde_json::{Value, json};
 
+use crate::contract::report;
 use crate::rig::{HttpRequest, NOW, Rig, failure, get, order};
 
 async fn list(rig: &Rig, query: &str) -> Value {
@@ -50,6 +52,36 @@ async fn past_audits_are_listed_newest_first_with_all_details() {
     done["error"] = json!({ "code": "TIMEOUT", "message": "too slow" });
     let expected = json!({ "status": "SUCCESS", "data": [waiting, done], "next": null });
     assert_eq!(list(&rig, "").await, expected);
+}
+
+#[tokio::test]
+async fn measured_audits_are_listed_with_the_figures_of_their_reports() {
+    let rig = Rig::new().await;
+    rig.start().await;
+    let lease = rig.lease().await;
+    rig.finish(&lease, report(Value::Null), None).await;
+    let path = format!("/v1/audit/data/{}", lease.audit_id);
+    let shown = rig.send(&get(&path).key(&rig.key)).await.json();
+    assert_eq!(shown["data"]["labData"]["performance"], 87);
+    let listed = list(&rig, "").await;
+    assert_eq!(listed["data"][0]["labData"], shown["data"]["labData"]);
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_read_is_summarized_once_and_listed_without_figures() {
+    let rig = Rig::new().await;
+    rig.start().await;
+    let lease = rig.lease().await;
+    let finished = FinishedAudit {
+        report: "invalid".to_owned(),
+        error: None,
+        finished_at: NOW,
+        summary: None,
+    };
+    rig.store.finish(&lease, finished).await.unwrap();
+    assert_eq!(summaries::add_missing(&*rig.store).await.unwrap(), 1);
+    assert_eq!(summaries::add_missing(&*rig.store).await.unwrap(), 0);
+    assert!(list(&rig, "").await["data"][0].get("labData").is_none());
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::{
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
     Agents, App, Dispatcher, DispatcherParts, Pages, Phases, ServeOptions, Uploads, router,
-    serve_with,
+    serve_with, summaries,
 };
 use plumbline_store::{
     AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
@@ -191,11 +191,13 @@ impl Rig {
             report: report.to_string(),
             error,
             finished_at: Timestamp(NOW.0 + 7),
+            summary: None,
         };
         assert_eq!(
             self.store.finish(lease, finished).await.unwrap(),
             Hold::Held
         );
+        summaries::add_missing(&*self.store).await.unwrap();
     }
 
     pub async fn credits(&self) -> i64 {

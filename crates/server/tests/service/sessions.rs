@@ -131,8 +131,14 @@ async fn forms_of_other_sites_are_refused() {
 }
 
 #[tokio::test]
-async fn behind_a_proxy_cookies_are_restricted_to_https_and_this_host() {
-    let rig = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+async fn over_https_cookies_are_restricted_to_https_and_this_host() {
+    let proxy = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
+    assert_cookies_are_for_https(&proxy).await;
+    let own_tls = Rig::with_pages_and(|app| app.limits.serves_https = true).await;
+    assert_cookies_are_for_https(&own_tls).await;
+}
+
+async fn assert_cookies_are_for_https(rig: &Rig) {
     let signed_in = rig
         .browse(&form("/sign-in", &format!("key={}", rig.key)))
         .await;

@@ -249,6 +249,7 @@ async fn two_servers_open_two_connections_to_a_receiver_that_never_responds_and_
             report: "{}".to_owned(),
             error: None,
             finished_at: NOW,
+            summary: None,
         };
         let hold = servers.stores[server].finish(&lease, finished).await;
         assert_eq!(hold.unwrap(), Hold::Held);

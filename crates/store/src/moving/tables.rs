@@ -77,6 +77,8 @@ pub(super) const TABLES: &[Table] = &[
             "finished_at",
             "error_code",
             "error_message",
+            "lab_data",
+            "summary",
         ],
         sums: &[
             "position",
@@ -96,6 +98,8 @@ pub(super) const TABLES: &[Table] = &[
             "finished_at % 1000003",
             "length(error_code)",
             "length(error_message)",
+            "length(lab_data)",
+            "length(summary)",
         ],
         rows_at_once: 500,
     },

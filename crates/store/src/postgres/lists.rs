@@ -15,7 +15,7 @@ const LOOKED_AT: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
                        attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
-                       finished_at, number";
+                       finished_at, number, lab_data";
 
 pub(super) async fn page(
     db: &Object,
@@ -134,6 +134,7 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
         accepted_at: Timestamp(row.try_get(12)?),
         finished_at: row.try_get::<_, Option<i64>>(13)?.map(Timestamp),
         number: row.try_get(14)?,
+        lab_data: row.try_get(15)?,
     })
 }
 

@@ -205,8 +205,8 @@ impl PageStore for PostgresStore {
     ) -> Result<Vec<RecentAudit>, StoreError> {
         const COLUMNS: &str =
             "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
-                    coalesce(audits.finished_at, audits.accepted_at), reports.report
-             FROM audits LEFT JOIN reports ON reports.position = audits.position
+                    coalesce(audits.finished_at, audits.accepted_at), audits.summary
+             FROM audits
              WHERE audits.account_id = $1";
         const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT $2";
         let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
@@ -258,6 +258,6 @@ fn recent(row: &Row) -> Result<RecentAudit, StoreError> {
         audit_id: is_completed.then_some(audit_id),
         url: row.try_get(3)?,
         at: Timestamp(row.try_get(4)?),
-        report: row.try_get(5)?,
+        summary: row.try_get(5)?,
     })
 }

@@ -6,7 +6,8 @@ use tokio_postgres::Row;
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, small};
 use crate::{
-    FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError, Timestamp,
+    AuditSummary, FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError,
+    Timestamp, UnsummarizedAudit,
 };
 
 pub(super) async fn heartbeat(
@@ -37,11 +38,13 @@ pub(super) async fn finish(
     finished: &FinishedAudit,
 ) -> Result<Option<Done>, StoreError> {
     let error = finished.error.as_ref();
+    let summary = finished.summary.as_ref();
     let found = row(
         db,
         "WITH done AS (
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
-                               finished_at = $3, error_code = $4, error_message = $5
+                               finished_at = $3, error_code = $4, error_message = $5,
+                               lab_data = $7, summary = $8
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
              RETURNING position, account_id, runs, webhook
          ), kept AS (
@@ -64,6 +67,8 @@ pub(super) async fn finish(
             &error.map(|error| &error.code),
             &error.map(|error| &error.message),
             &finished.report,
+            &summary.and_then(|summary| summary.lab_data.as_deref()),
+            &summary.map(|summary| &summary.summary),
         ],
     )
     .await?;
@@ -73,6 +78,43 @@ pub(super) async fn finish(
         })
     };
     found.map(done).transpose()
+}
+
+pub(super) async fn unsummarized(
+    db: &Object,
+    at_most: u32,
+) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+    let found = rows(
+        db,
+        "SELECT audits.tracking_id, reports.report
+         FROM audits JOIN reports ON reports.position = audits.position
+         WHERE audits.state = 'completed' AND audits.summary IS NULL
+         ORDER BY audits.position LIMIT $1",
+        &[&i64::from(at_most)],
+    )
+    .await?;
+    let audit = |row: &Row| {
+        Ok(UnsummarizedAudit {
+            tracking_id: row.try_get(0)?,
+            report: row.try_get(1)?,
+        })
+    };
+    found.iter().map(audit).collect()
+}
+
+pub(super) async fn store_summary(
+    db: &Object,
+    tracking_id: &str,
+    summary: &AuditSummary,
+) -> Result<(), StoreError> {
+    change(
+        db,
+        "UPDATE audits SET lab_data = $2, summary = $3
+         WHERE tracking_id = $1 AND state = 'completed' AND summary IS NULL",
+        &[&tracking_id, &summary.lab_data, &summary.summary],
+    )
+    .await?;
+    Ok(())
 }
 
 pub(super) async fn release(

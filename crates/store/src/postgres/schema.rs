@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_bounds.sql"),
     include_str!("migrations/0005_deliveries_in_turn.sql"),
     include_str!("migrations/0006_faults_last.sql"),
+    include_str!("migrations/0007_summaries.sql"),
 ];
 
 /// Any number that no other program on the same database takes its advisory lock with.

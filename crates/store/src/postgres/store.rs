@@ -14,10 +14,11 @@ use super::queue::Attempt;
 use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, to_its_end};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditState, AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor,
-    PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits, Store,
-    StoreError, StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope,
+    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits,
+    Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -234,6 +235,23 @@ impl Store for PostgresStore {
                 and_deliverers: done.has_webhook,
             });
             Ok(Hold::Held)
+        })
+        .await
+    }
+
+    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+        self.read(move |db| Box::pin(async move { queue::unsummarized(db, at_most).await }))
+            .await
+    }
+
+    async fn store_summary(
+        &self,
+        tracking_id: &str,
+        summary: AuditSummary,
+    ) -> Result<(), StoreError> {
+        let tracking_id = tracking_id.to_owned();
+        self.write_at_once(move |db| {
+            Box::pin(async move { queue::store_summary(db, &tracking_id, &summary).await })
         })
         .await
     }

@@ -13,7 +13,7 @@ const LOOKED_AT: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
                        attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
-                       finished_at, number";
+                       finished_at, number, lab_data";
 
 /// Whether an index gives a page without looking at anything beside it.
 pub(super) fn is_quick(filter: &AuditFilter) -> bool {
@@ -129,6 +129,7 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, rusqlite::Error> {
         accepted_at: Timestamp(row.get(12)?),
         finished_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
         number: row.get(14)?,
+        lab_data: row.get(15)?,
     })
 }
 

@@ -27,10 +27,11 @@ use self::readers::Readers;
 use self::writer::{Wakes, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditState, AuditStatus, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, LedgerEntry,
-    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, WEBHOOK_SECRET_LENGTH, random,
+    AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope,
+    LedgerEntry, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store,
+    StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// One SQLite file in WAL mode, every commit synced to disk.
@@ -285,6 +286,25 @@ impl Store for SqliteStore {
         self.writer
             .write(wakes, move |connection| {
                 queue::finish(connection, &held, &finished)
+            })
+            .await
+    }
+
+    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+        self.readers
+            .patient(move |connection| queue::unsummarized(connection, at_most))
+            .await
+    }
+
+    async fn store_summary(
+        &self,
+        tracking_id: &str,
+        summary: AuditSummary,
+    ) -> Result<(), StoreError> {
+        let tracking_id = tracking_id.to_owned();
+        self.writer
+            .write(Wakes::Nobody, move |connection| {
+                queue::store_summary(connection, &tracking_id, &summary)
             })
             .await
     }

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_bounds.sql"),
     include_str!("migrations/0007_deliveries_in_turn.sql"),
     include_str!("migrations/0008_faults_last.sql"),
+    include_str!("migrations/0009_summaries.sql"),
 ];
 
 /// How long to wait for another process (the command line, a second server) to end its write.

@@ -225,8 +225,8 @@ fn recent(
 ) -> Result<Vec<RecentAudit>, StoreError> {
     const COLUMNS: &str =
         "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
-                coalesce(audits.finished_at, audits.accepted_at), reports.report
-         FROM audits LEFT JOIN reports ON reports.position = audits.position
+                coalesce(audits.finished_at, audits.accepted_at), audits.summary
+         FROM audits
          WHERE audits.account_id = ?";
     const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT ?";
     let audit = |row: &Row<'_>| {
@@ -237,7 +237,7 @@ fn recent(
             audit_id: is_completed.then_some(audit_id),
             url: row.get(3)?,
             at: Timestamp(row.get(4)?),
-            report: row.get(5)?,
+            summary: row.get(5)?,
         })
     };
     let rows = match url {

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    FinishedAudit, Hold, Lease, LeaseScope, LedgerReason, QueueDepth, QueuedAudit, ReleaseReason,
-    StoreError, Timestamp,
+    AuditSummary, FinishedAudit, Hold, Lease, LeaseScope, LedgerReason, QueueDepth, QueuedAudit,
+    ReleaseReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
 // `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
@@ -115,10 +115,12 @@ pub(super) fn finish(
     finished: &FinishedAudit,
 ) -> Result<Hold, StoreError> {
     let error = finished.error.as_ref();
+    let summary = finished.summary.as_ref();
     let completed: Option<(i64, String, i64, bool)> = connection
         .prepare_cached(
             "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
-                               finished_at = ?, error_code = ?, error_message = ?
+                               finished_at = ?, error_code = ?, error_message = ?,
+                               lab_data = ?, summary = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
              RETURNING position, account_id, runs, webhook IS NOT NULL",
         )?
@@ -127,6 +129,8 @@ pub(super) fn finish(
                 finished.finished_at.0,
                 error.map(|error| &error.code),
                 error.map(|error| &error.message),
+                summary.and_then(|summary| summary.lab_data.as_deref()),
+                summary.map(|summary| &summary.summary),
                 held.tracking_id,
                 held.attempt
             ],
@@ -157,6 +161,41 @@ pub(super) fn finish(
         )?;
     }
     Ok(Hold::Held)
+}
+
+pub(super) fn unsummarized(
+    connection: &Connection,
+    at_most: u32,
+) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+    let audits = connection
+        .prepare_cached(
+            "SELECT audits.tracking_id, reports.report
+             FROM audits INDEXED BY audits_without_summary
+             JOIN reports ON reports.position = audits.position
+             WHERE audits.state = 'completed' AND audits.summary IS NULL LIMIT ?",
+        )?
+        .query_map([at_most], |row| {
+            Ok(UnsummarizedAudit {
+                tracking_id: row.get(0)?,
+                report: row.get(1)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(audits)
+}
+
+pub(super) fn store_summary(
+    connection: &Connection,
+    tracking_id: &str,
+    summary: &AuditSummary,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE audits SET lab_data = ?, summary = ?
+             WHERE tracking_id = ? AND state = 'completed' AND summary IS NULL",
+        )?
+        .execute(params![summary.lab_data, summary.summary, tracking_id])?;
+    Ok(())
 }
 
 pub(super) fn release(

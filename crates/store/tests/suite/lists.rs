@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditEntry, AuditFilter, AuditState, ListCursor, NewAudit, Store, Submission,
-    Timestamp,
+    Account, AuditEntry, AuditFilter, AuditState, AuditSummary, FinishedAudit, ListCursor,
+    NewAudit, Store, Submission, Timestamp, UnsummarizedAudit,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -69,6 +69,61 @@ pub async fn audits_are_listed_newest_first_and_only_ones_own(backend: &dyn Back
         .audits("nobody", AuditFilter::default(), None, 100)
         .await;
     assert_eq!(nobody.unwrap().audits, []);
+}
+
+pub async fn completed_audits_are_listed_with_their_figures(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["measured", "failed", "waiting"]).await;
+    for finished in [measured(), failed()] {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, finished).await.unwrap();
+    }
+    let page = store
+        .audits(&account.id, AuditFilter::default(), None, 100)
+        .await
+        .unwrap();
+    assert_eq!(names(&page.audits), ["waiting", "failed", "measured"]);
+    let figures: Vec<_> = page.audits.iter().map(|audit| &audit.lab_data).collect();
+    let lab_data = measured().summary.unwrap().lab_data;
+    assert_eq!(figures, [&None, &None, &lab_data]);
+}
+
+pub async fn a_missing_summary_is_found_and_added_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = accepted(&*store, &["old", "new", "waiting"]).await;
+    let old = FinishedAudit {
+        summary: None,
+        ..measured()
+    };
+    for finished in [old, measured()] {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, finished).await.unwrap();
+    }
+    let missing = store.unsummarized(10).await.unwrap();
+    let expected = UnsummarizedAudit {
+        tracking_id: "old".to_owned(),
+        report: measured().report,
+    };
+    assert_eq!(missing, [expected]);
+    assert_eq!(store.unsummarized(0).await.unwrap(), []);
+
+    let added = AuditSummary {
+        lab_data: Some("{}".to_owned()),
+        summary: "{}".to_owned(),
+    };
+    // Of an audit that is not completed, and of one that has a summary, nothing changes.
+    for tracking_id in ["old", "new", "waiting", "unknown"] {
+        let summary = added.clone();
+        store.store_summary(tracking_id, summary).await.unwrap();
+    }
+    assert_eq!(store.unsummarized(10).await.unwrap(), []);
+    let page = store
+        .audits(&account.id, AuditFilter::default(), None, 100)
+        .await
+        .unwrap();
+    let figures: Vec<_> = page.audits.iter().map(|audit| &audit.lab_data).collect();
+    let listed = measured().summary.unwrap().lab_data;
+    assert_eq!(figures, [&None, &listed, &added.lab_data]);
 }
 
 pub async fn a_page_ends_where_the_next_begins(backend: &dyn Backend) {

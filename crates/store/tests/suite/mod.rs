@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, FinishedAudit, Lease,
-    LeaseScope, LedgerEntry, LedgerReason, NewAudit, PageStore, Store, Submission, Timestamp,
+    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, AuditSummary,
+    FinishedAudit, Lease, LeaseScope, LedgerEntry, LedgerReason, NewAudit, PageStore, Store,
+    Submission, Timestamp,
 };
 
 /// One place where data is kept, empty at first.
@@ -76,6 +77,10 @@ pub fn measured() -> FinishedAudit {
         report: r#"{"score":1}"#.to_owned(),
         error: None,
         finished_at: NOW,
+        summary: Some(AuditSummary {
+            lab_data: Some(r#"{"performance":1}"#.to_owned()),
+            summary: r#"{"scores":{"performance":1}}"#.to_owned(),
+        }),
     }
 }
 
@@ -87,6 +92,7 @@ pub fn failed() -> FinishedAudit {
             message: "it broke".to_owned(),
         }),
         finished_at: NOW,
+        summary: None,
     }
 }
 

@@ -261,6 +261,7 @@ pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &
         let held = lease(&*store, NOW).await.unwrap();
         let finished = FinishedAudit {
             finished_at: at,
+            summary: None,
             ..finished
         };
         store.finish(&held, finished).await.unwrap();

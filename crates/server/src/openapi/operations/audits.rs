@@ -229,5 +229,8 @@ pub(super) fn example() -> Value {
         "trackingId": TRACKING_ID, "url": "https://example.com/", "device": "mobile", "network": "normal4g",
         "location": "eu", "runs": 1, "status": "completed", "createdAt": "2027-01-15T08:00:00.000Z",
         "completedAt": "2027-01-15T08:00:00.007Z", "auditId": AUDIT_ID, "batchId": BATCH_ID,
+        "labData": {
+            "performance": 87, "accessibility": 100, "seo": 92, "bestPractices": 96, "pwa": 30,
+            "fcp": 1234, "lcp": 2346, "tbt": 13, "cls": 0.1235, "si": 3000, "tti": 4000, },
     })
 }
