@@ -82,23 +82,23 @@ class Proof:
             self.evidence(client, row, is_stored=id not in self.without_evidence and row["error_code"] is None)
 
     def evidence(self, client, row, is_stored):
-        """Checks that evidence is complete or absent: the bundle unpacks to a HAR and a screenshot, the exhibits to JSON."""
+        """Checks that evidence is complete or absent: the bundle unpacks to a HAR and a screenshot, the report media to JSON."""
         id, server = row["audit_id"], client.servers[0]
         get = lambda format: send_request(server, "GET", f"/v1/audit/report/{id}?format={format}", headers={"X-SVC-KEY": client.key})
-        exhibits = server.blobs / "exhibits" / f"{id}-{row['attempt']}.gz"
+        media = server.blobs / "exhibits" / f"{id}-{row['attempt']}.gz"
         # Evidence of other attempts is removed shortly after the last of them ended.
         left = lambda kind: [file.name for file in (server.blobs / kind).glob(f"{id}*")]
         wait_until(f"only the evidence of the final attempt of {id} is left", lambda: all(len(left(kind)) == int(is_stored) for kind in ("bundles", "exhibits")))
         if not is_stored:
             check(get("har")[0] == 404, id, "has unexpected evidence")
-            check(not exhibits.exists(), id, "has unexpected exhibits")
+            check(not media.exists(), id, "has unexpected report media")
             return
         status, har = get("har")
         check(status == 200 and har["log"]["entries"], id, "has no HAR:", status)
         status, whole = get("lighthouse")
         check(status == 200 and whole["audits"]["final-screenshot"]["details"]["data"].startswith("data:image/"), id,
              "has no screenshot:", status)
-        json.loads(gzip.decompress(exhibits.read_bytes()))
+        json.loads(gzip.decompress(media.read_bytes()))
 
     def report(self, id):
         return self.clients[0].get(f"/v1/audit/report/{self.audits[id]['audit_id']}")

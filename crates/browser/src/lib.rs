@@ -1,7 +1,7 @@
 //! Visits a page in a real Chromium and returns the evidence.
 //!
 //! This is the only crate that uses the DevTools protocol. A [`Launcher`] starts browsers and a
-//! [`Pool`] has some started in advance. [`visit`] uses one browser once: it emulates a device,
+//! [`Pool`] has some started in advance. [`visit()`] uses one browser once: it emulates a device,
 //! records, navigates, waits until network and CPU are idle, gathers artifacts, and ends the
 //! browser with all its processes and files. [`sweep`] removes what a killed process left behind,
 //! at the next start.

@@ -37,6 +37,7 @@ pub struct VisitPlan {
 }
 
 impl VisitPlan {
+    /// Creates a plan with a direct network, without throttling, and with default limits.
     pub fn new(url: impl Into<String>, device: Device) -> Self {
         Self {
             url: url.into(),

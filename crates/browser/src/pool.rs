@@ -85,6 +85,7 @@ impl Pool {
         }
     }
 
+    /// Returns the launcher that starts the browsers of this pool.
     pub fn launcher(&self) -> &Launcher {
         &self.shared.launcher
     }

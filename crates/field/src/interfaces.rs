@@ -1,4 +1,4 @@
-//! Interfaces that the caller of a dataset implements.
+//! Interfaces that the user of a [`CruxClient`](crate::CruxClient) implements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use url::Url;
 pub const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// Sends POST requests with a JSON body. An implementation follows no redirects and reads no more
-/// than [`MAX_RESPONSE_BYTES`]. The URL contains a secret, so that no error and no log line may include
-/// it. Dropping the future cancels the request.
+/// than [`MAX_RESPONSE_BYTES`]. The URL contains a secret, so that no error and no log line may
+/// include it. Dropping the future cancels the request.
 #[async_trait]
 pub trait HttpTransport: Send + Sync + 'static {
     async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError>;

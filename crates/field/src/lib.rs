@@ -4,7 +4,7 @@
 //! blocks: callers [start a query](CruxClient::begin) and read the result later.
 //!
 //! The pure modules are `query` and `response` (the protocol), `rate_limiter` (when the next
-//! request may be sent) and `cache` (results that are still valid). `dataset` connects them to the
+//! request may be sent) and `cache` (results that are still valid). `client` connects them to the
 //! clock. The caller supplies the HTTP client, the decision which URLs may be disclosed, and the
 //! quota shared with others: see [`HttpTransport`], [`PrivacyPolicy`] and [`Quota`].
 //!

@@ -8,7 +8,7 @@
 //!
 //! The memory of a program can be limited as well ([`limit_on_spawn`]).
 //!
-//! The steps between `fork` and `execve` are in [`child`]; they make system calls only, since
+//! The steps between `fork` and `execve` are in `child`; they make system calls only, since
 //! another thread of the parent may have held the allocator's lock at the `fork`.
 
 mod cgroup;

@@ -1,8 +1,8 @@
-//! What a store carries: reads, acceptances, leases and finishes per second, at several numbers of
-//! concurrent callers, with 100,000 audits kept.
+//! Measures the throughput of a store: reads, submissions, leases and finishes per second, with
+//! several numbers of concurrent callers and 100,000 stored audits.
 //!
-//! `cargo run --release -p plumbline-store --example store_load -- [postgres://…]`: in a temporary SQLite file, or in
-//! an empty database.
+//! `cargo run --release -p plumbline-store --example store_load -- [postgres://…]` uses a temporary
+//! SQLite file, or an empty database.
 
 use std::error::Error;
 use std::future::Future;
@@ -17,10 +17,10 @@ use plumbline_store::{
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-const KEPT: usize = 100_000;
-/// Between which the audits are spread: an account's own are accepted one after another.
+const AUDITS: usize = 100_000;
+/// Number of accounts that share the audits. Submissions of one account are serialised.
 const ACCOUNTS: usize = 50;
-/// As large as a report with its checks, without screenshots.
+/// Size of a report with its checks, without screenshots.
 const REPORT_BYTES: usize = 20_000;
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const LEASE: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Failure> {
     store
         .add_key(&accounts[0], key.id(), key.digest(), None, NOW)
         .await?;
-    let ids = (0..KEPT)
+    let ids = (0..AUDITS)
         .map(|_| random_text(24))
         .collect::<Result<Vec<_>, _>>()?;
     let load = Load {
@@ -94,7 +94,7 @@ impl Load {
 
     async fn accept_all(&self, callers: usize) -> Result<Figures, Failure> {
         let load = self.clone();
-        repeat(callers, KEPT, move |n| {
+        repeat(callers, AUDITS, move |n| {
             let load = load.clone();
             async move {
                 load.store
@@ -125,7 +125,7 @@ impl Load {
         repeat(callers, times, move |n| {
             let load = load.clone();
             async move {
-                // Spread over all of them: neighbours would share their pages.
+                // Spread over all audits: adjacent ones would share pages of the database.
                 let n = n.wrapping_mul(7_919) % load.ids.len();
                 load.store.key(&load.key_id).await?.ok_or("no key")?;
                 load.store
@@ -175,11 +175,12 @@ struct Figures {
     callers: usize,
     times: usize,
     took: Duration,
-    /// Of one repetition, sorted.
+    /// The sorted durations of single repetitions.
     each: Vec<Duration>,
 }
 
-/// `times` repetitions by `callers` that each begin the next as soon as one ends.
+/// Repeats `once` in a number of concurrent callers, each of which starts the next repetition when
+/// one ends.
 async fn repeat<F, R>(callers: usize, times: usize, once: F) -> Result<Figures, Failure>
 where
     F: Fn(usize) -> R + Clone + Send + 'static,
@@ -218,7 +219,7 @@ where
     })
 }
 
-fn print(what: &str, figures: Figures) {
+fn print(operation: &str, figures: Figures) {
     let at = |share: usize| figures.each[(figures.each.len() - 1) * share / 1000];
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status
@@ -226,7 +227,7 @@ fn print(what: &str, figures: Figures) {
         .find_map(|line| line.strip_prefix("VmRSS:"))
         .unwrap_or("unknown");
     println!(
-        "{what:33} {:4} callers {:8.0}/s  p50 {:>9.3?}  p99 {:>9.3?}  max {:>9.3?}  resident {}",
+        "{operation:33} {:4} callers {:8.0}/s  p50 {:>9.3?}  p99 {:>9.3?}  max {:>9.3?}  resident {}",
         figures.callers,
         figures.times as f64 / figures.took.as_secs_f64(),
         at(500),

@@ -2,12 +2,12 @@ use async_trait::async_trait;
 
 use crate::{Key, KeyDigest, Lease, StoreError, Timestamp};
 
-/// What agents outside the server's process need: their tokens, who was seen, who holds what.
+/// Agents: their tokens, their presence and their leases.
 ///
-/// The rules of [`crate::Store`] hold here too.
+/// The rules of [`crate::Store`] apply here, too.
 #[async_trait]
 pub trait AgentStore: Send + Sync + 'static {
-    /// A name that another agent has, which is not revoked, is a [`StoreError::InUse`].
+    /// Adds an agent. The name of another agent that is not revoked is a [`StoreError::InUse`].
     async fn add_agent(
         &self,
         name: &str,
@@ -17,52 +17,52 @@ pub trait AgentStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// By the id of its token.
+    /// Returns an agent by the id of its token.
     async fn agent(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError>;
 
-    /// All there ever were, by name, the newest of a name last.
+    /// Returns all agents, also revoked ones, by name, the newest of a name last.
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError>;
 
-    /// From now on the agent of this name is refused; its name is free again.
+    /// Revokes the agent of this name. The name can then be used again.
     async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Whether the agent of this name may get new work; a second drain keeps the first's time.
+    /// Sets whether the agent of this name gets no new work. Draining it again keeps the first time.
     async fn drain_agent(
         &self,
         name: &str,
         drained: bool,
         now: Timestamp,
     ) -> Result<(), StoreError>;
+    /// Records the presence of a process, in place of its earlier one. Presences older than
+    /// [`PRESENCE_RETENTION_MS`] are deleted.
+    async fn record_presence(&self, presence: AgentPresence) -> Result<(), StoreError>;
 
-    /// Notes what a process says about itself, in place of what it said before. Who has not been
-    /// seen for a day is forgotten.
-    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError>;
-
-    /// Who was seen at `since` or later, by process.
+    /// Returns the presences recorded at `since` or later, by process.
     async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError>;
 
-    /// Where those stand who were seen at `since` or later and may get work, each place once.
+    /// Returns the locations, without duplicates, of agents that were present at `since` or later
+    /// and may get work.
     async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError>;
 
-    /// A process that is known to be gone is no longer seen. Returns how many there were whose
-    /// name starts with the prefix.
+    /// Removes the presence of processes that are known to be dead, and returns the number of those
+    /// whose name starts with the prefix.
     async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError>;
 
-    /// What became of one attempt.
+    /// Returns the state of one attempt.
     async fn attempt_state(
         &self,
         tracking_id: &str,
         attempt: u32,
     ) -> Result<AttemptState, StoreError>;
 
-    /// All that runs, or only what this owner holds, in the order of acceptance.
+    /// Returns all leases, or those of one owner, in order of acceptance of their audits.
     async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError>;
 }
 
-/// An agent as stored: never the token itself.
+/// An agent as it is stored, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRecord {
-    /// The id of its token.
+    /// The id of the agent's token.
     pub id: String,
     pub name: String,
     pub digest: KeyDigest,
@@ -72,14 +72,14 @@ pub struct AgentRecord {
     pub drained_at: Option<Timestamp>,
 }
 
-/// What a token allows to all agents that use it together.
+/// The limits of a token, which apply to all agents that use it together.
 ///
-/// Tokens made before tokens were bound allow everything, which is the default here.
+/// Tokens of versions before these limits allow everything, which is the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentBounds {
-    /// The locations whose audits may be taken. `None` is any.
+    /// The locations whose audits may be leased; `None` allows all.
     pub locations: Option<Vec<String>>,
-    /// How many audits may be held at a time. `None` is any number.
+    /// The maximum number of leases at a time; `None` is unlimited.
     pub slots: Option<u32>,
 }
 
@@ -88,11 +88,11 @@ const SEPARATOR: &str = ",";
 impl AgentBounds {
     /// Whether a token with these bounds may be used at this location.
     pub fn allows_location(&self, location: &str) -> bool {
-        let named = self.locations.as_ref();
-        named.is_none_or(|named| named.iter().any(|name| name == location))
+        let allowed = self.locations.as_ref();
+        allowed.is_none_or(|allowed| allowed.iter().any(|id| id == location))
     }
 
-    /// The locations as one column keeps them.
+    /// Returns the locations as the value of their column.
     pub(crate) fn locations_column(&self) -> Result<Option<String>, StoreError> {
         let Some(locations) = &self.locations else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl AgentBounds {
         let is_id = |name: &String| !name.is_empty() && !name.contains(SEPARATOR);
         if locations.is_empty() || !locations.iter().all(is_id) {
             return Err(StoreError::Refused(
-                "a token is for one location or more, each without a comma".to_owned(),
+                "a token needs one or more location ids, each without a comma".to_owned(),
             ));
         }
         Ok(Some(locations.join(SEPARATOR)))
@@ -115,39 +115,39 @@ impl AgentBounds {
     }
 }
 
-/// A running agent, as it was seen last.
+/// A running agent process, as it last announced itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPresence {
-    /// Begins the owner of each of its leases.
+    /// The name of the process, which is the prefix of the owner of its leases.
     pub process: String,
-    /// None for an agent inside a server.
+    /// The id of the agent's token; `None` for an agent inside a server.
     pub agent_id: Option<String>,
-    /// Where it really stands.
+    /// The location that the agent runs at.
     pub location: String,
     pub chromium: String,
-    /// Its host's speed, unthrottled, on Lighthouse's BenchmarkIndex scale.
+    /// The unthrottled speed of the agent's host on Lighthouse's BenchmarkIndex scale.
     pub host_index: Option<f64>,
     pub slots: u32,
     pub version: String,
     pub seen_at: Timestamp,
 }
 
-/// How long a sighting is kept.
+/// Time after which a presence is deleted.
 pub const PRESENCE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What became of one attempt at an audit.
+/// The state of one attempt at an audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptState {
-    /// It runs, and nobody else has taken over.
+    /// The attempt is running and no other has taken over.
     Held(Lease),
-    /// It is the one that finished the audit.
+    /// The attempt has finished the audit.
     Finished,
-    /// Taken over, handed back, or never there.
+    /// The attempt was taken over or released, or it never existed.
     Lost,
 }
 
-/// `pla_<id>_<secret>`: what an agent proves itself with. As a [`Key`] in everything but its
-/// letters, so that neither is taken for the other.
+/// The token of an agent, written as `pla_<id>_<secret>`. It is a [`Key`] with another prefix, so
+/// that neither can be used in place of the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentToken(Key);
 
@@ -158,7 +158,7 @@ impl AgentToken {
         Key::generate().map(Self)
     }
 
-    /// `None` when it cannot be a token at all.
+    /// Parses a token; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         Key::parse_as(PREFIX, text).map(Self)
     }
@@ -167,7 +167,7 @@ impl AgentToken {
         &self.0
     }
 
-    /// The whole token: for showing it once, to who created it.
+    /// Returns the whole token with its secret, to show it once to its creator.
     pub fn reveal(&self) -> String {
         self.0.reveal_as(PREFIX)
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_no_key_and_a_key_no_token() {
+    fn a_token_is_not_a_key_and_a_key_is_not_a_token() {
         let token = AgentToken::generate().unwrap();
         assert_eq!(AgentToken::parse(&token.reveal()), Some(token.clone()));
         assert_eq!(Key::parse(&token.reveal()), None);
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn a_debug_print_withholds_the_secret() {
         let token = AgentToken::generate().unwrap();
-        let shown = token.reveal();
-        let secret = shown.rsplit('_').next().unwrap();
+        let revealed = token.reveal();
+        let secret = revealed.rsplit('_').next().unwrap();
         assert!(!format!("{token:?}").contains(secret));
     }
 }

@@ -1,5 +1,5 @@
-//! Decides which due webhooks are attempted next: accounts take turns, and neither an account nor a
-//! receiver has more than a few attempts under way.
+//! Decides which due webhooks are attempted next. Accounts take turns, and the number of active
+//! attempts of an account and of a receiver is limited.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use url::Url;
 
 use crate::DeliveryLane;
 
-/// Attempts that one account, and one receiver, may have under way.
+/// Maximum number of active attempts of one account, and of one receiver.
 pub const MAX_CONCURRENT_DELIVERIES: u32 = 2;
-/// How many of these may be retries, so that a place is always left for a first attempt.
+/// Maximum number of retries among these, so that there is always room for a first attempt.
 pub const MAX_CONCURRENT_RETRIES: u32 = 1;
 
-/// Due webhooks that are looked at per account. An account whose oldest ones all go to a busy receiver
-/// waits for that receiver with its others.
+/// Number of due webhooks that are considered per account. If these all go to a busy receiver, the
+/// account's other webhooks wait as well.
 pub(crate) const CANDIDATES_PER_ACCOUNT: u32 = 32;
 
-/// An attempt that is under way.
-pub(crate) struct UnderWay {
+/// An attempt that is in progress.
+pub(crate) struct ActiveAttempt {
     pub(crate) account_id: String,
     pub(crate) webhook: String,
     pub(crate) is_retry: bool,
@@ -30,22 +30,24 @@ pub(crate) struct Candidate {
     pub(crate) webhook: String,
 }
 
-/// The positions of the webhooks to be attempted, in turn by account.
-pub(crate) struct Chosen {
+/// The webhooks to be attempted next.
+pub(crate) struct Selection {
+    /// The positions of their audits, in turn by account.
     pub(crate) positions: Vec<i64>,
-    /// Whether a candidate was left.
+    /// Whether a candidate was not selected.
     pub(crate) has_more_due: bool,
 }
 
-/// `candidates` are those of an account in the order in which they are to be delivered.
-pub(crate) fn choose(
+/// Selects up to `limit` candidates. The candidates of an account must be adjacent and in order of
+/// delivery.
+pub(crate) fn select(
     lane: DeliveryLane,
     after_account: &str,
-    at_most: usize,
-    under_way: &[UnderWay],
+    limit: usize,
+    active: &[ActiveAttempt],
     candidates: Vec<Candidate>,
-) -> Chosen {
-    let mut places = Places::new(lane, under_way);
+) -> Selection {
+    let mut capacity = Capacity::new(lane, active);
     let mut accounts: Vec<(String, Vec<Candidate>)> = Vec::new();
     for candidate in candidates {
         match accounts.last_mut() {
@@ -53,108 +55,112 @@ pub(crate) fn choose(
             _ => accounts.push((candidate.account_id.clone(), vec![candidate])),
         }
     }
-    // Those after the last served account first, then the others, each in the order of their ids.
+    // Accounts after the one served last come first, then the others, each in order of their ids.
     accounts.sort_by(|(one, _), (other, _)| {
-        let turn = |account: &str| (account <= after_account, account.to_owned());
-        turn(one).cmp(&turn(other))
+        let order = |account: &str| (account <= after_account, account.to_owned());
+        order(one).cmp(&order(other))
     });
     let mut positions = Vec::new();
     loop {
         let before = positions.len();
         for (_, waiting) in &mut accounts {
-            if positions.len() == at_most {
+            if positions.len() == limit {
                 break;
             }
-            let next = waiting.iter().position(|next| places.take(next));
+            let next = waiting.iter().position(|next| capacity.take(next));
             positions.extend(next.map(|next| waiting.remove(next).position));
         }
         if positions.len() == before {
             break;
         }
     }
-    Chosen {
+    Selection {
         positions,
         has_more_due: accounts.iter().any(|(_, waiting)| !waiting.is_empty()),
     }
 }
 
+/// The number of active attempts.
 #[derive(Default, Clone, Copy)]
-struct Taken {
+struct AttemptCount {
     all: u32,
     retries: u32,
 }
 
-/// The attempts under way, by account and by receiver.
-struct Places {
+/// Counts the active attempts by account and by receiver.
+struct Capacity {
     lane: DeliveryLane,
-    taken: HashMap<Holder, Taken>,
+    active: HashMap<Party, AttemptCount>,
 }
 
+/// An account or a receiver, whose active attempts are limited.
 #[derive(PartialEq, Eq, Hash)]
-enum Holder {
+enum Party {
     Account(String),
     Receiver(String),
 }
 
-impl Places {
-    fn new(lane: DeliveryLane, under_way: &[UnderWay]) -> Self {
-        let taken = HashMap::new();
-        let mut places = Self { lane, taken };
-        for attempt in under_way {
-            places.add(&attempt.account_id, &attempt.webhook, attempt.is_retry);
+impl Capacity {
+    fn new(lane: DeliveryLane, active: &[ActiveAttempt]) -> Self {
+        let mut capacity = Self {
+            lane,
+            active: HashMap::new(),
+        };
+        for attempt in active {
+            capacity.add(&attempt.account_id, &attempt.webhook, attempt.is_retry);
         }
-        places
+        capacity
     }
 
-    /// Takes a place for the candidate at its account and at its receiver, if both have one.
+    /// Adds an attempt for the candidate, if neither its account nor its receiver is at its limit.
     fn take(&mut self, candidate: &Candidate) -> bool {
         let is_retry = self.lane == DeliveryLane::Retry;
-        let has_place = |holder: &Holder| {
-            let taken = self.taken.get(holder).copied().unwrap_or_default();
-            taken.all < MAX_CONCURRENT_DELIVERIES
-                && (!is_retry || taken.retries < MAX_CONCURRENT_RETRIES)
+        let is_below_limit = |party: &Party| {
+            let active = self.active.get(party).copied().unwrap_or_default();
+            active.all < MAX_CONCURRENT_DELIVERIES
+                && (!is_retry || active.retries < MAX_CONCURRENT_RETRIES)
         };
-        let is_free = holders(&candidate.account_id, &candidate.webhook)
+        let is_possible = parties(&candidate.account_id, &candidate.webhook)
             .iter()
-            .all(has_place);
-        if is_free {
+            .all(is_below_limit);
+        if is_possible {
             self.add(&candidate.account_id, &candidate.webhook, is_retry);
         }
-        is_free
+        is_possible
     }
 
     fn add(&mut self, account_id: &str, webhook: &str, is_retry: bool) {
-        for holder in holders(account_id, webhook) {
-            let taken = self.taken.entry(holder).or_default();
-            taken.all += 1;
-            taken.retries += u32::from(is_retry);
+        for party in parties(account_id, webhook) {
+            let active = self.active.entry(party).or_default();
+            active.all += 1;
+            active.retries += u32::from(is_retry);
         }
     }
 }
 
-fn holders(account_id: &str, webhook: &str) -> [Holder; 2] {
+fn parties(account_id: &str, webhook: &str) -> [Party; 2] {
     [
-        Holder::Account(account_id.to_owned()),
-        Holder::Receiver(receiver(webhook)),
+        Party::Account(account_id.to_owned()),
+        Party::Receiver(receiver(webhook)),
     ]
 }
 
-/// Host and port, as they are connected to. What is no URL cannot be delivered, and shares one receiver.
+/// Returns host and port of a webhook. Invalid URLs cannot be delivered, and count as one receiver.
 fn receiver(webhook: &str) -> String {
     let url = Url::parse(webhook).ok();
-    let place = url.as_ref().and_then(|url| {
+    let host_and_port = url.as_ref().and_then(|url| {
         let (host, port) = (url.host_str()?, url.port_or_known_default()?);
         Some(format!("{host}:{port}"))
     });
-    place.unwrap_or_default()
+    host_and_port.unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Written as `account receiver`, numbered in this order.
-    fn candidates(written: &[&str]) -> Vec<Candidate> {
+    /// Returns candidates that are written as `account receiver`, numbered in this order.
+    fn candidates(texts: &[&str]) -> Vec<Candidate> {
         let candidate = |(position, text): (usize, &&str)| {
             let (account, receiver) = text.split_once(' ').unwrap();
             Candidate {
@@ -163,21 +169,26 @@ mod tests {
                 webhook: format!("https://{receiver}/hook/{position}"),
             }
         };
-        written.iter().enumerate().map(candidate).collect()
+        texts.iter().enumerate().map(candidate).collect()
     }
 
-    fn under_way(account: &str, receiver: &str, is_retry: bool) -> UnderWay {
-        UnderWay {
+    fn active(account: &str, receiver: &str, is_retry: bool) -> ActiveAttempt {
+        ActiveAttempt {
             account_id: account.to_owned(),
             webhook: format!("https://{receiver}/x"),
             is_retry,
         }
     }
 
-    fn first(after: &str, at_most: usize, busy: &[UnderWay], written: &[&str]) -> (Vec<i64>, bool) {
-        let due = candidates(written);
-        let chosen = choose(DeliveryLane::First, after, at_most, busy, due);
-        (chosen.positions, chosen.has_more_due)
+    fn first(
+        after: &str,
+        limit: usize,
+        active: &[ActiveAttempt],
+        texts: &[&str],
+    ) -> (Vec<i64>, bool) {
+        let due = candidates(texts);
+        let selection = select(DeliveryLane::First, after, limit, active, due);
+        (selection.positions, selection.has_more_due)
     }
 
     #[test]
@@ -191,19 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn an_account_has_two_attempts_under_way_at_most() {
+    fn an_account_has_at_most_two_active_attempts() {
         let due = ["a 1", "a 2", "a 3", "b 4"];
-        let one = [under_way("a", "x", false)];
+        let one = [active("a", "x", false)];
         assert_eq!(first("", 9, &one, &due), (vec![0, 3], true));
-        let two = [under_way("a", "x", false), under_way("a", "y", true)];
+        let two = [active("a", "x", false), active("a", "y", true)];
         assert_eq!(first("", 9, &two, &due), (vec![3], true));
     }
 
     #[test]
-    fn a_receiver_has_two_attempts_under_way_at_most_and_others_of_the_account_go_on() {
+    fn a_receiver_has_at_most_two_active_attempts_and_does_not_block_others() {
         let due = ["a x", "b x", "c x", "c y"];
         assert_eq!(first("", 9, &[], &due), (vec![0, 1, 3], true));
-        // Another port is another receiver; the default port is none of its own.
+        // Another port is another receiver, unless it is the default port.
         assert_eq!(
             first("", 9, &[], &["a x", "b x:443", "c x:8443", "d x"]).0,
             [0, 1, 2]
@@ -211,19 +222,19 @@ mod tests {
     }
 
     #[test]
-    fn retries_leave_a_place_for_first_attempts() {
+    fn retries_leave_capacity_for_first_attempts() {
         let due = || candidates(&["a x", "a y", "b x", "c z"]);
-        let retries = choose(DeliveryLane::Retry, "", 9, &[], due());
+        let retries = select(DeliveryLane::Retry, "", 9, &[], due());
         assert_eq!(
             retries.positions,
             [0, 3],
             "one of an account, one of a receiver"
         );
-        let busy = [under_way("a", "x", true)];
+        let one = [active("a", "x", true)];
         assert_eq!(
-            choose(DeliveryLane::Retry, "", 9, &busy, due()).positions,
+            select(DeliveryLane::Retry, "", 9, &one, due()).positions,
             [3]
         );
-        assert_eq!(first("", 9, &busy, &["a x", "a y", "b x"]).0, [0]);
+        assert_eq!(first("", 9, &one, &["a x", "a y", "b x"]).0, [0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Secret access keys: made once, shown once, kept as digests.
+//! Secret access keys. A key is shown once, and stored as a digest.
 
 use std::fmt;
 
@@ -7,9 +7,10 @@ use subtle::ConstantTimeEq;
 
 use crate::StoreError;
 
-/// `plk_<id>_<secret>`: the id finds the record, the secret proves possession.
+/// An access key, written as `plk_<id>_<secret>`. The id identifies the record, and the secret
+/// proves possession.
 ///
-/// The secret carries 256 random bits, so a fast digest is enough: there is nothing to guess.
+/// The secret has 256 random bits and cannot be guessed, so a fast digest is enough.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     id: String,
@@ -21,7 +22,7 @@ const ID_LENGTH: usize = 12;
 const SECRET_LENGTH: usize = 43;
 
 impl Key {
-    /// Draws a new key from the system's random source.
+    /// Generates a new key from the system's random source.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Ok(Self {
             id: random_text(ID_LENGTH)?,
@@ -29,7 +30,7 @@ impl Key {
         })
     }
 
-    /// Splits what a client sent; `None` when it cannot be a key at all.
+    /// Parses a key that a client sent; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_as(PREFIX, text)
     }
@@ -56,7 +57,7 @@ impl Key {
         KeyDigest(Sha256::digest(self.secret.as_bytes()).into())
     }
 
-    /// The whole key: for showing it once, to who created it.
+    /// Returns the whole key with its secret, to show it once to its creator.
     pub fn reveal(&self) -> String {
         self.reveal_as(PREFIX)
     }
@@ -72,7 +73,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What is stored of a key's secret. Equality takes the same time wherever two digests differ.
+/// The SHA-256 digest of a key's secret. Comparison takes constant time.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyDigest(pub [u8; 32]);
 
@@ -84,20 +85,21 @@ impl PartialEq for KeyDigest {
 
 impl Eq for KeyDigest {}
 
-/// Letters and digits in an account's id: 95 random bits.
+/// Length of an account's id in letters and digits: 95 random bits.
 pub(crate) const ACCOUNT_ID_LENGTH: usize = 16;
-/// And in the secret of its webhooks: 256 random bits.
+/// Length of a webhook secret in letters and digits: 256 random bits.
 pub(crate) const WEBHOOK_SECRET_LENGTH: usize = 43;
 
 pub(crate) fn random(length: usize) -> Result<String, StoreError> {
     random_text(length).map_err(|error| StoreError::Backend(format!("no random bytes: {error}")))
 }
 
-/// Letters and digits, each drawn evenly, from the system's random source.
+/// Returns random letters and digits, uniformly distributed, from the system's random source.
 pub fn random_text(length: usize) -> Result<String, getrandom::Error> {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    // The largest multiple of 62 that a byte can hold: above it, a draw would favour some letters.
-    const FAIR: u8 = 248;
+    // The largest multiple of 62 in a byte. Larger bytes are rejected, because they would make some
+    // letters more likely.
+    const UNBIASED_BELOW: u8 = 248;
     let mut text = String::with_capacity(length);
     let mut bytes = [0_u8; 64];
     while text.len() < length {
@@ -106,7 +108,7 @@ pub fn random_text(length: usize) -> Result<String, getrandom::Error> {
         text.extend(
             bytes
                 .iter()
-                .filter(|byte| **byte < FAIR)
+                .filter(|byte| **byte < UNBIASED_BELOW)
                 .take(missing)
                 .map(|byte| char::from(ALPHABET[usize::from(byte % 62)])),
         );
@@ -119,13 +121,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_survives_being_shown_and_parsed() {
+    fn a_revealed_key_can_be_parsed() {
         let key = Key::generate().unwrap();
         assert_eq!(Key::parse(&key.reveal()), Some(key));
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_none() {
+    fn a_malformed_key_is_none() {
         for text in [
             "",
             "plk",
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn two_draws_differ() {
+    fn two_random_texts_differ() {
         assert_ne!(random_text(24).unwrap(), random_text(24).unwrap());
     }
 }

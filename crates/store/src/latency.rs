@@ -1,10 +1,10 @@
-//! How long a store's answers take, counted without locks.
+//! Histograms of a store's latency, counted without locks.
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in microseconds; what is slower is only in the count.
+/// Upper bounds of the buckets in microseconds. Slower operations are only in the total count.
 pub const LATENCY_BOUNDS_US: [u64; 12] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000,
 ];
@@ -26,10 +26,10 @@ impl Default for Latency {
     }
 }
 
-/// Counts since the store was opened.
+/// A histogram of latencies since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LatencyCounts {
-    /// Answers up to each bound of [`LATENCY_BOUNDS_US`], faster ones included.
+    /// The number of operations up to each bound of [`LATENCY_BOUNDS_US`], cumulative.
     pub up_to: [u64; LATENCY_BOUNDS_US.len()],
     pub count: u64,
     pub sum_us: u64,
@@ -42,8 +42,8 @@ pub struct StoreLatency {
 }
 
 impl Latency {
-    pub(crate) fn note(&self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    pub(crate) fn record(&self, duration: Duration) {
+        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         if let Some(bucket) = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound) {
             self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         }
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_answer_is_in_its_bucket_and_every_slower_one() {
+    fn buckets_are_cumulative() {
         let latency = Latency::default();
         for us in [50, 51, 2_000_000] {
-            latency.note(Duration::from_micros(us));
+            latency.record(Duration::from_micros(us));
         }
         let counts = latency.counts();
         assert_eq!(counts.up_to[0], 1);

@@ -1,29 +1,31 @@
-//! Who takes audits, and which.
+//! The scope of a request for a lease.
 
-/// Single starts are leased before batches' audits, but after so many leases in a row a batch's audit
-/// goes first if one waits.
+/// Maximum number of single audits leased in a row while an audit of a batch waits. Otherwise
+/// single audits are leased before those of batches.
 pub const MAX_INTERACTIVE_IN_A_ROW: i64 = 4;
 
-/// From where an audit is leased.
+/// The owner of a lease to be made, and the audits that it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseScope {
-    /// Signs the leases.
+    /// The owner recorded in the lease.
     pub owner: String,
-    /// Which locations' audits it may take; `None`: any.
+    /// The locations whose audits may be leased; `None` allows all.
     pub locations: Option<Vec<String>>,
-    /// How many audits may be held under owners of a common name; `None`: any number.
+    /// The limit of leases of related owners; `None` is unlimited.
     pub slots: Option<SlotLimit>,
 }
 
-/// A bound on the audits that owners of a common name hold at a time. Expired leases do not count.
+/// A limit on the leases that owners with a common prefix hold at a time. Expired leases do not
+/// count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SlotLimit {
-    /// What the names of these owners begin with.
+    /// The prefix of the owners' names.
     pub owner_prefix: String,
     pub max_leases: u32,
 }
 
 impl LeaseScope {
+    /// Returns the scope of an owner that may lease audits of all locations, without a limit.
     pub fn any_location(owner: impl Into<String>) -> Self {
         Self {
             owner: owner.into(),
@@ -32,11 +34,11 @@ impl LeaseScope {
         }
     }
 
-    /// Each location, or once `None`, which stands for all.
-    pub(crate) fn places(&self) -> Vec<Option<&str>> {
+    /// Returns each allowed location, or a single `None` if all are allowed.
+    pub(crate) fn location_filters(&self) -> Vec<Option<&str>> {
         match &self.locations {
             None => vec![None],
-            Some(named) => named.iter().map(|name| Some(name.as_str())).collect(),
+            Some(ids) => ids.iter().map(|id| Some(id.as_str())).collect(),
         }
     }
 }

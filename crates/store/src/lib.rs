@@ -1,7 +1,7 @@
-//! What is kept: accounts, keys, credits, audits, leases, reports, agents, webhooks to be delivered.
+//! Stores accounts, keys, credits, audits, leases, reports, agents and pending webhooks.
 //!
-//! One trait, [`Store`], and one conformance suite that every backend passes. Reports are opaque
-//! JSON text here: what is in them is the business of those who write and read them.
+//! The traits [`Store`], [`PageStore`] and [`AgentStore`] are implemented for SQLite and PostgreSQL,
+//! and both pass one conformance suite. Reports are opaque JSON text to this crate.
 
 mod agents;
 mod blobs;

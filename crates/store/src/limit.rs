@@ -1,46 +1,49 @@
-//! Limits that several servers keep together.
+//! Rate limits that several servers share.
 
 use async_trait::async_trait;
 
 use crate::StoreError;
 
-/// How a kind of token bucket is asked, the same for all that are asked at once. A bucket is kept as one number, the time
-/// at which it will be full: nanoseconds since the Unix epoch. What is in it is told as the time in which it flows back.
+/// The parameters of token buckets of one kind.
+///
+/// A bucket is stored as one number: the time at which it will be full, in nanoseconds since the
+/// Unix epoch. Amounts of tokens are expressed as the time in which they are refilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketRate {
     pub now_ns: i64,
-    /// What a full bucket holds.
+    /// The capacity of a bucket.
     pub burst_ns: i64,
-    /// What each who wants something wants.
+    /// The cost of one request.
     pub cost_ns: i64,
 }
 
-/// What one server wants of one bucket.
+/// A request of one server to one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketRequest {
     pub bucket: String,
-    /// What it has let pass without asking. BucketGrant also where it is not there, up to an eighth of a bucket beyond
-    /// empty; that flows back first.
+    /// The cost of requests that the server has already let pass. It is subtracted even from an
+    /// empty bucket, down to minus an eighth of its capacity, and refilled first.
     pub debt_ns: i64,
-    /// How many wait, each for [`BucketRate::cost_ns`]. With what is owed, no more than a full bucket holds.
+    /// The number of waiting requests, each of [`BucketRate::cost_ns`]. Together with the debt they
+    /// must not exceed the capacity of a bucket.
     pub requested: u32,
 }
 
-/// The bucket afterwards.
+/// The response to a [`BucketRequest`], with the new state of the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketGrant {
     pub full_at_ns: i64,
-    /// How many of those who waited got what they wanted; the others got nothing.
+    /// The number of waiting requests that are granted.
     pub granted: u32,
 }
 
 /// Token buckets that all servers on a store share.
 #[async_trait]
 pub trait SharedLimits: Send + Sync {
-    /// Takes from many buckets at once, each named once; answers in the order in which they are named.
+    /// Takes tokens from several different buckets, and responds in the order of the requests.
     async fn take(
         &self,
         rate: BucketRate,
-        takings: Vec<BucketRequest>,
+        requests: Vec<BucketRequest>,
     ) -> Result<Vec<BucketGrant>, StoreError>;
 }

@@ -1,8 +1,8 @@
-//! Past audits, page by page.
+//! Records of paginated lists of audits.
 
 use crate::{AuditError, AuditOrder, AuditState, Timestamp};
 
-/// Which audits are listed: those that fit everything that is set.
+/// A filter of audits. An audit must match everything that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub url: Option<String>,
@@ -10,15 +10,16 @@ pub struct AuditFilter {
     pub network: Option<String>,
     pub location: Option<String>,
     pub state: Option<AuditState>,
-    /// Accepted at this time or later.
+    /// The earliest time of acceptance.
     pub from: Option<Timestamp>,
-    /// Accepted before this time.
+    /// The end of the time of acceptance, exclusive.
     pub to: Option<Timestamp>,
 }
 
 impl AuditFilter {
     pub fn matches(&self, audit: &AuditEntry) -> bool {
-        let same = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|w| w == is);
+        let same =
+            |filter: &Option<String>, value: &str| filter.as_ref().is_none_or(|f| f == value);
         same(&self.url, &audit.order.url)
             && same(&self.device, &audit.order.device)
             && same(&self.network, &audit.order.network)
@@ -29,15 +30,15 @@ impl AuditFilter {
     }
 }
 
-/// Where an audit stands in its account's list: by time of acceptance, then by number.
+/// The position of an audit in the list of its account, by time of acceptance, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListCursor {
     pub accepted_at: Timestamp,
-    /// 1, 2, 3 … within the account.
+    /// The number of the audit within the account, from 1.
     pub number: i64,
 }
 
-/// An audit as a list shows it.
+/// An audit in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     pub tracking_id: String,
@@ -49,18 +50,18 @@ pub struct AuditEntry {
     pub error: Option<AuditError>,
     pub accepted_at: Timestamp,
     pub finished_at: Option<Timestamp>,
-    /// Within the account.
+    /// The number of the audit within the account, from 1.
     pub number: i64,
     /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
     pub lab_data: Option<String>,
 }
 
-/// A page, newest first.
+/// A page of a list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
     pub audits: Vec<AuditEntry>,
-    /// Where the next page goes on, unless this was the last. A page can be short and still have a
-    /// next one: a store looks at a bounded number of audits for each.
+    /// The cursor of the next page; `None` on the last one. A short page can have a next one,
+    /// because a store examines a limited number of audits for each page.
     pub next: Option<ListCursor>,
 }
 
@@ -69,8 +70,8 @@ pub struct AuditPage {
 pub struct Batch {
     pub id: String,
     pub accepted_at: Timestamp,
-    /// How many were accepted; `audits` lacks those that have been deleted since.
+    /// The number of accepted audits, including those deleted since.
     pub accepted: u64,
-    /// In the order in which they were handed in.
+    /// The audits that are not deleted, in the order of the submission.
     pub audits: Vec<AuditEntry>,
 }

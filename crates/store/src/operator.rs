@@ -1,36 +1,36 @@
-//! What operators see and decide.
+//! Records for operators: retention, account summaries and the queue.
 
 use crate::{Account, Timestamp};
 
-/// Which finished audits are to be forgotten.
+/// Decides which finished audits are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Those accepted before this time.
+    /// Audits accepted before this time are deleted.
     pub accepted_before: Option<Timestamp>,
-    /// All but so many of each account's newest.
+    /// The number of each account's newest audits that are kept.
     pub keep_per_account: Option<u64>,
 }
 
-/// What one round of forgetting removed.
+/// The result of one purge.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PurgeResult {
-    /// Whose evidence, kept elsewhere, is to go as well.
+    /// The deleted audits. Their evidence is stored elsewhere and must be deleted as well.
     pub audits: Vec<PurgedAudit>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgedAudit {
     pub audit_id: String,
-    /// The attempt that finished it.
+    /// The attempt that finished the audit.
     pub attempt: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountSummary {
     pub account: Account,
-    /// Usable or not.
+    /// The number of keys, usable or not.
     pub keys: u64,
-    /// Ever accepted.
+    /// The number of audits ever accepted.
     pub audits: u64,
     pub unfinished: u64,
 }
@@ -44,6 +44,6 @@ pub struct QueuedAudit {
     pub accepted_at: Timestamp,
     pub attempt: u32,
     pub faults: u32,
-    /// Who holds it, and until when.
+    /// The owner of the lease and its expiry.
     pub lease: Option<(String, Timestamp)>,
 }

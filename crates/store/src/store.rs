@@ -13,28 +13,31 @@ use crate::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("no such {0}")]
+    #[error("{0} not found")]
     NotFound(&'static str),
-    #[error("this {0} is in use already")]
+    #[error("{0} is already in use")]
     InUse(&'static str),
-    /// Nothing was leased: see [`crate::SlotLimit`].
+    /// Nothing was leased because the [`crate::SlotLimit`] is reached.
     #[error("all {0} slots are in use")]
     SlotsInUse(u32),
-    #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
-    NewerSchema { found: i64, known: i64 },
-    /// Nothing was done, or nothing of it counts.
+    #[error(
+        "the store was written by a newer version (its schema is {found}, \
+         this version supports up to {supported})"
+    )]
+    NewerSchema { found: i64, supported: i64 },
+    /// The operation was refused and changed nothing.
     #[error("{0}")]
     Refused(String),
-    #[error("the store failed: {0}")]
+    #[error("store error: {0}")]
     Backend(String),
 }
 
-/// Accounts, keys, credits, audits and the queue, kept so that a crash at any moment loses nothing.
+/// Accounts, keys, credits, audits and the queue, durable against a crash at any moment.
 ///
-/// Every method is one transaction, and an answer means that it is on disk. A write whose future is
-/// dropped may still happen: await what must be known, above all a [`Store::lease`], which otherwise
-/// is held by nobody until it expires. Times are passed in. Implementations must pass the conformance
-/// suite in `tests/conformance.rs`.
+/// Every method is one transaction, and when it returns the change is on disk. A write whose future
+/// is dropped may still happen. Therefore await every method whose result matters, above all
+/// [`Store::lease`]: a lease whose result is dropped blocks its audit until it expires. Times are
+/// arguments. Implementations must pass the conformance suite in `tests/conformance.rs`.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     async fn create_account(
@@ -57,11 +60,11 @@ pub trait Store: Send + Sync + 'static {
 
     async fn key(&self, key_id: &str) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// Idempotent: a second revocation keeps the first's time.
+    /// Revokes a key. Revoking it again changes nothing, not even the time.
     async fn revoke_key(&self, key_id: &str, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Returns the new balance. A negative amount takes what is there and never brings a balance
-    /// below zero; zero only asks.
+    /// Adds credits and returns the new balance. A negative amount subtracts, down to zero at most;
+    /// zero only reads the balance.
     async fn add_credits(
         &self,
         account_id: &str,
@@ -69,29 +72,30 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<i64, StoreError>;
 
-    /// Takes the credits and queues the audits, all of them, or does nothing. An idempotency key that
-    /// is remembered is answered first, whatever the balance; then the number of failed and of unfinished
-    /// audits is looked at, then the credits. An id that is already in use is a [`StoreError::Backend`].
+    /// Takes the credits and queues all audits of a submission, or changes nothing. A stored
+    /// idempotency key is checked first, regardless of the balance; then the number of failed and
+    /// of unfinished audits, then the credits. An id that is already in use is a
+    /// [`StoreError::Backend`].
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError>;
 
-    /// By tracking id; another account's audit is not found.
+    /// Returns the status of an audit of this account by its tracking id.
     async fn status(
         &self,
         account_id: &str,
         tracking_id: &str,
     ) -> Result<Option<AuditStatus>, StoreError>;
 
-    /// As [`Store::status`], but waits up to `at_most` for the audit to be completed. One that another
-    /// process completes meanwhile may be noticed no earlier than after `at_most`.
+    /// Like [`Store::status`], but waits up to `max_wait` for the audit to be completed. Completion
+    /// by another process may be noticed only after `max_wait`.
     async fn wait_for_completion(
         &self,
         account_id: &str,
         tracking_id: &str,
-        at_most: Duration,
+        max_wait: Duration,
     ) -> Result<Option<AuditStatus>, StoreError>;
 
-    /// The account's audits, newest first, `limit` at most, beginning after a [`ListCursor`]. Audits
-    /// accepted or deleted between two pages neither repeat nor hide another.
+    /// Lists up to `limit` audits of the account, newest first, beginning after a [`ListCursor`].
+    /// Audits accepted or deleted between two pages do not make others appear twice or not at all.
     async fn audits(
         &self,
         account_id: &str,
@@ -100,55 +104,56 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<AuditPage, StoreError>;
 
-    /// Another account's batch is not found.
+    /// Returns a batch of this account.
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError>;
 
-    /// Deletes a completed audit with its report; whether there was one. What it cost stays in the
-    /// ledger.
+    /// Deletes a completed audit with its report, and returns whether there was one. Its cost stays
+    /// in the ledger.
     async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError>;
 
-    /// By audit id, once completed; another account's report is not found.
+    /// Returns the report of a completed audit of this account by its audit id.
     async fn report(
         &self,
         account_id: &str,
         audit_id: &str,
     ) -> Result<Option<StoredReport>, StoreError>;
 
-    /// Takes an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
-    /// last attempt; else one that waits. Single starts go before the audits of batches (but see
-    /// [`crate::MAX_INTERACTIVE_IN_A_ROW`]), of those the account that was served longest ago, and of
-    /// an account those with the fewest faults, of them the oldest by order of acceptance. Every lease is a new attempt, and only the
-    /// newest attempt can still change the audit.
+    /// Leases an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
+    /// last attempt, or else a waiting one. Single audits are leased before audits of batches (but
+    /// see [`crate::MAX_INTERACTIVE_IN_A_ROW`]); among these, the account that was served longest
+    /// ago is next; and of an account the audit with the fewest faults, then the oldest by order of
+    /// acceptance. Every lease is a new attempt, and only the newest attempt can change the audit.
     ///
-    /// Only audits of the seat's locations are taken. Where the seat's slots are all in use, whether or
-    /// not an audit waits, that is a [`StoreError::SlotsInUse`]: of two servers that lease at once,
-    /// neither exceeds the bound. Check [`Lease::is_exhausted`] before any work.
+    /// Only audits of the scope's locations are leased. When all slots of the scope are in use, the
+    /// result is [`StoreError::SlotsInUse`], whether or not an audit waits; the limit holds across
+    /// servers that lease at the same time. Check [`Lease::is_exhausted`] before any work.
     async fn lease(
         &self,
-        seat: &LeaseScope,
+        scope: &LeaseScope,
         now: Timestamp,
-        lasting: Duration,
+        duration: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Returns when an audit may be waiting for the seat, or after `at_most`: callers then try to
-    /// lease again.
+    /// Returns when an audit may be waiting that the scope may lease, or after `max_wait`. Callers
+    /// then try to lease again.
     ///
-    /// An audit accepted, handed back or recovered through this store wakes every waiter. One that
-    /// came between a caller's empty-handed `lease` and this call is not missed: it returns at once
-    /// while any audit waits that the seat may take. What happens in other processes after that, and leases that expire,
-    /// are found by asking again after `at_most`.
-    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration);
+    /// An audit that is accepted, released or recovered through this store wakes every waiter. One
+    /// that came between a caller's unsuccessful `lease` and this call is not missed: the method
+    /// returns at once while there is an audit that the scope may lease. Later changes by other
+    /// processes, and leases that expire, are found by trying again after `max_wait`.
+    async fn wait_for_work(&self, scope: &LeaseScope, max_wait: Duration);
 
-    /// Prolongs a lease that is still held; also one that has expired, if nobody has taken over. An `until` that is not the
-    /// lease's own says that somebody has it: see [`ReleaseReason::Unconfirmed`].
+    /// Extends a lease that is still held, also one that has expired if no other attempt has taken
+    /// over. An `until` other than the lease's own expiry confirms the lease: see
+    /// [`ReleaseReason::Unconfirmed`].
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
 
-    /// Keeps the report, completes the audit, ends the lease and, where there are no measurements,
-    /// gives the credit back: all or nothing, and only for the newest attempt.
+    /// Stores the report, completes the audit, ends the lease and, if there are no measurements,
+    /// refunds the credits: in one transaction, and only for the newest attempt.
     async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError>;
 
-    /// Returns completed audits that have a report and no summary, `at_most` of them.
-    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;
+    /// Returns up to `limit` completed audits that have a report and no summary.
+    async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;
 
     /// Adds the summary of a completed audit, unless it has one.
     async fn store_summary(
@@ -157,37 +162,38 @@ pub trait Store: Send + Sync + 'static {
         summary: AuditSummary,
     ) -> Result<(), StoreError>;
 
-    /// Puts the audit back where it stood among those of its account. [`ReleaseReason::Fault`] counts towards
-    /// [`crate::MAX_FAULTS`], and lets those go first that have fewer.
-    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError>;
+    /// Ends the lease and returns the audit to its position in the queue of its account.
+    /// [`ReleaseReason::Fault`] counts towards [`crate::MAX_FAULTS`], and audits with fewer faults
+    /// are leased first.
+    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError>;
 
-    /// Puts back every audit leased by an owner whose name starts with `owner_prefix`: for a
-    /// process that starts and knows that its predecessor is dead. Counts as a fault of each, as whoever
-    /// is stopped in order hands back what it holds. Returns how many there were.
+    /// Returns every audit to the queue whose lease owner starts with `owner_prefix`, and returns
+    /// their number: for a process that starts and knows that its predecessor is dead. It counts as
+    /// a fault of each audit, because a process that stops in an orderly way releases its leases.
     async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError>;
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
 
-    /// When the audit that has waited longest was accepted.
+    /// Returns when the audit that has waited longest was accepted.
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Unfinished audits by order of acceptance, `at_most` of them.
-    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError>;
+    /// Returns up to `limit` unfinished audits in order of acceptance.
+    async fn queue(&self, limit: u32) -> Result<Vec<QueuedAudit>, StoreError>;
 
     async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError>;
 
-    /// The secret that the account's webhooks are signed with; drawn when first asked for, and anew
-    /// with `rotate`.
+    /// Returns the secret that signs the account's webhooks. It is generated on first use, and
+    /// replaced with `rotate`.
     async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError>;
 
-    /// Claims webhooks that are due. Each claim is a new attempt; unless it is settled, the webhook is
-    /// due again when `hold` has passed.
+    /// Claims webhooks that are due. Each claim is a new attempt; unless it is settled, the webhook
+    /// is due again when `hold` has passed.
     ///
     /// Accounts take turns; of one account the webhook that is due longest comes first. An account,
     /// and a receiver (host and port), never has more than
-    /// [`MAX_CONCURRENT_DELIVERIES`](crate::MAX_CONCURRENT_DELIVERIES) attempts under way at all servers on this
-    /// store together, and never more than [`MAX_CONCURRENT_RETRIES`](crate::MAX_CONCURRENT_RETRIES) of these are
-    /// retries.
+    /// [`MAX_CONCURRENT_DELIVERIES`](crate::MAX_CONCURRENT_DELIVERIES) active attempts on all servers
+    /// of this store together, of which at most
+    /// [`MAX_CONCURRENT_RETRIES`](crate::MAX_CONCURRENT_RETRIES) are retries.
     ///
     /// A webhook is due from the moment its audit is finished, in the same transaction.
     async fn claim_deliveries(
@@ -196,41 +202,42 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<ClaimedDeliveries, StoreError>;
 
-    /// Says what became of an attempt; [`Hold::Lost`] when there has been another since.
+    /// Records the outcome of an attempt; [`Hold::Lost`] if there has been a newer one.
     async fn settle(
         &self,
         delivery: &Delivery,
-        settled: DeliveryOutcome,
+        outcome: DeliveryOutcome,
     ) -> Result<Hold, StoreError>;
 
-    /// Notifies its waiters when a webhook falls due because its audit was finished, at this server or
-    /// another, and when that may have gone unnoticed. To miss none, enable the waiter before claiming.
+    /// Notifies its waiters when a webhook becomes due because its audit was finished, on this
+    /// server or another, and when such an event may have been missed. To miss none, enable the
+    /// waiter before claiming.
     fn delivery_notify(&self) -> &Notify;
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError>;
 
-    /// Deletes finished audits that need not be kept, `at_most` of them, with their reports and
-    /// webhooks; also remembered replies and shared links that are over. To be repeated while anything is
-    /// forgotten.
+    /// Deletes up to `limit` finished audits beyond their retention, with their reports and
+    /// webhooks, and expired idempotency records and shared links. Repeat it while the result is
+    /// not empty.
     async fn purge(
         &self,
         retention: Retention,
         now: Timestamp,
-        at_most: u32,
+        limit: u32,
     ) -> Result<PurgeResult, StoreError>;
 
-    /// How far running audits are, wherever on this store they run.
+    /// The progress of the running audits of all servers on this store.
     fn progress(&self) -> &AuditProgress;
 
-    /// The limits that other servers on this store keep as well. `None` where one server has the store for itself, which
-    /// then counts in memory.
+    /// The rate limits shared by all servers on this store. `None` if only one server can use the
+    /// store; it then counts in memory.
     fn shared_limits(&self) -> Option<&dyn SharedLimits> {
         None
     }
 
-    /// How long reads and writes have taken since the store was opened.
+    /// The latency of reads and writes since the store was opened.
     fn latency(&self) -> StoreLatency;
 
-    /// Fails when the store cannot answer; for readiness probes.
+    /// Fails when the store is unavailable; for readiness probes.
     async fn ping(&self) -> Result<(), StoreError>;
 }

@@ -1,26 +1,27 @@
-//! What is handed in to be audited: one audit, or a batch of them, accepted whole or not at all.
+//! Submissions: one audit or a batch, accepted as a whole or not at all.
 
 use std::time::Duration;
 
 use crate::{NewAudit, Timestamp};
 
-/// Audits of one account, accepted together.
+/// Audits of one account that are accepted together.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub account_id: String,
-    /// Not empty. All of them belong to `account_id`.
+    /// The audits, at least one, which all belong to `account_id`.
     pub audits: Vec<NewAudit>,
-    /// Set when they are to be found together afterwards.
+    /// Set for a batch.
     pub batch_id: Option<String>,
-    /// How many unfinished audits the account may have, these included.
+    /// The maximum number of unfinished audits of the account, including these.
     pub max_unfinished: Option<u64>,
-    /// How many of the account's audits may have failed lately.
+    /// The limit of recently failed audits of the account.
     pub failures: Option<FailureLimit>,
     pub idempotency: Option<IdempotencyRecord>,
     pub accepted_at: Timestamp,
 }
 
 impl Submission {
+    /// Returns a submission of one audit, without limits.
     pub fn single(audit: NewAudit) -> Self {
         Self {
             account_id: audit.account_id.clone(),
@@ -33,7 +34,7 @@ impl Submission {
         }
     }
 
-    /// Credits that all of it costs.
+    /// The total cost in credits.
     pub fn cost(&self) -> i64 {
         self.audits
             .iter()
@@ -42,38 +43,38 @@ impl Submission {
     }
 }
 
-/// A bound on audits that ended without measurements: those are refunded, so credits do not bound them.
-/// Deleted ones count as well.
+/// A limit on audits that end without measurements. These are refunded, so credits do not limit
+/// them. Deleted audits count as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureLimit {
-    /// At least 1.
+    /// The maximum number of failures, at least 1.
     pub max_failures: u32,
-    /// How long a failed audit counts.
+    /// The time during which a failed audit counts.
     pub window: Duration,
 }
 
 impl FailureLimit {
-    /// Failures at this time or earlier no longer count.
+    /// Returns the start of the window; failures at this time or earlier no longer count.
     pub(crate) fn since(&self, now: Timestamp) -> i64 {
         let window = i64::try_from(self.window.as_millis()).unwrap_or(i64::MAX);
         now.0.saturating_sub(window)
     }
 
-    /// How many newer failures there are when the oldest that counts fills the limit.
-    pub(crate) fn newer(&self) -> i64 {
+    /// Returns the number of failures that are newer than the one that reaches the limit.
+    pub(crate) fn offset(&self) -> i64 {
         i64::from(self.max_failures) - 1
     }
 }
 
-/// Makes a submission repeatable: for as long as it is remembered, the same key brings the first
-/// answer and accepts nothing again.
+/// Makes a submission idempotent: while it is stored, the same key returns the first reply and
+/// accepts nothing again.
 #[derive(Debug, Clone)]
 pub struct IdempotencyRecord {
-    /// The client's; keys of two accounts never meet.
+    /// The key that the client sent. Keys of different accounts are independent.
     pub key: String,
-    /// Of what was asked for: another digest under the same key is a mistake.
+    /// The digest of the request. Another digest with the same key is an error of the client.
     pub digest: [u8; 32],
-    /// What the client is answered, now and again.
+    /// The reply to the client, also when it repeats the request.
     pub reply: String,
     pub until: Timestamp,
 }
@@ -84,10 +85,10 @@ pub enum Acceptance {
     InsufficientCredits,
     /// The account has too many unfinished audits.
     TooManyUnfinished,
-    /// Too many of the account's audits have failed lately; at this time one fewer counts.
+    /// Too many audits of the account have failed recently; at this time one of them stops to count.
     TooManyFailed(Timestamp),
-    /// Accepted earlier, under the same idempotency key: this was the reply.
+    /// The submission was accepted earlier with the same idempotency key, with this reply.
     Replayed(String),
-    /// The idempotency key stands for something else.
+    /// The idempotency key was used for a different submission.
     KeyReused,
 }

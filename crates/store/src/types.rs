@@ -1,4 +1,4 @@
-//! The plain records that go in and out of a store.
+//! The plain records that a store takes and returns.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AuditSummary, KeyDigest};
 
-/// Milliseconds since the Unix epoch, UTC. Always passed in: a store reads no clock.
+/// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    pub fn plus(self, by: Duration) -> Self {
+    pub fn plus(self, duration: Duration) -> Self {
         Self(
             self.0
-                .saturating_add(by.as_millis().try_into().unwrap_or(i64::MAX)),
+                .saturating_add(duration.as_millis().try_into().unwrap_or(i64::MAX)),
         )
     }
 }
@@ -28,7 +28,7 @@ pub struct Account {
     pub created_at: Timestamp,
 }
 
-/// A key as stored: never the secret itself.
+/// A key as it is stored, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: String,
@@ -48,24 +48,24 @@ impl KeyRecord {
     }
 }
 
-/// An audit to be accepted. Ids are made by the caller so that it can answer with them.
+/// An audit to be accepted. The caller generates its ids.
 #[derive(Debug, Clone)]
 pub struct NewAudit {
     pub account_id: String,
     pub tracking_id: String,
-    /// The id that the report will have; told to nobody before the audit is completed.
+    /// The id of the report; it is not published before the audit is completed.
     pub audit_id: String,
     pub order: AuditOrder,
     pub options: AuditOptions,
     pub accepted_at: Timestamp,
 }
 
-/// What a client may ask for beyond the order itself.
+/// Options of an audit besides its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// How often the page is visited; an audit costs as many credits.
+    /// The number of runs; an audit costs as many credits.
     pub runs: u32,
-    /// Where to say that the audit is completed.
+    /// The URL to notify when the audit is completed.
     pub webhook: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Default for AuditOptions {
     }
 }
 
-/// What a client ordered: ids are those of the catalog.
+/// An order of an audit: the page and the catalog ids of its conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditOrder {
     pub url: String,
@@ -87,24 +87,24 @@ pub struct AuditOrder {
     pub location: String,
 }
 
-/// How far an audit is, as a client sees it: it never goes backwards.
+/// The state of an audit as a client sees it. It never goes backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditState {
-    /// Never leased yet.
+    /// The audit was never leased.
     NotStarted,
-    /// Leased at least once, also while it waits for its next attempt.
+    /// The audit was leased at least once, even if it waits for its next attempt.
     InProgress,
     Completed,
 }
 
-/// Why an audit ended without measurements; `code` is one of the API's closed list.
+/// The reason why an audit ended without measurements; `code` is one of the API's fixed codes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditError {
     pub code: String,
     pub message: String,
 }
 
-/// What the status operation answers from.
+/// The data of the API's status operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditStatus {
     pub tracking_id: String,
@@ -114,21 +114,22 @@ pub struct AuditStatus {
     pub error: Option<AuditError>,
 }
 
-/// A finished report as stored.
+/// A report as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReport {
     pub audit_id: String,
     pub tracking_id: String,
-    /// The one that finished.
+    /// The attempt that finished the audit.
     pub attempt: u32,
     pub order: AuditOrder,
     pub created_at: Timestamp,
     pub error: Option<AuditError>,
-    /// JSON text, as `finish` got it.
+    /// The JSON text that was passed to `finish`.
     pub report: String,
 }
 
-/// The right to work on one audit until a time. `attempt` fences: only the newest may finish.
+/// The right to work on an audit until a deadline. `attempt` is a fencing token: only the newest
+/// attempt may finish the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub tracking_id: String,
@@ -137,45 +138,45 @@ pub struct Lease {
     pub owner: String,
     pub expires_at: Timestamp,
     pub order: AuditOrder,
-    /// How often the page is to be visited.
+    /// The number of runs.
     pub runs: u32,
-    /// Earlier attempts that ended by a fault of ours: handed back as such, never heard of again until
-    /// their lease expired, or held by a process that died.
+    /// The number of earlier attempts that ended with an internal fault: released as such, silent
+    /// until their lease expired, or held by a process that died.
     pub faults: u32,
 }
 
-/// An audit is tried again up to two times after a fault of ours.
+/// Number of faults after which an audit is not tried again.
 pub const MAX_FAULTS: u32 = 3;
 
-/// However an audit comes back (being handed back by a process that is stopped counts as no fault), it is not tried
-/// more often than this.
+/// Maximum number of attempts, including those that are not faults, such as releases by a process
+/// that is stopped.
 pub const MAX_ATTEMPTS: u32 = 30;
 
 impl Lease {
-    /// Whether the audit has been tried often enough. Who gets such a lease must not visit the page
-    /// again but finish the audit as the API's `INTERNAL` error, which gives the credit back.
+    /// Whether the audit has been tried too often. The holder of such a lease must not visit the page
+    /// but finish the audit with the API's `INTERNAL` error, which refunds the credits.
     ///
-    /// A store leases an exhausted audit like any other, so that ending it is fenced, and survives a
-    /// crash, like any other work.
+    /// A store leases an exhausted audit like any other, so that finishing it is fenced and survives
+    /// a crash like any other work.
     pub fn is_exhausted(&self) -> bool {
         self.faults >= MAX_FAULTS || self.attempt > MAX_ATTEMPTS
     }
 }
 
-/// Whether a lease still belongs to who asks.
+/// Whether a lease is still valid for its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     Held,
-    /// Taken over, finished, or handed back: stop, and keep the result to yourself. Expiry alone
-    /// loses nothing as long as nobody else has leased the audit.
+    /// The audit was taken over, finished or released: the holder must stop and discard the result.
+    /// An expired lease is not lost until another attempt has leased the audit.
     Lost,
 }
 
-/// How an audit ended.
+/// The result of an audit.
 #[derive(Debug, Clone)]
 pub struct FinishedAudit {
     pub report: String,
-    /// Set when there are no measurements: the credits go back in the same transaction.
+    /// Set when there are no measurements; the credits are refunded in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
     /// The part of the report that lists show; without one, the audit is listed without figures until
@@ -183,15 +184,15 @@ pub struct FinishedAudit {
     pub summary: Option<AuditSummary>,
 }
 
-/// Why a lease is given up before the audit ended.
+/// The reason why a lease is released before the audit is finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseReason {
-    /// The agent is being stopped; nobody's fault, counts against nothing.
+    /// The agent is being stopped. It does not count as a fault.
     Drained,
-    /// A fault of ours: counted, see [`Lease::is_exhausted`].
+    /// An internal fault, which is counted: see [`Lease::is_exhausted`].
     Fault,
-    /// Nobody has said that they have it: only while no heartbeat has moved [`Lease::expires_at`] since it was leased. Counts
-    /// against nothing.
+    /// The agent did not confirm that it received the audit. Applies only while no heartbeat has
+    /// changed [`Lease::expires_at`] since it was leased, and does not count as a fault.
     Unconfirmed,
 }
 
@@ -207,20 +208,20 @@ pub struct LedgerEntry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerReason {
-    /// What the account was created with.
+    /// The credits that the account was created with.
     Opening,
-    /// Credits added or taken by an operator.
+    /// Credits added or subtracted by an operator.
     Adjustment,
-    /// An audit was accepted.
+    /// The cost of an accepted audit.
     Audit,
-    /// It ended without measurements.
+    /// The cost of an audit that ended without measurements.
     Refund,
 }
 
-/// The queue as an operator sees it.
+/// The number of unfinished audits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueDepth {
     pub waiting: u64,
-    /// Leased, also where the lease has expired and nobody has taken over yet.
+    /// The number of leased audits, including those whose lease has expired.
     pub running: u64,
 }

@@ -1,4 +1,4 @@
-//! What every keeper of blobs must do, held by both: files, and a real server that speaks S3.
+//! Requirements of every blob store, tested with files and with a real S3 server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod s3;
@@ -14,9 +14,9 @@ use crate::s3::S3Server;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Two kinds of blobs side by side in one place: neither may see the other's.
+/// Checks two kinds of blobs in one store, which must be independent.
 async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
-    // It comes back as it was put, the newest, whatever is in it.
+    // The newest blob is returned unchanged, with any content.
     let odd: Vec<u8> = (0..300_000_u32).map(|n| (n * 31 % 251) as u8).collect();
     bundles.put("aud_1", b"old".to_vec()).await.unwrap();
     bundles.put("aud_1", odd.clone()).await.unwrap();
@@ -26,7 +26,7 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     assert_eq!(bundles.get("aud_empty").await.unwrap(), Some(Vec::new()));
     assert_eq!(bundles.get("aud_2").await.unwrap(), None);
 
-    // No name leads out.
+    // Names that are not ids are refused.
     for name in ["", "..", "../x", "a/b", "a\0b", "a.b", "a b", "é"] {
         let refused = bundles.put(name, Vec::new()).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{name:?}");
@@ -34,17 +34,17 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
         assert!(bundles.remove(name).await.is_err(), "{name:?}");
     }
 
-    // What is removed is gone, and removing it again is no fault.
+    // Removed blobs are gone, and removing them again is no error.
     bundles.remove("aud_1").await.unwrap();
     bundles.remove("aud_1").await.unwrap();
     assert_eq!(bundles.get("aud_1").await.unwrap(), None);
     let other = media.get("aud_1").await.unwrap();
     assert_eq!(other.as_deref(), Some(&b"another kind"[..]));
 
-    attempts_do_not_meet(&*media).await;
-    files_come_back_as_they_were(&*media).await;
+    attempts_are_independent(&*media).await;
+    files_are_returned_unchanged(&*media).await;
 
-    // Only what is old goes, all of it.
+    // Only old blobs are removed, and all of them.
     for n in 0..25 {
         let name = format!("aud_old-{n}");
         bundles.put(&name, vec![b'x'; 10]).await.unwrap();
@@ -55,7 +55,7 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     assert_eq!(bundles.get("aud_old-7").await.unwrap(), None);
     assert!(media.get("aud_1").await.unwrap().is_some());
 
-    // Many at once.
+    // Concurrent writes.
     let puts = (0..16).map(|n| {
         let bundles = bundles.clone();
         tokio::spawn(async move {
@@ -69,8 +69,8 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     }
 }
 
-/// Each attempt at an audit has its own; the one that finished is asked for, and the others can be removed.
-async fn attempts_do_not_meet(blobs: &dyn Blobs) {
+/// Checks that each attempt has its own blob, and that those of other attempts can be removed.
+async fn attempts_are_independent(blobs: &dyn Blobs) {
     let of = |attempt: u32| AttemptBlob {
         audit_id: "aud_2",
         attempt,
@@ -82,14 +82,14 @@ async fn attempts_do_not_meet(blobs: &dyn Blobs) {
         let bytes = attempt.to_string().into_bytes();
         of(attempt).put(blobs, bytes).await.unwrap();
     }
-    let found = async |attempt: u32| of(attempt).get(blobs).await.unwrap().unwrap();
-    assert_eq!(found(3).await, b"3");
+    let content = async |attempt: u32| of(attempt).get(blobs).await.unwrap().unwrap();
+    assert_eq!(content(3).await, b"3");
     of(3).remove_earlier(blobs).await.unwrap();
     assert_eq!(
-        (found(1).await, found(2).await),
+        (content(1).await, content(2).await),
         (b"before".to_vec(), b"before".to_vec())
     );
-    assert_eq!(found(3).await, b"3");
+    assert_eq!(content(3).await, b"3");
     of(1).put(blobs, b"late".to_vec()).await.unwrap();
     of(3).remove_all(blobs).await.unwrap();
     for attempt in 1..4 {
@@ -97,12 +97,12 @@ async fn attempts_do_not_meet(blobs: &dyn Blobs) {
     }
 }
 
-/// A file comes back as it was put, of whatever length.
-async fn files_come_back_as_they_were(blobs: &dyn Blobs) {
+/// Checks that files of any size are returned unchanged.
+async fn files_are_returned_unchanged(blobs: &dyn Blobs) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("upload");
     let (small, part) = (b"small".to_vec(), vec![7; 8 << 20]);
-    // As long as one part in S3, where the next is empty, and a little longer.
+    // As large as one part in S3, so that the next is empty, and a little larger.
     let longer = [&part[..], b"and more"].concat();
     for bytes in [Vec::new(), small, part, longer] {
         fs::write(&file, &bytes).unwrap();
@@ -116,31 +116,31 @@ async fn files_come_back_as_they_were(blobs: &dyn Blobs) {
 }
 
 #[tokio::test]
-async fn files_conform() {
+async fn a_directory_conforms() {
     let dir = tempfile::tempdir().unwrap();
     let open = |kind: &str| Arc::new(FileBlobs::open(&dir.path().join(kind)).unwrap());
     conforms(open("bundles"), open("exhibits")).await;
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_s3_conforms() {
+async fn an_s3_server_conforms() {
     let server = S3Server::start();
-    for prefix in ["", "of-ours/and-more"] {
-        let place = S3Config {
+    for prefix in ["", "some/prefix"] {
+        let config = S3Config {
             prefix: prefix.to_owned(),
-            ..server.place()
+            ..server.config()
         };
-        let open = |kind: &str| Arc::new(S3Blobs::open(&place, kind).unwrap());
+        let open = |kind: &str| Arc::new(S3Blobs::open(&config, kind).unwrap());
         conforms(open("bundles"), open("exhibits")).await;
     }
 }
 
 #[tokio::test]
-async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missing_blob() {
+async fn denied_access_and_an_unreachable_server_are_errors_and_not_missing_blobs() {
     let server = S3Server::start();
     let wrong = S3Config {
         secret_access_key: Some("not-the-secret".to_owned()),
-        ..server.place()
+        ..server.config()
     };
     let denied = S3Blobs::open(&wrong, "bundles").unwrap();
     let error = denied.put("aud_1", Vec::new()).await.unwrap_err();
@@ -148,9 +148,9 @@ async fn who_may_not_is_told_so_and_a_server_that_is_gone_is_a_fault_not_a_missi
     assert!(denied.get("aud_1").await.is_err());
 
     let nowhere = S3Config {
-        // Nobody listens on the discard port here.
+        // Nothing listens on the discard port.
         endpoint: Some("http://127.0.0.1:9".to_owned()),
-        ..server.place()
+        ..server.config()
     };
     let gone = S3Blobs::open(&nowhere, "bundles").unwrap();
     assert!(gone.get("aud_1").await.is_err());

@@ -1,5 +1,5 @@
-//! What every backend must do. The functions of `suite` know only the [`Store`] trait; a backend
-//! joins by implementing [`suite::Backend`] and one line at the bottom.
+//! Requirements of every backend. The functions of `suite` use only the [`Store`] traits. A backend
+//! is added by implementing [`suite::Backend`] and with one line at the bottom.
 //!
 //! [`Store`]: plumbline_store::Store
 
@@ -116,154 +116,154 @@ impl suite::Backend for Postgres {
     }
 }
 
-/// One test per sentence and backend.
+/// Defines one test per requirement and backend.
 macro_rules! conforms {
-    ($backend:ident: $fresh:expr; $($part:ident { $($sentence:ident)* })*) => {
+    ($backend:ident: $fresh:expr; $($part:ident { $($test:ident)* })*) => {
         mod $backend {
             use super::*;
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-                async fn $sentence() {
-                    suite::$part::$sentence(&$fresh).await;
+                async fn $test() {
+                    suite::$part::$test(&$fresh).await;
                 }
             )*)*
         }
     };
 }
 
-macro_rules! every_sentence_of_the_suite {
+macro_rules! whole_suite {
     ($backend:ident: $fresh:expr) => {
         conforms! { $backend: $fresh;
             credits {
                 two_hundred_starts_on_fifty_credits_accept_exactly_fifty
                 an_audit_costs_one_credit_and_a_refused_one_costs_nothing
                 an_id_that_is_in_use_is_refused_and_costs_nothing
-                taking_more_than_there_is_leaves_zero
-                amounts_beyond_any_balance_do_no_harm
+                subtracting_more_than_the_balance_leaves_zero
+                extreme_amounts_do_not_overflow_the_balance
                 an_unknown_account_is_not_found
-                an_audit_without_measurements_gives_the_credit_back_once
+                an_audit_without_measurements_is_refunded_once
             }
             keys {
                 a_key_is_found_with_its_account_and_balance
-                a_key_can_be_revoked_once_and_expires_by_itself
+                a_key_can_be_revoked_once_and_expires
                 an_unknown_key_is_none_and_cannot_be_revoked
-                a_key_id_is_given_once
+                a_key_id_is_unique
             }
             queue {
                 a_thousand_audits_and_sixteen_leasers_lease_each_once
                 the_oldest_waiting_audit_is_leased_first
-                a_seat_takes_only_audits_of_its_locations
+                only_audits_of_the_scopes_locations_are_leased
                 an_expired_lease_is_taken_over_and_counts_a_fault
                 a_late_result_is_refused
-                what_nobody_has_heard_of_goes_back_and_what_was_prolonged_stays
-                a_held_lease_survives_its_expiry_while_nobody_takes_over
-                a_heartbeat_keeps_others_away
-                what_is_finished_or_handed_back_is_lost
-                an_audit_handed_back_keeps_its_place
+                only_unconfirmed_leases_can_be_released_as_unconfirmed
+                an_expired_lease_stays_valid_until_another_takes_over
+                a_heartbeat_prevents_a_takeover
+                a_finished_or_released_lease_is_lost
+                a_released_audit_keeps_its_position
                 only_faults_exhaust_an_audit
                 an_audit_leased_too_often_is_exhausted
-                three_deaths_of_its_process_exhaust_an_audit
-                deaths_are_shared_among_the_audits_that_wait
-                recovery_puts_back_what_the_dead_process_held
+                three_crashes_of_its_process_exhaust_an_audit
+                crashes_are_spread_over_the_waiting_audits
+                recovery_returns_the_audits_of_a_dead_process_to_the_queue
                 a_client_never_sees_an_audit_go_backwards
                 a_report_is_readable_once_the_audit_is_completed
                 an_unknown_lease_is_lost
-                the_depth_counts_what_waits_and_what_runs
+                the_queue_depth_counts_waiting_and_running_audits
             }
             fairness {
                 accounts_take_turns
-                a_batch_of_many_does_not_delay_anothers_start
-                who_starts_one_after_another_takes_turns_all_the_same
-                starts_go_before_batches_but_do_not_starve_them
-                an_account_has_only_so_many_running
-                whose_turn_it_is_is_decided_among_what_a_seat_may_take
-                many_who_ask_at_once_are_served_in_turn
+                a_large_batch_does_not_delay_single_audits_of_others
+                accounts_with_one_waiting_audit_at_a_time_take_turns_as_well
+                single_audits_go_before_batches_but_do_not_starve_them
+                the_number_of_running_audits_per_account_is_limited
+                turns_are_decided_among_the_audits_of_the_scopes_locations
+                concurrent_requests_are_served_in_turn
             }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted
-                a_waiter_wakes_when_an_audit_is_handed_back_or_recovered
-                what_arrived_before_waiting_is_not_missed
-                a_waiter_sleeps_while_nothing_waits_that_it_may_take
-                a_waiter_gives_up_after_its_time
-                no_wake_up_is_lost_between_many_leasers
-                an_acceptance_nobody_waits_for_still_wakes
+                a_waiter_wakes_when_an_audit_is_released_or_recovered
+                an_audit_that_arrived_before_waiting_is_not_missed
+                a_waiter_sleeps_while_no_audit_of_its_scope_waits
+                waiting_ends_after_its_maximum_time
+                no_wakeup_is_lost_among_many_leasers
+                a_submission_whose_caller_is_gone_still_wakes_waiters
             }
             keeping {
-                anothers_audits_and_reports_are_not_found
-                reopening_keeps_everything
-                two_opened_at_once_see_each_others_writes
-                odd_text_does_no_harm
-                a_large_report_comes_back_unchanged
-                ping_answers
+                audits_and_reports_of_other_accounts_are_not_found
+                all_data_survives_reopening
+                two_open_stores_see_each_others_writes
+                unusual_text_is_stored_unchanged_or_refused
+                a_large_report_is_returned_unchanged
+                ping_succeeds
             }
             lists {
-                audits_are_listed_newest_first_and_only_ones_own
+                audits_of_the_account_are_listed_newest_first
                 a_page_ends_where_the_next_begins
                 completed_audits_are_listed_with_their_figures
-                a_missing_summary_is_found_and_added_once
-                pages_are_stable_while_audits_come_and_go
-                any_filter_lists_what_fits_and_nothing_else
-                a_search_that_finds_nothing_still_comes_to_its_end
-                a_place_is_no_way_into_anothers_list
-                a_deleted_audit_is_gone_and_stays_paid_for
-                who_waits_for_a_completion_is_woken_by_it
-            }
+        a_missing_summary_is_found_and_added_once
+                pages_are_stable_while_audits_are_added_and_deleted
+                any_filter_lists_exactly_the_matching_audits
+                a_search_with_few_matches_comes_to_its_end
+                a_cursor_gives_no_access_to_other_accounts
+                a_deleted_audit_is_not_refunded
+                waiting_for_completion_ends_with_the_audit
+                    }
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs
-                a_repeated_key_brings_the_first_reply_and_costs_nothing
-                a_refused_start_is_not_remembered
-                a_key_is_one_accounts_and_ends
-                of_many_with_the_same_key_at_once_one_is_accepted
-                an_account_may_have_only_so_many_unfinished_audits
-                a_batch_is_accepted_whole_or_not_at_all
-                of_many_at_once_each_is_decided_by_itself
-                an_account_may_have_only_so_many_failures_within_an_hour
+                a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothing
+                a_refused_submission_does_not_store_its_idempotency_key
+                an_idempotency_key_belongs_to_one_account_and_expires
+                of_concurrent_submissions_with_the_same_key_one_is_accepted
+                the_number_of_unfinished_audits_per_account_is_limited
+                a_batch_is_accepted_as_a_whole_or_not_at_all
+                concurrent_submissions_are_decided_independently
+                the_number_of_failures_within_an_hour_is_limited
             }
             webhooks {
                 a_webhook_is_due_when_its_audit_is_finished
                 a_webhook_is_tried_until_it_is_delivered_or_given_up
-                an_attempt_that_was_never_heard_of_again_is_repeated
-                who_delivers_wakes_when_something_is_due
-                accounts_take_turns_and_have_two_attempts_under_way
-                a_turn_begins_after_the_account_that_was_served_last
-                a_receiver_has_two_attempts_under_way_whoever_it_is_told_by
-                retries_leave_first_attempts_a_place
-                a_deleted_audit_is_told_to_nobody
-                an_accounts_secret_stays_until_it_is_rotated
+                an_attempt_that_was_never_settled_is_repeated
+                waiters_wake_when_a_webhook_is_due
+                accounts_take_turns_and_have_at_most_two_active_attempts
+                turns_begin_after_the_account_that_was_served_last
+                a_receiver_has_at_most_two_active_attempts_of_all_accounts
+                retries_leave_capacity_for_first_attempts
+                the_webhook_of_a_deleted_audit_is_not_sent
+                the_webhook_secret_of_an_account_stays_until_it_is_rotated
             }
             operating {
-                what_was_kept_long_enough_is_forgotten
-                of_each_account_only_so_many_are_kept
-                forgetting_a_reply_frees_its_key
-                operators_see_accounts_and_what_waits
+                audits_beyond_their_retention_are_deleted
+                the_number_of_audits_kept_per_account_is_limited
+                purging_an_idempotency_record_frees_its_key
+                operators_see_accounts_and_the_queue
             }
             limits {
-                a_bucket_is_shared_by_all_who_opened_the_store
-                each_who_waits_gets_all_it_wants_or_nothing
-                what_was_let_pass_is_owed_and_flows_back_first
-                many_buckets_are_asked_at_once_by_many
-                forgetting_keeps_a_bucket_that_is_not_full
+                a_bucket_is_shared_by_all_open_stores
+                each_request_is_granted_completely_or_not_at_all
+                debt_is_subtracted_and_refilled_first
+                concurrent_requests_to_many_buckets_do_not_deadlock
+                purging_keeps_buckets_that_are_not_full
             }
             pages {
-                a_session_lasts_until_it_is_closed_or_over
+                a_session_lasts_until_it_is_closed_or_expires
                 a_session_needs_a_key_that_exists
-                a_shared_report_is_read_by_its_token_until_it_is_switched_off
-                a_link_that_is_over_opens_nothing_and_is_forgotten
-                a_key_has_only_so_many_sessions_and_the_oldest_end_first
-                recent_audits_are_the_accounts_own_newest_first
-                an_order_is_told_to_its_account_only
+                a_report_can_be_read_by_its_token_while_it_is_shared
+                an_expired_link_is_invalid_and_deleted
+                the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first
+                recent_audits_of_the_account_are_listed_newest_first
+                an_order_is_found_by_its_account_only
             }
             agents {
-                an_agent_is_found_by_its_token_until_and_after_it_is_revoked
-                a_name_is_one_agents_until_it_is_revoked
-                an_agent_is_drained_until_it_may_work_again
-                who_was_seen_last_is_known_and_forgotten_after_a_day
-                a_place_is_stood_at_while_somebody_may_work_there
-                an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over
-                what_runs_is_known_by_its_owner
-                a_token_keeps_what_it_is_bound_to
-                no_more_is_held_than_a_token_has_slots
-                of_many_who_lease_at_once_none_exceeds_the_slots
+                an_agent_is_found_by_its_token_also_after_it_is_revoked
+                the_name_of_an_agent_is_unique_until_it_is_revoked
+                an_agent_is_drained_until_it_is_resumed
+                the_newest_presence_is_kept_for_a_day
+                a_location_is_active_while_an_agent_may_work_there
+                an_attempt_is_held_until_it_is_finished_released_or_taken_over
+                running_leases_are_found_by_their_owner
+                the_bounds_of_a_token_are_stored
+                the_number_of_leases_is_limited_by_the_slots_of_a_token
+                concurrent_leases_do_not_exceed_the_slots_of_a_token
             }
             model {
                 any_sequence_of_operations_agrees_with_the_model
@@ -272,5 +272,5 @@ macro_rules! every_sentence_of_the_suite {
     };
 }
 
-every_sentence_of_the_suite!(sqlite: Sqlite::fresh());
-every_sentence_of_the_suite!(postgres: Postgres::fresh());
+whole_suite!(sqlite: Sqlite::fresh());
+whole_suite!(postgres: Postgres::fresh());

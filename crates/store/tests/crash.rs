@@ -1,4 +1,5 @@
-//! A process that accepts, leases and finishes is killed again and again; what it was told is kept.
+//! A process that submits, leases and finishes audits is killed repeatedly. All its successful
+//! operations must be durable.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -19,7 +20,7 @@ const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const LEASE: Duration = Duration::from_secs(60);
 const CREDITS: u32 = 1_000_000;
 const ROUNDS: u32 = 8;
-/// Set for the child only: the file, and the account that pays.
+/// Environment variables of the child process: the file, and the account that pays.
 const PATH: &str = "PLUMBLINE_CRASH_TEST_PATH";
 const ACCOUNT: &str = "PLUMBLINE_CRASH_TEST_ACCOUNT";
 
@@ -32,23 +33,23 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
         let account = store.create_account("someone", CREDITS, NOW).await.unwrap();
         account.id
     };
-    let mut told = Told::default();
+    let mut report = ChildReport::default();
     for round in 1..=ROUNDS {
         let mut child = Killed::start(&path, &account);
         let mut random = [0_u8; 1];
         getrandom::fill(&mut random).unwrap();
-        child.listen(&mut told, 1);
-        // As the command line does beside a running server.
-        let beside = SqliteStore::open(&path).unwrap();
-        beside.add_credits(&account, 1, NOW).await.unwrap();
-        // Either the killed process was the last that had the file open, or not.
-        let beside = (round % 2 == 0).then_some(beside);
-        child.listen(&mut told, usize::from(random[0]));
-        child.kill(&mut told);
-        drop(beside);
+        child.read_lines(&mut report, 1);
+        // As the command line does while a server runs.
+        let second = SqliteStore::open(&path).unwrap();
+        second.add_credits(&account, 1, NOW).await.unwrap();
+        // In every other round, another connection stays open when the process is killed.
+        let second = (round % 2 == 0).then_some(second);
+        child.read_lines(&mut report, usize::from(random[0]));
+        child.kill(&mut report);
+        drop(second);
 
         let store = SqliteStore::open(&path).unwrap();
-        check(&store, &account, &told, round).await;
+        check(&store, &account, &report, round).await;
         store.recover("child/").await.unwrap();
         let depth = store.queue_depth().await.unwrap();
         assert_eq!(depth.running, 0);
@@ -63,18 +64,18 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
         let held = store.finish(&lease, finished(false)).await.unwrap();
         assert_eq!(held, Hold::Held);
     }
-    told.finished.clone_from(&told.accepted);
-    check(&store, &account, &told, ROUNDS).await;
+    report.finished.clone_from(&report.accepted);
+    check(&store, &account, &report, ROUNDS).await;
 }
 
-/// What the child said after the store had answered it.
+/// The operations that the child reported after they had succeeded.
 #[derive(Default)]
-struct Told {
+struct ChildReport {
     accepted: HashSet<String>,
     finished: HashSet<String>,
 }
 
-async fn check(store: &SqliteStore, account: &str, told: &Told, rounds: u32) {
+async fn check(store: &SqliteStore, account: &str, report: &ChildReport, rounds: u32) {
     let ledger = store.ledger(account).await.unwrap();
     let mut charged: HashMap<&str, i64> = HashMap::new();
     let mut refunded: HashMap<&str, i64> = HashMap::new();
@@ -86,7 +87,7 @@ async fn check(store: &SqliteStore, account: &str, told: &Told, rounds: u32) {
             LedgerReason::Opening | LedgerReason::Adjustment => {}
         }
     }
-    for id in &told.accepted {
+    for id in &report.accepted {
         assert!(
             charged.contains_key(id.as_str()),
             "{id} was accepted, and lost"
@@ -99,10 +100,10 @@ async fn check(store: &SqliteStore, account: &str, told: &Told, rounds: u32) {
         let refund = i64::from(status.error.is_some());
         assert_eq!(refunded.get(id).copied().unwrap_or(0), refund, "{id}");
         let completed = status.state == AuditState::Completed;
-        let report = store.report(account, &status.audit_id).await.unwrap();
-        assert_eq!(report.is_some(), completed, "{id}");
+        let stored = store.report(account, &status.audit_id).await.unwrap();
+        assert_eq!(stored.is_some(), completed, "{id}");
         assert!(
-            completed || !told.finished.contains(*id),
+            completed || !report.finished.contains(*id),
             "{id} was finished, and lost"
         );
     }
@@ -122,10 +123,10 @@ struct Killed {
 }
 
 impl Killed {
-    /// This very program, told to run only the test that is the child's life.
+    /// Starts this program again with only the test of the child process.
     fn start(path: &Path, account: &str) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "the_life_that_is_cut_short", "--nocapture"])
+            .args(["--exact", "child_process_that_is_killed", "--nocapture"])
             .env(PATH, path)
             .env(ACCOUNT, account)
             .stdout(Stdio::piped())
@@ -136,18 +137,18 @@ impl Killed {
         Self { child, lines }
     }
 
-    fn listen(&mut self, told: &mut Told, lines: usize) {
-        let mut heard = 0;
-        while heard < lines {
-            let line = self.lines.next().expect("the child lives").unwrap();
-            heard += usize::from(note(told, &line));
+    fn read_lines(&mut self, report: &mut ChildReport, lines: usize) {
+        let mut count = 0;
+        while count < lines {
+            let line = self.lines.next().expect("the child runs").unwrap();
+            count += usize::from(record(report, &line));
         }
     }
 
-    fn kill(&mut self, told: &mut Told) {
+    fn kill(&mut self, report: &mut ChildReport) {
         self.child.kill().unwrap();
         for line in self.lines.by_ref() {
-            note(told, &line.unwrap());
+            record(report, &line.unwrap());
         }
         assert_eq!(
             self.child.wait().unwrap().code(),
@@ -159,38 +160,38 @@ impl Killed {
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // Gone already unless an assertion failed meanwhile.
+        // It has already ended, unless an assertion failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// False for what the test harness itself prints.
-fn note(told: &mut Told, line: &str) -> bool {
+/// Records a line of the child. Returns false for lines of the test harness.
+fn record(report: &mut ChildReport, line: &str) -> bool {
     match line.split_once(' ') {
-        Some(("accepted", id)) => told.accepted.insert(id.to_owned()),
-        Some(("finished", id)) => told.finished.insert(id.to_owned()),
+        Some(("accepted", id)) => report.accepted.insert(id.to_owned()),
+        Some(("finished", id)) => report.finished.insert(id.to_owned()),
         _ => false,
     }
 }
 
-/// Does nothing unless started by the test above; then it never ends by itself.
+/// Does nothing unless it is started by the test above; then it runs until it is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_life_that_is_cut_short() {
+async fn child_process_that_is_killed() {
     let (Ok(path), Ok(account)) = (env::var(PATH), env::var(ACCOUNT)) else {
         return;
     };
-    say("\n");
+    print("\n");
     let store = Arc::new(SqliteStore::open(Path::new(&path)).unwrap());
-    let mut lives = tokio::task::JoinSet::new();
+    let mut tasks = tokio::task::JoinSet::new();
     for n in 0..4 {
-        lives.spawn(accept_for_ever(Arc::clone(&store), account.clone()));
-        lives.spawn(work_for_ever(Arc::clone(&store), format!("child/{n}")));
+        tasks.spawn(submit_forever(Arc::clone(&store), account.clone()));
+        tasks.spawn(work_forever(Arc::clone(&store), format!("child/{n}")));
     }
-    lives.join_all().await;
+    tasks.join_all().await;
 }
 
-async fn accept_for_ever(store: Arc<SqliteStore>, account: String) {
+async fn submit_forever(store: Arc<SqliteStore>, account: String) {
     loop {
         let id = random_text(20).unwrap();
         let audit = NewAudit {
@@ -207,15 +208,15 @@ async fn accept_for_ever(store: Arc<SqliteStore>, account: String) {
             accepted_at: NOW,
         };
         store.submit(Submission::single(audit)).await.unwrap();
-        say(&format!("accepted {id}\n"));
+        print(&format!("accepted {id}\n"));
     }
 }
 
-async fn work_for_ever(store: Arc<SqliteStore>, owner: String) {
-    let seat = LeaseScope::any_location(owner);
+async fn work_forever(store: Arc<SqliteStore>, owner: String) {
+    let scope = LeaseScope::any_location(owner);
     for n in 0_u64.. {
-        let Some(lease) = store.lease(&seat, NOW, LEASE).await.unwrap() else {
-            store.wait_for_work(&seat, LEASE).await;
+        let Some(lease) = store.lease(&scope, NOW, LEASE).await.unwrap() else {
+            store.wait_for_work(&scope, LEASE).await;
             continue;
         };
         if n % 5 == 0 {
@@ -224,7 +225,7 @@ async fn work_for_ever(store: Arc<SqliteStore>, owner: String) {
         }
         let held = store.finish(&lease, finished(n % 3 == 0)).await.unwrap();
         assert_eq!(held, Hold::Held);
-        say(&format!("finished {}\n", lease.tracking_id));
+        print(&format!("finished {}\n", lease.tracking_id));
     }
 }
 
@@ -240,7 +241,7 @@ fn finished(fails: bool) -> FinishedAudit {
     }
 }
 
-/// One write call per line, so that lines of several threads do not mix.
-fn say(line: &str) {
+/// Prints a line with one write call, so that lines of several threads do not mix.
+fn print(line: &str) {
     std::io::stdout().write_all(line.as_bytes()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! An installation moves from SQLite to PostgreSQL; the move is killed on the way and run again.
+//! Moves an installation from SQLite to PostgreSQL; the move is killed and resumed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -22,11 +22,12 @@ use crate::cluster::Database;
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const LEASE: Duration = Duration::from_secs(60);
-/// Set for the child only.
+/// Environment variables of the child process.
 const FROM: &str = "PLUMBLINE_MOVE_TEST_FROM";
 const TO: &str = "PLUMBLINE_MOVE_TEST_TO";
 
-/// Accounts in every condition, with 1,500 audits of which half are completed. Returns their ids and a key.
+/// Creates accounts in various states, with 1,500 audits of which half are completed. Returns their
+/// ids and a key.
 async fn installation(path: &Path) -> (Vec<String>, Key) {
     let store = SqliteStore::open(path).unwrap();
     let mut accounts = Vec::new();
@@ -82,9 +83,9 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         ..Submission::single(audit(1_000))
     };
     store.submit(starts).await.unwrap();
-    let seat = LeaseScope::any_location("agent/1");
+    let scope = LeaseScope::any_location("agent/1");
     for n in 0..760 {
-        let lease = store.lease(&seat, NOW, LEASE).await.unwrap().unwrap();
+        let lease = store.lease(&scope, NOW, LEASE).await.unwrap().unwrap();
         match n % 50 {
             0 => store.release(&lease, ReleaseReason::Fault).await.unwrap(),
             1 => continue,
@@ -150,12 +151,12 @@ async fn a_move_that_is_killed_and_run_again_moves_everything_once() {
     assert!(matches!(half.err(), Some(StoreError::Refused(_))));
     run_and_kill(&path, &database.url, 4);
 
-    let mut told = Vec::new();
+    let mut batches = Vec::new();
     let moved = move_to_postgres(&path, &database.url, |table, rows| {
-        told.push(format!("{table} {rows}"));
+        batches.push(format!("{table} {rows}"));
     });
     let moved = moved.await.unwrap();
-    assert!(!told.contains(&first[0]), "it went on where it had stopped");
+    assert!(!batches.contains(&first[0]), "the move must be resumed");
     let rows = |name: &str| {
         moved
             .rows
@@ -187,16 +188,16 @@ async fn a_move_that_is_killed_and_run_again_moves_everything_once() {
     let agents = before.agents().await.unwrap();
     assert_eq!(agents[0].bounds.slots, Some(4));
     assert_eq!(after.agents().await.unwrap(), agents);
-    // Both go on alike, and no number is given twice.
-    let seat = LeaseScope::any_location("agent/2");
+    // Both stores lease the same audits next.
+    let scope = LeaseScope::any_location("agent/2");
     for _ in 0..20 {
-        let here = before.lease(&seat, NOW, LEASE).await.unwrap();
+        let here = before.lease(&scope, NOW, LEASE).await.unwrap();
         assert!(here.is_some());
-        assert_eq!(after.lease(&seat, NOW, LEASE).await.unwrap(), here);
+        assert_eq!(after.lease(&scope, NOW, LEASE).await.unwrap(), here);
     }
     drop(before);
 
-    // Run once more, by somebody who is not sure: nothing happens. From elsewhere: it is refused.
+    // Another move is refused: the file has changed since, and the other file is a different one.
     let again = move_to_postgres(&path, &database.url, |_, _| {}).await;
     assert!(
         matches!(again, Err(StoreError::Refused(_))),
@@ -248,7 +249,7 @@ async fn compare(before: &SqliteStore, after: &PostgresStore, accounts: &[String
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_begins_anew_when_the_file_has_changed_meanwhile() {
+async fn a_move_restarts_if_the_file_has_changed_meanwhile() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plumbline.db");
     let (accounts, _) = installation(&path).await;
@@ -266,7 +267,7 @@ async fn a_move_begins_anew_when_the_file_has_changed_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_holds_anything_is_refused_and_left_as_it_is() {
+async fn a_database_with_other_data_is_refused_and_not_changed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plumbline.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -283,7 +284,7 @@ async fn a_database_that_holds_anything_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_writes_to_the_file_while_it_is_moved() {
+async fn the_file_is_locked_for_writing_while_it_is_moved() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plumbline.db");
     installation(&path).await;
@@ -298,30 +299,30 @@ async fn nobody_writes_to_the_file_while_it_is_moved() {
     assert!(refused > 0);
 }
 
-/// Runs this very program as the move, and kills it after so many batches, which are returned.
+/// Starts this program again as the move, kills it after a number of batches, and returns them.
 fn run_and_kill(from: &Path, to: &str, batches: usize) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "the_move_that_is_cut_short", "--nocapture"])
+        .args(["--exact", "child_process_that_is_killed", "--nocapture"])
         .env(FROM, from)
         .env(TO, to)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let told: Vec<_> = lines
+    let copied: Vec<_> = lines
         .map_while(Result::ok)
         .filter_map(|line| Some(line.strip_prefix("moved ")?.to_owned()))
         .take(batches)
         .collect();
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().code(), None, "ended by the signal");
-    assert_eq!(told.len(), batches);
-    told
+    assert_eq!(copied.len(), batches);
+    copied
 }
 
-/// Does nothing unless started by the tests above.
+/// Does nothing unless it is started by the tests above.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_move_that_is_cut_short() {
+async fn child_process_that_is_killed() {
     let (Ok(from), Ok(to)) = (env::var(FROM), env::var(TO)) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What is promised of the PostgreSQL store itself, beyond the conformance suite.
+//! Requirements of the PostgreSQL store besides the conformance suite.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -19,7 +19,7 @@ use tokio_postgres::NoTls;
 
 use crate::cluster::{Cluster, Database};
 
-/// Less than the time after which who waits looks by itself.
+/// A time below the interval of polling.
 const SOON: Duration = Duration::from_secs(12);
 
 fn now() -> Timestamp {
@@ -110,19 +110,19 @@ async fn tokens_of_an_earlier_version_have_no_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_waits_at_another_server_is_woken() {
+async fn waiters_on_another_server_are_woken() {
     let database = Database::fresh();
     let (here, there) = (open(&database).await, open(&database).await);
     let account = here.create_account("someone", 5, now()).await.unwrap();
     let waiter = tokio::spawn({
         let there = Arc::clone(&there);
         async move {
-            let seat = LeaseScope::any_location("there/1");
+            let scope = LeaseScope::any_location("there/1");
             loop {
-                let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
+                let lease = there.lease(&scope, now(), Duration::from_secs(60)).await;
                 match lease.unwrap() {
                     Some(lease) => return lease,
-                    None => there.wait_for_work(&seat, SOON * 10).await,
+                    None => there.wait_for_work(&scope, SOON * 10).await,
                 }
             }
         }
@@ -130,21 +130,26 @@ async fn who_waits_at_another_server_is_woken() {
     here.submit(Submission::single(audit(&account, "a")))
         .await
         .unwrap();
-    let lease = timeout(SOON, waiter).await.expect("it was told").unwrap();
+    let lease = timeout(SOON, waiter)
+        .await
+        .expect("woken by a notification")
+        .unwrap();
     let watcher = tokio::spawn({
         let (here, account) = (Arc::clone(&here), account.clone());
         async move { here.wait_for_completion(&account.id, "a", SOON * 10).await }
     });
     there.finish(&lease, finished()).await.unwrap();
-    let status = timeout(SOON, watcher).await.expect("it was told");
+    let status = timeout(SOON, watcher)
+        .await
+        .expect("woken by a notification");
     let status = status.unwrap().unwrap().unwrap();
     assert_eq!(status.state, AuditState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_later() {
-    async fn until(store: &PostgresStore, tracking_id: &str, phase: Option<&str>) {
-        let reached = async {
+async fn progress_is_known_on_all_servers_including_one_that_starts_later() {
+    async fn wait_for_phase(store: &PostgresStore, tracking_id: &str, phase: Option<&str>) {
+        let wait = async {
             while store.progress().phase(tracking_id).as_deref() != phase {
                 store
                     .progress()
@@ -152,8 +157,8 @@ async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_lat
                     .await;
             }
         };
-        let known = timeout(SOON * 5, reached).await;
-        known.unwrap_or_else(|_| panic!("{tracking_id} does not get to {phase:?}"));
+        let result = timeout(SOON * 5, wait).await;
+        result.unwrap_or_else(|_| panic!("{tracking_id} does not reach {phase:?}"));
     }
     let database = Database::fresh();
     let (here, there) = (open(&database).await, open(&database).await);
@@ -165,25 +170,25 @@ async fn how_far_audits_are_is_known_at_every_server_also_at_one_that_starts_lat
     }
     here.progress().record_phase("a", "loading");
     here.progress().record_phase("b", "loading");
-    until(&there, "a", Some("loading")).await;
+    wait_for_phase(&there, "a", Some("loading")).await;
     let later = open(&database).await;
-    until(&later, "a", Some("loading")).await;
+    wait_for_phase(&later, "a", Some("loading")).await;
     there.progress().record_phase("a", "judging");
-    until(&here, "a", Some("judging")).await;
-    until(&later, "a", Some("judging")).await;
+    wait_for_phase(&here, "a", Some("judging")).await;
+    wait_for_phase(&later, "a", Some("judging")).await;
     here.progress().remove("b");
-    until(&later, "b", None).await;
-    let seat = LeaseScope::any_location("there/1");
-    let lease = there.lease(&seat, now(), Duration::from_secs(60)).await;
+    wait_for_phase(&later, "b", None).await;
+    let scope = LeaseScope::any_location("there/1");
+    let lease = there.lease(&scope, now(), Duration::from_secs(60)).await;
     there
         .finish(&lease.unwrap().unwrap(), finished())
         .await
         .unwrap();
-    until(&later, "a", None).await;
+    wait_for_phase(&later, "a", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed() {
+async fn the_limit_of_running_audits_per_account_holds_across_servers() {
     let database = Database::fresh();
     let options = PostgresOptions {
         running_per_account: Some(3),
@@ -204,8 +209,8 @@ async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed()
     for n in 0..16 {
         let server = Arc::clone(&servers[n % 2]);
         leasers.spawn(async move {
-            let seat = LeaseScope::any_location("agent");
-            let lease = server.lease(&seat, now(), Duration::from_secs(60)).await;
+            let scope = LeaseScope::any_location("agent");
+            let lease = server.lease(&scope, now(), Duration::from_secs(60)).await;
             usize::from(lease.unwrap().is_some())
         });
     }
@@ -213,7 +218,8 @@ async fn of_two_servers_neither_lets_an_account_have_more_running_than_allowed()
     assert_eq!(leased, 3);
 }
 
-/// Starts are repeated with their idempotency key and ends with their lease, as clients and agents do it.
+/// Submissions are repeated with their idempotency key and finishes with their lease, as clients and
+/// agents do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_nobody_twice() {
     const STARTS: u32 = 240;
@@ -239,28 +245,28 @@ async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_n
     for n in 0..4 {
         let server = Arc::clone(&servers[n % 2]);
         workers.spawn(async move {
-            let seat = LeaseScope::any_location(format!("worker/{n}"));
+            let scope = LeaseScope::any_location(format!("worker/{n}"));
             loop {
-                match server.lease(&seat, now(), LEASE).await {
+                match server.lease(&scope, now(), LEASE).await {
                     Ok(Some(lease)) => {
-                        // Lost or not: another attempt will find out.
+                        // A lost lease is no error: another attempt finishes the audit.
                         while server.finish(&lease, finished()).await.is_err() {
                             tokio::task::yield_now().await;
                         }
                     }
-                    Ok(None) => server.wait_for_work(&seat, LEASE).await,
+                    Ok(None) => server.wait_for_work(&scope, LEASE).await,
                     Err(_) => tokio::task::yield_now().await,
                 }
             }
         });
     }
     for _ in 0..3 {
-        // In the middle of it: when some more have been completed.
+        // Restarted when some more audits have been completed.
         let so_far = completed(&*servers[0], &account).await;
         while completed(&*servers[0], &account).await < so_far + 20 {
             tokio::task::yield_now().await;
         }
-        cluster.end(true);
+        cluster.stop(true);
     }
     timeout(Duration::from_secs(120), starters.join_all())
         .await
@@ -308,14 +314,14 @@ async fn start_until_accepted(store: &dyn Store, account: &Account, name: &str) 
     }
 }
 
-/// Asked again while the database is away.
+/// Returns the number of completed audits, repeating the query while the database is unavailable.
 async fn completed(store: &dyn Store, account: &Account) -> usize {
     loop {
         let (summary, depth) = (store.accounts().await, store.queue_depth().await);
         if let (Ok(summaries), Ok(_)) = (summary, depth) {
             let summary = summaries
                 .iter()
-                .find(|found| found.account.id == account.id);
+                .find(|summary| summary.account.id == account.id);
             let summary = summary.expect("the account stays");
             return usize::try_from(summary.audits - summary.unfinished).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What is promised of the SQLite file itself, beyond the conformance suite.
+//! Requirements of the SQLite file besides the conformance suite.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
-fn place() -> (TempDir, PathBuf) {
+fn database_path() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("some/where/plumbline.db");
     (directory, path)
@@ -52,8 +52,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_secret_is_in_no_byte_of_the_files_but_its_digest_is() {
-    let (_directory, path) = place();
+async fn the_files_contain_the_digest_of_a_secret_and_not_the_secret() {
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 0, NOW).await.unwrap();
     let key = Key::generate().unwrap();
@@ -74,7 +74,7 @@ async fn a_secret_is_in_no_byte_of_the_files_but_its_digest_is() {
 
 #[tokio::test]
 async fn the_files_are_private_to_their_owner() {
-    let (_directory, path) = place();
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     store.create_account("someone", 0, NOW).await.unwrap();
     let directory = path.parent().unwrap();
@@ -99,7 +99,7 @@ async fn the_files_are_private_to_their_owner() {
 
 #[test]
 fn a_file_of_a_newer_version_is_refused() {
-    let (_directory, path) = place();
+    let (_directory, path) = database_path();
     drop(SqliteStore::open(&path).unwrap());
     let connection = Connection::open(&path).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
@@ -109,8 +109,8 @@ fn a_file_of_a_newer_version_is_refused() {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_as_it_is() {
-    let (_directory, path) = place();
+fn a_file_that_is_not_a_database_is_refused_and_not_changed() {
+    let (_directory, path) = database_path();
     let directory = path.parent().unwrap();
     fs::create_dir_all(directory).unwrap();
     let text = "a letter to a friend, long enough to be looked at as a file's head\n".repeat(99);
@@ -123,9 +123,9 @@ fn what_is_no_database_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn many_may_create_the_same_file_at_once() {
+fn several_processes_can_create_the_same_file_at_once() {
     for _ in 0..20 {
-        let (_directory, path) = place();
+        let (_directory, path) = database_path();
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| SqliteStore::open(&path).unwrap());
@@ -135,8 +135,8 @@ fn many_may_create_the_same_file_at_once() {
 }
 
 #[tokio::test]
-async fn writes_begun_before_the_store_is_dropped_are_kept() {
-    let (_directory, path) = place();
+async fn pending_writes_are_completed_when_the_store_is_dropped() {
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 100, NOW).await.unwrap();
     for n in 0..100 {
@@ -161,10 +161,10 @@ async fn writes_begun_before_the_store_is_dropped_are_kept() {
     }
 }
 
-/// SQLite's locks know no queue: others must find the moments between two transactions.
+/// SQLite's locks have no queue: other processes must get the lock between two transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn another_process_gets_its_turn_while_a_store_writes_without_end() {
-    let (_directory, path) = place();
+async fn another_process_can_write_beside_a_continuous_writer() {
+    let (_directory, path) = database_path();
     let busy = Arc::new(SqliteStore::open(&path).unwrap());
     let account = busy.create_account("busy", u32::MAX, NOW).await.unwrap();
     let enough = Arc::new(AtomicBool::new(false));
@@ -195,8 +195,8 @@ async fn another_process_gets_its_turn_while_a_store_writes_without_end() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_write_says_so_and_recovers() {
-    let (_directory, path) = place();
+async fn a_failed_write_is_reported_and_later_writes_succeed() {
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 1, NOW).await.unwrap();
     let connection = Connection::open(&path).unwrap();
@@ -224,7 +224,7 @@ async fn a_store_that_cannot_write_says_so_and_recovers() {
     .unwrap();
 }
 
-/// A file as the first version left it, with an audit in every state.
+/// Creates a file of the first version, with an audit in every state.
 fn file_of_the_first_version(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let connection = Connection::open(path).unwrap();
@@ -248,8 +248,8 @@ fn file_of_the_first_version(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it() {
-    let (_directory, path) = place();
+async fn a_file_of_the_first_version_is_migrated_with_all_its_data() {
+    let (_directory, path) = database_path();
     file_of_the_first_version(&path);
     let store = SqliteStore::open(&path).unwrap();
     let page = store
@@ -271,10 +271,10 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
     assert_eq!(store.report("a", "a1").await.unwrap().unwrap().report, "{}");
     let ledger = store.ledger("a").await.unwrap();
     assert_eq!(ledger.iter().map(|entry| entry.amount).sum::<i64>(), 7);
-    // The one that was abandoned long ago, then the one that waits.
+    // First the audit whose lease has expired, then the waiting one.
     for expected in ["t3", "t2"] {
-        let seat = LeaseScope::any_location("agent/1");
-        let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
+        let scope = LeaseScope::any_location("agent/1");
+        let lease = store.lease(&scope, NOW, Duration::from_secs(1)).await;
         assert_eq!(lease.unwrap().unwrap().tracking_id, expected);
     }
     let account = store.accounts().await.unwrap().remove(0).account;
@@ -299,7 +299,7 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_with_everything_in_it
     assert_eq!(broken, 0);
 }
 
-/// A file as the version before tokens were bound left it, with a token and a shared link.
+/// Creates a file of the version before tokens had bounds, with a token and a shared link.
 fn file_of_the_fifth_version(path: &Path) {
     file_of_the_first_version(path);
     let connection = Connection::open(path).unwrap();
@@ -318,7 +318,7 @@ fn file_of_the_fifth_version(path: &Path) {
 
 #[tokio::test]
 async fn tokens_and_links_of_an_earlier_version_have_no_bounds() {
-    let (_directory, path) = place();
+    let (_directory, path) = database_path();
     file_of_the_fifth_version(&path);
     let store = SqliteStore::open(&path).unwrap();
     let agent = store.agent("t").await.unwrap().unwrap();
@@ -328,14 +328,14 @@ async fn tokens_and_links_of_an_earlier_version_have_no_bounds() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_in_no_byte_of_the_file() {
-    let (_directory, path) = place();
+async fn deleted_data_is_overwritten_in_the_file() {
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 1, NOW).await.unwrap();
     let audit = audit(&account, "first".to_owned());
     store.submit(Submission::single(audit)).await.unwrap();
-    let seat = LeaseScope::any_location("agent/1");
-    let lease = store.lease(&seat, NOW, Duration::from_secs(1)).await;
+    let scope = LeaseScope::any_location("agent/1");
+    let lease = store.lease(&scope, NOW, Duration::from_secs(1)).await;
     let lease = lease.unwrap().unwrap();
     let secret = b"only-in-this-report";
     let text = String::from_utf8(secret.repeat(1000)).unwrap();
@@ -346,7 +346,7 @@ async fn what_was_deleted_is_in_no_byte_of_the_file() {
         summary: None,
     };
     store.finish(&lease, finished).await.unwrap();
-    // Closing the store brings the write-ahead log into the file.
+    // Closing the store writes the write-ahead log into the file.
     drop(store);
     let contains = |part: &[u8]| {
         let kept = fs::read(&path).unwrap();
@@ -361,8 +361,8 @@ async fn what_was_deleted_is_in_no_byte_of_the_file() {
 }
 
 #[tokio::test]
-async fn the_newest_position_is_never_given_again() {
-    let (_directory, path) = place();
+async fn the_position_of_a_deleted_audit_is_not_used_again() {
+    let (_directory, path) = database_path();
     let store = SqliteStore::open(&path).unwrap();
     let account = store.create_account("someone", 5, NOW).await.unwrap();
     store

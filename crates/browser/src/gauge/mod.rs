@@ -111,6 +111,7 @@ impl Gauge {
         })
     }
 
+    /// Ends the browser.
     pub async fn close(self) {
         self.browser.close().await;
     }

@@ -86,6 +86,7 @@ impl Browser {
         }
     }
 
+    /// Returns the version that the browser reported when it was started.
     pub fn version(&self) -> &Version {
         &self.version
     }

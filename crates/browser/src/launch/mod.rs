@@ -145,10 +145,12 @@ impl Launcher {
         &self.isolation
     }
 
+    /// Returns the path of Chromium.
     pub fn chromium(&self) -> &Path {
         &self.chromium
     }
 
+    /// Returns the directory for profiles.
     pub fn run_dir(&self) -> &Path {
         &self.run_dir
     }

@@ -46,6 +46,7 @@ use trace::Trace;
 /// Maximum time for the trace to arrive after the page was loaded.
 pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
 
+/// The page of a visit, to which all its frames and workers belong.
 pub(crate) struct Page<'b> {
     client: &'b Client,
     events: &'b mut Events,
@@ -66,7 +67,7 @@ pub(crate) struct Page<'b> {
     /// Whether the page is still being measured. Requests that are caused by gathering are not
     /// recorded.
     is_recording: bool,
-    /// The navigation away and back, if it has begun. Events then belong to other documents.
+    /// The navigation away or back, if it has begun. Events then belong to other documents.
     round_trip: Option<RoundTrip>,
     /// The call that makes the browser lay the page out in CSS pixels, if it does not yet.
     coarse_screen: Option<Call>,

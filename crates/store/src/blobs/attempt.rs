@@ -4,8 +4,10 @@ use std::path::Path;
 use super::Blobs;
 use crate::{Lease, StoredReport};
 
-/// One kind of blob of an audit. Each attempt keeps its own, under its own name: one that writes late, its lease long lost,
-/// overwrites nothing. Which of them counts is decided with the report: the attempt that finished.
+/// A blob of one attempt at an audit.
+///
+/// Each attempt has its own name, so that an attempt that writes after it lost its lease overwrites
+/// nothing. The blob of the attempt that finished the audit is the valid one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptBlob<'a> {
     pub audit_id: &'a str,
@@ -25,7 +27,8 @@ impl<'a> AttemptBlob<'a> {
         blobs.put_file(&self.name(), file).await
     }
 
-    /// Under the audit's name alone where there is none of the attempt: so they were kept before.
+    /// Returns the blob of the attempt, or else the one under the audit's name alone, which earlier
+    /// versions used.
     pub async fn get(self, blobs: &dyn Blobs) -> io::Result<Option<Vec<u8>>> {
         match blobs.get(&self.name()).await? {
             Some(bytes) => Ok(Some(bytes)),
@@ -37,7 +40,7 @@ impl<'a> AttemptBlob<'a> {
         blobs.remove(&self.name()).await
     }
 
-    /// What attempts before this one left.
+    /// Removes the blobs of earlier attempts.
     pub async fn remove_earlier(self, blobs: &dyn Blobs) -> io::Result<()> {
         for attempt in 1..self.attempt {
             Self { attempt, ..self }.remove(blobs).await?;
@@ -45,7 +48,8 @@ impl<'a> AttemptBlob<'a> {
         Ok(())
     }
 
-    /// What this attempt and those before it left. After the one that finished there is none.
+    /// Removes the blobs of this attempt and of earlier ones. There is none after the attempt that
+    /// finished.
     pub async fn remove_all(self, blobs: &dyn Blobs) -> io::Result<()> {
         self.remove(blobs).await?;
         self.remove_earlier(blobs).await?;

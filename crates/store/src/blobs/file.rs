@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Blobs, check_name};
 
-/// A directory of blobs. Names are ids of ours; anything else is refused.
+/// A directory of blobs. Names must be ids; others are refused.
 #[derive(Debug, Clone)]
 pub struct FileBlobs {
     dir: PathBuf,
@@ -29,14 +29,14 @@ impl FileBlobs {
         })
     }
 
-    /// Replaces what was there. A crash leaves the old blob or the new one.
+    /// Stores a blob in place of an earlier one. A crash leaves the old blob or the new one.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(name)?;
         let unfinished = path.with_extension(UNFINISHED);
         replace(&path, &unfinished, write_whole(&unfinished, bytes))
     }
 
-    /// Moves the file where it can be moved, and copies it in parts from another file system.
+    /// Stores a file as a blob by moving it, or by copying it in parts from another file system.
     pub fn put_file(&self, name: &str, file: &Path) -> io::Result<()> {
         let path = self.path(name)?;
         File::open(file)?.sync_all()?;
@@ -45,7 +45,7 @@ impl FileBlobs {
                 let unfinished = path.with_extension(UNFINISHED);
                 replace(&path, &unfinished, copy_whole(file, &unfinished))
             }
-            moved => moved,
+            result => result,
         }
     }
 
@@ -57,7 +57,7 @@ impl FileBlobs {
         }
     }
 
-    /// Whether it was there.
+    /// Removes a blob, and returns whether there was one.
     pub fn remove(&self, name: &str) -> io::Result<bool> {
         match fs::remove_file(self.path(name)?) {
             Ok(()) => Ok(true),
@@ -66,16 +66,16 @@ impl FileBlobs {
         }
     }
 
-    /// Removes what was written longer ago than `age` before `now`; returns how many.
+    /// Removes the blobs that at `now` are older than `age`, and returns their number.
     pub fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64> {
         let mut removed = 0;
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
-            let written = entry.metadata().and_then(|about| about.modified());
-            let old = written
-                .is_ok_and(|written| now.duration_since(written).is_ok_and(|since| since > age));
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            let is_old =
+                modified.is_ok_and(|time| now.duration_since(time).is_ok_and(|since| since > age));
             // Another process may have removed it first.
-            if old && fs::remove_file(entry.path()).is_ok() {
+            if is_old && fs::remove_file(entry.path()).is_ok() {
                 removed += 1;
             }
         }
@@ -88,7 +88,7 @@ impl FileBlobs {
     }
 }
 
-/// Away from the threads that answer others.
+/// Runs file operations on blocking threads.
 #[async_trait]
 impl Blobs for FileBlobs {
     async fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()> {
@@ -119,12 +119,13 @@ impl Blobs for FileBlobs {
 
 const UNFINISHED: &str = "unfinished";
 
-/// Puts a file that was written in the place of a blob, or removes it where it could not be.
+/// Renames a completely written file to the name of a blob, or removes it if writing failed.
 fn replace(path: &Path, unfinished: &Path, written: io::Result<()>) -> io::Result<()> {
     written
         .and_then(|()| fs::rename(unfinished, path))
         .inspect_err(|_| {
-            // Half a blob would keep a full disk full; what cannot be removed goes when it is old.
+            // An incomplete blob would keep a full disk full. If it cannot be removed now, it is
+            // removed when it is old.
             let _ = fs::remove_file(unfinished);
         })
 }
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_comes_back_as_it_was_put() {
+    fn the_newest_blob_is_returned_unchanged() {
         let (_dir, blobs) = blobs();
         blobs.put("aud_1", b"old").unwrap();
         blobs.put("aud_1", b"new").unwrap();
@@ -160,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_not_kept_full_by_half_a_blob() {
+    fn an_incomplete_blob_does_not_stay_on_a_full_disk() {
         let (dir, blobs) = blobs();
         blobs.put("aud_1", b"old").unwrap();
         let unfinished = dir.path().join("bundles/aud_1.unfinished");
         std::os::unix::fs::symlink("/dev/full", &unfinished).unwrap();
-        let full = blobs.put("aud_1", b"new").unwrap_err();
-        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        let error = blobs.put("aud_1", b"new").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(fs::symlink_metadata(&unfinished).is_err());
         assert_eq!(blobs.get("aud_1").unwrap().as_deref(), Some(&b"old"[..]));
     }
@@ -174,17 +175,17 @@ mod tests {
     #[test]
     fn a_file_of_another_file_system_is_copied() {
         let (_dir, blobs) = blobs();
-        // A file system of its own on Linux, whatever the temporary directory is on.
-        let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
-        let file = elsewhere.path().join("some");
+        // On Linux, /dev/shm is another file system than that of the temporary directory.
+        let other = tempfile::tempdir_in("/dev/shm").unwrap();
+        let file = other.path().join("some");
         fs::write(&file, b"evidence").unwrap();
         let target = blobs.path("aud_1").unwrap().with_extension("moved");
-        let moved = fs::rename(&file, target).unwrap_err();
-        assert_eq!(moved.kind(), io::ErrorKind::CrossesDevices);
+        let error = fs::rename(&file, target).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::CrossesDevices);
         blobs.put("aud_1", b"old").unwrap();
         blobs.put_file("aud_1", &file).unwrap();
-        let kept = blobs.get("aud_1").unwrap();
-        assert_eq!(kept.as_deref(), Some(&b"evidence"[..]));
+        let blob = blobs.get("aud_1").unwrap();
+        assert_eq!(blob.as_deref(), Some(&b"evidence"[..]));
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_directory() {
+    fn names_that_are_not_ids_are_refused() {
         let (_dir, blobs) = blobs();
         for name in ["", "..", "../x", "a/b", "a\0b", "a.b"] {
             assert!(blobs.put(name, b"").is_err(), "{name:?}");
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_old_is_removed() {
+    fn only_old_blobs_are_removed() {
         let (_dir, blobs) = blobs();
         blobs.put("aud_1", b"x").unwrap();
         let day = Duration::from_secs(24 * 60 * 60);

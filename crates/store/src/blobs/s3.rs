@@ -1,4 +1,4 @@
-//! Blobs in any store that speaks S3.
+//! Blobs in an S3-compatible store.
 
 use std::fmt;
 use std::fs::File;
@@ -17,13 +17,13 @@ use tokio::task::spawn_blocking;
 use super::transport::Transport;
 use super::{Blobs, check_name};
 
-/// Where a bucket is, and what opens it. Nothing of the secret is ever printed.
+/// The address of a bucket and its credentials. `Debug` does not print the credentials.
 #[derive(Clone, Default)]
 pub struct S3Config {
     pub bucket: String,
-    /// What names begin with, `/` between its parts.
+    /// The prefix of all names, with `/` between its parts.
     pub prefix: String,
-    /// None is Amazon's own for the region. `http://` is for a private network only.
+    /// The endpoint; `None` is Amazon's for the region. Use `http://` only in a private network.
     pub endpoint: Option<String>,
     pub region: String,
     pub access_key_id: Option<String>,
@@ -37,62 +37,62 @@ impl fmt::Debug for S3Config {
     }
 }
 
-/// What is tried again within this is not told to anybody.
-const RETRIES: usize = 3;
-const RETRY_WITHIN: Duration = Duration::from_secs(20);
-/// What is larger is sent in parts of this size. S3 wants 5 MiB or more.
+/// Maximum number of retries of a failed request, and their total time.
+const MAX_RETRIES: usize = 3;
+const MAX_RETRY_TIME: Duration = Duration::from_secs(20);
+/// Size of the parts of larger blobs. S3 requires at least 5 MiB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct S3Blobs {
     store: Arc<AmazonS3>,
-    /// The part of the bucket that is ours.
-    below: Path,
+    /// The prefix of all names of this kind in the bucket.
+    prefix: Path,
 }
 
 impl fmt::Debug for S3Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3 blobs below {}", self.below)
+        write!(f, "S3 blobs below {}", self.prefix)
     }
 }
 
 impl S3Blobs {
-    /// Blobs of one kind, below `prefix/kind`. Asks nobody yet; without keys, credentials are those of the
-    /// machine (web identity, container or instance role).
-    pub fn open(place: &S3Config, kind: &str) -> io::Result<Self> {
+    /// Opens the blobs of one kind, below `prefix/kind`, without connecting yet. Without keys, the
+    /// credentials are those of the machine (web identity, container or instance role).
+    pub fn open(config: &S3Config, kind: &str) -> io::Result<Self> {
         let mut builder = AmazonS3Builder::new()
-            .with_bucket_name(&place.bucket)
-            .with_region(&place.region)
+            .with_bucket_name(&config.bucket)
+            .with_region(&config.region)
             .with_http_connector(Transport::new())
             .with_retry(RetryConfig {
-                max_retries: RETRIES,
-                retry_timeout: RETRY_WITHIN,
+                max_retries: MAX_RETRIES,
+                retry_timeout: MAX_RETRY_TIME,
                 ..RetryConfig::default()
             });
-        if let Some(endpoint) = &place.endpoint {
+        if let Some(endpoint) = &config.endpoint {
             builder = builder
                 .with_endpoint(endpoint)
                 .with_allow_http(endpoint.starts_with("http://"));
         }
-        if let Some(id) = &place.access_key_id {
+        if let Some(id) = &config.access_key_id {
             builder = builder.with_access_key_id(id);
         }
-        if let Some(secret) = &place.secret_access_key {
+        if let Some(secret) = &config.secret_access_key {
             builder = builder.with_secret_access_key(secret);
         }
-        if let Some(token) = &place.session_token {
+        if let Some(token) = &config.session_token {
             builder = builder.with_token(token);
         }
         let store = builder.build().map_err(failed)?;
-        let parts = place.prefix.split('/').chain([kind]);
+        let parts = config.prefix.split('/').chain([kind]);
         Ok(Self {
             store: Arc::new(store),
-            below: Path::from_iter(parts.filter(|part| !part.is_empty())),
+            prefix: Path::from_iter(parts.filter(|part| !part.is_empty())),
         })
     }
 
     fn path(&self, name: &str) -> io::Result<Path> {
         check_name(name)?;
-        Ok(self.below.clone().join(format!("{name}.gz")))
+        Ok(self.prefix.clone().join(format!("{name}.gz")))
     }
 }
 
@@ -100,7 +100,7 @@ fn failed(error: Error) -> io::Error {
     io::Error::other(error)
 }
 
-/// One part after the other: no more than one is in memory.
+/// Sends one part after the other, so that at most one is in memory.
 async fn send_parts(
     upload: &mut dyn MultipartUpload,
     first: Vec<u8>,
@@ -115,7 +115,7 @@ async fn send_parts(
     Ok(())
 }
 
-/// The next bytes of a file, as many as a part has unless it ends, and the rest of it.
+/// Reads the next part of a file, and returns it with the file.
 async fn next_part(mut file: File) -> io::Result<(Vec<u8>, File)> {
     let read = move || {
         let mut part = Vec::with_capacity(PART_BYTES);
@@ -144,22 +144,22 @@ impl Blobs for S3Blobs {
             return Ok(());
         }
         let mut upload = self.store.put_multipart(&path).await.map_err(failed)?;
-        let sent = send_parts(&mut *upload, first, rest).await;
-        if sent.is_err()
+        let result = send_parts(&mut *upload, first, rest).await;
+        if result.is_err()
             && let Err(error) = upload.abort().await
         {
-            tracing::warn!(%error, "parts of a blob stay in the bucket");
+            tracing::warn!(%error, "failed to remove the parts of an upload from the bucket");
         }
-        sent
+        result
     }
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let found = match self.store.get(&self.path(name)?).await {
-            Ok(found) => found,
+        let object = match self.store.get(&self.path(name)?).await {
+            Ok(object) => object,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        let bytes = found.bytes().await.map_err(failed)?;
+        let bytes = object.bytes().await.map_err(failed)?;
         Ok(Some(bytes.into()))
     }
 
@@ -172,12 +172,12 @@ impl Blobs for S3Blobs {
 
     async fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64> {
         let is_old = move |blob: &ObjectMeta| {
-            let written = SystemTime::from(blob.last_modified);
-            now.duration_since(written).is_ok_and(|since| since > age)
+            let modified = SystemTime::from(blob.last_modified);
+            now.duration_since(modified).is_ok_and(|since| since > age)
         };
         let old = self
             .store
-            .list(Some(&self.below))
+            .list(Some(&self.prefix))
             .try_filter_map(move |blob| async move { Ok(is_old(&blob).then_some(blob.location)) });
         let removed = self.store.delete_stream(old.boxed());
         let count = removed.try_fold(0, |count, _| async move { Ok(count + 1) });
@@ -190,16 +190,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_prints_no_secret() {
-        let place = S3Config {
+    fn debug_output_contains_no_secret() {
+        let config = S3Config {
             bucket: "audits".to_owned(),
             access_key_id: Some("AKID".to_owned()),
             secret_access_key: Some("hush".to_owned()),
             session_token: Some("psst".to_owned()),
             ..S3Config::default()
         };
-        assert_eq!(format!("{place:?}"), "s3://audits/");
-        let blobs = S3Blobs::open(&place, "bundles").unwrap();
+        assert_eq!(format!("{config:?}"), "s3://audits/");
+        let blobs = S3Blobs::open(&config, "bundles").unwrap();
         assert_eq!(format!("{blobs:?}"), "S3 blobs below bundles");
     }
 }

@@ -1,4 +1,5 @@
-//! How S3 is spoken to: one pool of HTTP/1.1 connections over rustls, each answer bounded in time and size.
+//! The HTTP client for S3: a pool of HTTP/1.1 connections over rustls, with limits of time and size
+//! for every response.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use object_store::client::{
 };
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// For one answer, all of it.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// An idle connection is closed before balancers close it on us.
-const IDLE: Duration = Duration::from_secs(20);
-/// No blob of ours is as large.
-const LARGEST_ANSWER_BYTES: usize = 512 << 20;
+/// Deadline of a complete response.
+const RESPONSE_DEADLINE: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after which an idle connection is closed, before a load balancer closes it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum size of a response. No blob is as large.
+const MAX_RESPONSE_BYTES: usize = 512 << 20;
 
 #[derive(Debug, Clone)]
 pub(super) struct Transport {
@@ -30,20 +31,21 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// Trusts what this machine's certificate store trusts (`SSL_CERT_FILE` names another).
+    /// Creates a client that trusts the certificate store of this machine, or the file that
+    /// `SSL_CERT_FILE` names.
     pub(super) fn new() -> Self {
         let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        for error in &found.errors {
-            tracing::warn!(%error, "a certificate store could not be read");
+        let native = rustls_native_certs::load_native_certs();
+        for error in &native.errors {
+            tracing::warn!(%error, "failed to read a certificate store");
         }
-        roots.add_parsable_certificates(found.certs);
+        roots.add_parsable_certificates(native.certs);
         let tls = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
         let mut tcp = Tcp::new();
         tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(CONNECT_WITHIN));
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_nodelay(true);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -52,34 +54,35 @@ impl Transport {
             .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build(connector);
         Self { client }
     }
 
-    async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let response = self.client.request(request).await.map_err(|error| {
-            let kind = match error.is_connect() {
-                true => HttpErrorKind::Connect,
-                false => HttpErrorKind::Interrupted,
+            let kind = if error.is_connect() {
+                HttpErrorKind::Connect
+            } else {
+                HttpErrorKind::Interrupted
             };
             HttpError::new(kind, error)
         })?;
         let (head, body) = response.into_parts();
-        let whole = Limited::new(body, LARGEST_ANSWER_BYTES).collect().await;
-        let whole = whole.map_err(|error: Box<dyn Error + Send + Sync>| {
+        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
+        let body = body.map_err(|error: Box<dyn Error + Send + Sync>| {
             HttpError::new_boxed(HttpErrorKind::Interrupted, error)
         })?;
-        Ok(HttpResponse::from_parts(head, whole.to_bytes().into()))
+        Ok(HttpResponse::from_parts(head, body.to_bytes().into()))
     }
 }
 
 #[async_trait]
 impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        match tokio::time::timeout(ANSWER_WITHIN, self.answer(request)).await {
-            Ok(answer) => answer,
-            Err(late) => Err(HttpError::new(HttpErrorKind::Timeout, late)),
+        match tokio::time::timeout(RESPONSE_DEADLINE, self.send(request)).await {
+            Ok(result) => result,
+            Err(elapsed) => Err(HttpError::new(HttpErrorKind::Timeout, elapsed)),
         }
     }
 }

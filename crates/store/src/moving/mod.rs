@@ -1,5 +1,5 @@
-//! An installation moved from a SQLite file to a PostgreSQL database: in bounded batches, so that a run that was
-//! killed can be repeated and goes on where it stopped, and with a proof at the end.
+//! Moves an installation from a SQLite file to a PostgreSQL database. It copies batches of limited
+//! size, is resumable, and verifies the result at the end.
 
 mod tables;
 
@@ -18,44 +18,45 @@ use crate::{postgres, sqlite};
 
 use tables::{TABLES, Table};
 
-/// What was moved, as both places have it.
+/// A summary of the moved data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MoveSummary {
-    /// By table.
+    /// The number of rows by table.
     pub rows: Vec<(&'static str, u64)>,
-    /// All accounts' balances together, which is also the sum of the ledger.
+    /// The sum of all balances, which is also the sum of the ledger.
     pub credits: i64,
 }
 
-/// Moves everything. `told` hears a table's name and how many of its rows are there after each batch.
+/// Moves all data. `on_progress` is called after each batch with a table's name and the number of
+/// its rows copied so far.
 ///
-/// The file cannot be written to meanwhile. A database that holds anything but an unfinished move from the
-/// same file is refused; servers refuse one with an unfinished move.
+/// The file is locked for writing meanwhile. A database that contains anything but an unfinished
+/// move from the same file is refused, and servers refuse a database with an unfinished move.
 pub async fn move_to_postgres(
     from: &Path,
     to: &str,
-    mut told: impl FnMut(&str, u64),
+    mut on_progress: impl FnMut(&str, u64),
 ) -> Result<MoveSummary, StoreError> {
     if !from.is_file() {
-        let missing = format!("there is no file {}", from.display());
-        return Err(StoreError::Refused(missing));
+        let message = format!("file not found: {}", from.display());
+        return Err(StoreError::Refused(message));
     }
     let source = sqlite::open_writer(from)?;
-    // Held to the end: nobody changes what is being copied.
+    // Held to the end, so that no other process changes the data while it is copied.
     source.execute_batch("BEGIN IMMEDIATE")?;
-    let fingerprint = sums_of_all(&source)?;
+    let checksums = checksums(&source)?;
 
-    let connections = Connections::patient(to)?;
-    postgres::bring_up_to_date(&connections).await?;
-    let mark = fingerprint.join("\n");
-    if begin(&connections, &mark).await? == Begun::Finished {
-        return moved(&source);
+    let connections = Connections::without_timeouts(to)?;
+    postgres::migrate(&connections).await?;
+    let fingerprint = checksums.join("\n");
+    if begin(&connections, &fingerprint).await? == MoveState::Finished {
+        return summary(&source);
     }
     for table in TABLES {
-        copy(&source, &connections, table, &mut told).await?;
+        copy(&source, &connections, table, &mut on_progress).await?;
     }
-    bring_counters(&source, &connections).await?;
-    prove(&connections, &fingerprint).await?;
+    copy_counters(&source, &connections).await?;
+    verify(&connections, &checksums).await?;
     connections
         .write(|db| {
             Box::pin(async move {
@@ -65,38 +66,40 @@ pub async fn move_to_postgres(
             })
         })
         .await?;
-    moved(&source)
+    summary(&source)
 }
 
 #[derive(PartialEq, Eq)]
-enum Begun {
-    ToBeCopied,
+enum MoveState {
+    Unfinished,
     Finished,
 }
 
-/// Notes from where the move is; or finds that it was begun, and from the same.
-async fn begin(connections: &Connections, mark: &str) -> Result<Begun, StoreError> {
-    let mark = mark.to_owned();
+/// Records the start of a move, or checks the one that was started before.
+async fn begin(connections: &Connections, fingerprint: &str) -> Result<MoveState, StoreError> {
+    let fingerprint = fingerprint.to_owned();
     connections
         .write(move |db| {
             Box::pin(async move {
-                let begun = db.query_opt("SELECT source, is_finished FROM move", &[]);
-                let Some(begun) = begun.await? else {
+                let earlier = db
+                    .query_opt("SELECT source, is_finished FROM move", &[])
+                    .await?;
+                let Some(earlier) = earlier else {
                     refuse_other_data(db).await?;
-                    db.execute("INSERT INTO move (source) VALUES ($1)", &[&mark])
+                    db.execute("INSERT INTO move (source) VALUES ($1)", &[&fingerprint])
                         .await?;
-                    return Ok(Begun::ToBeCopied);
+                    return Ok(MoveState::Unfinished);
                 };
-                let is_same = begun.try_get::<_, &str>(0)? == mark;
-                match (begun.try_get(1)?, is_same) {
-                    (true, true) => Ok(Begun::Finished),
+                let is_same = earlier.try_get::<_, &str>(0)? == fingerprint;
+                match (earlier.try_get(1)?, is_same) {
+                    (true, true) => Ok(MoveState::Finished),
                     (true, false) => Err(StoreError::Refused(
-                        "another installation was moved into this database before".to_owned(),
+                        "another installation has already been moved into this database".to_owned(),
                     )),
-                    (false, true) => Ok(Begun::ToBeCopied),
+                    (false, true) => Ok(MoveState::Unfinished),
                     (false, false) => {
-                        start_anew(db, &mark).await?;
-                        Ok(Begun::ToBeCopied)
+                        restart(db, &fingerprint).await?;
+                        Ok(MoveState::Unfinished)
                     }
                 }
             })
@@ -109,7 +112,7 @@ async fn refuse_other_data(db: &Transaction<'_>) -> Result<(), StoreError> {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", table.name);
         if db.query_one(&sql, &[]).await?.try_get(0)? {
             return Err(StoreError::Refused(format!(
-                "the database holds other data already (in {})",
+                "the database already contains other data (in table {})",
                 table.name
             )));
         }
@@ -117,24 +120,25 @@ async fn refuse_other_data(db: &Transaction<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What was copied so far is of a state that the file has left.
-async fn start_anew(db: &Transaction<'_>, mark: &str) -> Result<(), StoreError> {
+/// Deletes the copied rows, because the file has changed since they were copied.
+async fn restart(db: &Transaction<'_>, fingerprint: &str) -> Result<(), StoreError> {
     let names: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-    // Who was seen is not moved, but refers to what is.
+    // Presences are not moved, but they refer to agents.
     let sql = format!("TRUNCATE {}, sightings, move_progress", names.join(", "));
     db.batch_execute(&sql).await?;
-    db.execute("UPDATE move SET source = $1", &[&mark]).await?;
+    db.execute("UPDATE move SET source = $1", &[&fingerprint])
+        .await?;
     Ok(())
 }
 
-/// Each batch in a transaction with the note of how far it reaches.
+/// Copies a table. Each batch is one transaction, which also records the last copied row.
 async fn copy(
     source: &Connection,
     connections: &Connections,
     table: &'static Table,
-    told: &mut impl FnMut(&str, u64),
+    on_progress: &mut impl FnMut(&str, u64),
 ) -> Result<(), StoreError> {
-    let done = connections
+    let progress = connections
         .read(move |db| {
             Box::pin(async move {
                 let sql = "SELECT last_rowid, copied FROM move_progress WHERE name = $1";
@@ -142,7 +146,7 @@ async fn copy(
             })
         })
         .await?;
-    let (mut last, mut copied) = match done {
+    let (mut last, mut copied) = match progress {
         Some(row) => (row.try_get(0)?, row.try_get(1)?),
         None => (0_i64, 0_i64),
     };
@@ -154,7 +158,7 @@ async fn copy(
         copied += i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let insert = connections.write(move |db| {
             Box::pin(async move {
-                put(db, table, &rows).await?;
+                insert(db, table, &rows).await?;
                 let sql = "INSERT INTO move_progress (name, last_rowid, copied) VALUES ($1, $2, $3)
                            ON CONFLICT (name) DO UPDATE
                            SET last_rowid = excluded.last_rowid, copied = excluded.copied";
@@ -166,13 +170,13 @@ async fn copy(
             StoreError::Refused(format!("{} rows {last} to {end}: {error}", table.name))
         })?;
         last = end;
-        told(table.name, copied.unsigned_abs());
+        on_progress(table.name, copied.unsigned_abs());
     }
 }
 
 struct CopiedRow {
     rowid: i64,
-    values: Vec<Copied>,
+    values: Vec<SqliteValue>,
 }
 
 fn next_rows(source: &Connection, table: &Table, after: i64) -> Result<Vec<CopiedRow>, StoreError> {
@@ -187,16 +191,16 @@ fn next_rows(source: &Connection, table: &Table, after: i64) -> Result<Vec<Copie
         Ok(CopiedRow {
             rowid: row.get(0)?,
             values: values
-                .map(|column| row.get(column).map(Copied))
+                .map(|column| row.get(column).map(SqliteValue))
                 .collect::<Result<_, _>>()?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-async fn put(db: &Transaction<'_>, table: &Table, rows: &[CopiedRow]) -> Result<(), StoreError> {
+async fn insert(db: &Transaction<'_>, table: &Table, rows: &[CopiedRow]) -> Result<(), StoreError> {
     let width = table.columns.len();
-    let places: Vec<_> = (0..rows.len())
+    let placeholders: Vec<_> = (0..rows.len())
         .map(|row| {
             let numbers = (1..=width).map(|column| format!("${}", row * width + column));
             format!("({})", numbers.collect::<Vec<_>>().join(", "))
@@ -206,7 +210,7 @@ async fn put(db: &Transaction<'_>, table: &Table, rows: &[CopiedRow]) -> Result<
         "INSERT INTO {} ({}) VALUES {}",
         table.name,
         table.columns.join(", "),
-        places.join(", ")
+        placeholders.join(", ")
     );
     let values: Vec<_> = rows
         .iter()
@@ -218,9 +222,9 @@ async fn put(db: &Transaction<'_>, table: &Table, rows: &[CopiedRow]) -> Result<
     Ok(())
 }
 
-/// Numbers that were given to rows that are gone are not given again.
-async fn bring_counters(source: &Connection, connections: &Connections) -> Result<(), StoreError> {
-    let given: Option<i64> = source
+/// Copies the counters, so that ids of deleted rows are not used again.
+async fn copy_counters(source: &Connection, connections: &Connections) -> Result<(), StoreError> {
+    let last_position: Option<i64> = source
         .query_row(
             "SELECT seq FROM sqlite_sequence WHERE name = 'audits'",
             [],
@@ -231,13 +235,13 @@ async fn bring_counters(source: &Connection, connections: &Connections) -> Resul
         source.query_row("SELECT turn, batch_turn FROM queue_clock", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
-    let given = given.unwrap_or(0);
+    let last_position = last_position.unwrap_or(0);
     connections
         .write(move |db| {
             Box::pin(async move {
                 db.execute(
                     "SELECT setval(pg_get_serial_sequence('audits', 'position'), greatest($1::bigint, 1), $1::bigint > 0)",
-                    &[&given],
+                    &[&last_position],
                 )
                 .await?;
                 db.execute(
@@ -258,48 +262,50 @@ async fn bring_counters(source: &Connection, connections: &Connections) -> Resul
         .await
 }
 
-async fn prove(connections: &Connections, expected: &[String]) -> Result<(), StoreError> {
-    let found = connections
+/// Compares the checksums of all tables, and each balance with its ledger.
+async fn verify(connections: &Connections, expected: &[String]) -> Result<(), StoreError> {
+    let (actual, unbalanced) = connections
         .read(|db| {
             Box::pin(async move {
-                let mut found = Vec::new();
+                let mut actual = Vec::new();
                 for table in TABLES {
-                    let row = db.query_one(&table.asking("text"), &[]).await?;
-                    found.push(format!("{} {}", table.name, row.try_get::<_, String>(0)?));
+                    let row = db.query_one(&table.checksum_sql("text"), &[]).await?;
+                    actual.push(format!("{} {}", table.name, row.try_get::<_, String>(0)?));
                 }
                 let sql = "SELECT count(*) FROM accounts WHERE credits <> (
                                SELECT coalesce(sum(amount), 0) FROM ledger
                                WHERE ledger.account_id = accounts.id)";
                 let unbalanced: i64 = db.query_one(sql, &[]).await?.try_get(0)?;
-                Ok((found, unbalanced))
+                Ok((actual, unbalanced))
             })
         })
         .await?;
-    let (found, unbalanced) = found;
-    if let Some((here, there)) = expected.iter().zip(&found).find(|(a, b)| a != b) {
+    let difference = expected.iter().zip(&actual).find(|(a, b)| a != b);
+    if let Some((expected, actual)) = difference {
         return Err(StoreError::Refused(format!(
-            "what was copied is not what was there: {here} became {there}"
+            "verification failed: expected {expected}, copied {actual}"
         )));
     }
     match unbalanced {
         0 => Ok(()),
-        some => Err(StoreError::Refused(format!(
-            "{some} accounts have a balance that is not the sum of their ledger"
+        count => Err(StoreError::Refused(format!(
+            "{count} accounts have a balance that is not the sum of their ledger"
         ))),
     }
 }
 
-fn sums_of_all(source: &Connection) -> Result<Vec<String>, StoreError> {
+fn checksums(source: &Connection) -> Result<Vec<String>, StoreError> {
     TABLES
         .iter()
         .map(|table| {
-            let sums: String = source.query_row(&table.asking("TEXT"), [], |row| row.get(0))?;
+            let sql = table.checksum_sql("TEXT");
+            let sums: String = source.query_row(&sql, [], |row| row.get(0))?;
             Ok(format!("{} {sums}", table.name))
         })
         .collect()
 }
 
-fn moved(source: &Connection) -> Result<MoveSummary, StoreError> {
+fn summary(source: &Connection) -> Result<MoveSummary, StoreError> {
     let count = |table: &Table| {
         let sql = format!("SELECT count(*) FROM {}", table.name);
         let rows: i64 = source.query_row(&sql, [], |row| row.get(0))?;
@@ -318,23 +324,25 @@ fn moved(source: &Connection) -> Result<MoveSummary, StoreError> {
     })
 }
 
-/// A value as SQLite has it, told to PostgreSQL as what the column there is.
+/// A value from SQLite, which is encoded with the type of the column in PostgreSQL.
 #[derive(Debug)]
-struct Copied(Value);
+struct SqliteValue(Value);
 
-impl ToSql for Copied {
+impl ToSql for SqliteValue {
     fn to_sql(
         &self,
-        of: &Type,
+        column_type: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match &self.0 {
             Value::Null => Ok(IsNull::Yes),
-            Value::Integer(number) if *of == Type::BOOL => (*number != 0).to_sql(of, out),
-            Value::Integer(number) => number.to_sql(of, out),
-            Value::Text(text) => text.to_sql(of, out),
-            Value::Blob(bytes) => bytes.to_sql(of, out),
-            Value::Real(_) => Err("a fraction, where none is kept".into()),
+            Value::Integer(number) if *column_type == Type::BOOL => {
+                (*number != 0).to_sql(column_type, out)
+            }
+            Value::Integer(number) => number.to_sql(column_type, out),
+            Value::Text(text) => text.to_sql(column_type, out),
+            Value::Blob(bytes) => bytes.to_sql(column_type, out),
+            Value::Real(_) => Err("unexpected floating-point value".into()),
         }
     }
 

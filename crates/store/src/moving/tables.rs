@@ -1,15 +1,16 @@
-//! Every table of the schema, and how it is counted to prove that it arrived.
+//! All tables of the schema, with the checksums that verify a copy.
 
-/// A table, and what of it must come to the same in both places beside the number of its rows.
+/// A table with its columns and checksums.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static [&'static str],
-    /// Whole numbers; text by its length, times by a remainder, so that no sum can overflow.
+    /// The expressions whose sums must be equal in both databases: numbers, lengths of text, and
+    /// remainders of times, so that no sum can overflow.
     sums: &'static [&'static str],
     pub(super) rows_at_once: usize,
 }
 
-/// In an order in which what is referred to comes first.
+/// All tables, in an order in which references point to earlier tables.
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "accounts",
@@ -189,8 +190,8 @@ pub(super) const TABLES: &[Table] = &[
 ];
 
 impl Table {
-    /// Asks for one text with the number of rows and every sum, in words that both dialects know.
-    pub(super) fn asking(&self, text: &str) -> String {
+    /// Returns a query, valid in both dialects, for one text with the number of rows and every sum.
+    pub(super) fn checksum_sql(&self, text: &str) -> String {
         let sums = self
             .sums
             .iter()
@@ -208,10 +209,11 @@ mod tests {
     use super::*;
     use crate::sqlite;
 
-    /// Filled by the schema itself and brought along at the end; told anew by every agent that lives.
-    const BESIDE: &[&str] = &["queue_clock", "sightings"];
+    /// Tables that are not copied: the first is filled by the schema and updated at the end, the
+    /// second is filled again by running agents.
+    const NOT_COPIED: &[&str] = &["queue_clock", "sightings"];
 
-    /// Whoever adds a table to the schema says here how it is moved.
+    /// Fails when a table or column is added to the schema but not to `TABLES`.
     #[test]
     fn every_table_and_column_is_moved() {
         let directory = tempfile::tempdir().unwrap();
@@ -225,7 +227,10 @@ mod tests {
             .unwrap()
             .collect::<Result<_, _>>()
             .unwrap();
-        for name in names.iter().filter(|name| !BESIDE.contains(&name.as_str())) {
+        for name in names
+            .iter()
+            .filter(|name| !NOT_COPIED.contains(&name.as_str()))
+        {
             let table = TABLES.iter().find(|table| table.name == name);
             let table = table.unwrap_or_else(|| panic!("{name} is not moved"));
             let mut columns: Vec<String> = source
@@ -244,6 +249,6 @@ mod tests {
             moved.sort();
             assert_eq!(moved, columns, "{name}");
         }
-        assert_eq!(names.len(), TABLES.len() + BESIDE.len());
+        assert_eq!(names.len(), TABLES.len() + NOT_COPIED.len());
     }
 }

@@ -32,18 +32,18 @@ pub(super) async fn create(db: &Transaction<'_>, account: &Account) -> Result<()
     Ok(())
 }
 
-/// The balance, with the account's row locked until the transaction ends.
+/// Locks the row of an account until the transaction ends, and returns its balance.
 pub(super) async fn lock(
     db: &Transaction<'_>,
     account_id: &str,
 ) -> Result<Option<i64>, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT credits FROM accounts WHERE id = $1 FOR NO KEY UPDATE",
         &[&account_id],
     )
     .await?;
-    Ok(found.map(|row| row.try_get(0)).transpose()?)
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
 pub(super) async fn add_credits(
@@ -74,7 +74,7 @@ pub(super) async fn add_credits(
 }
 
 pub(super) async fn ledger(db: &Object, account_id: &str) -> Result<Vec<LedgerEntry>, StoreError> {
-    let found = rows(
+    let rows = rows(
         db,
         "SELECT ledger.amount, ledger.reason, audits.tracking_id, ledger.at
          FROM ledger LEFT JOIN audits ON audits.position = ledger.position
@@ -96,7 +96,7 @@ pub(super) async fn ledger(db: &Object, account_id: &str) -> Result<Vec<LedgerEn
             at: Timestamp(row.try_get(3)?),
         })
     };
-    found.iter().map(entry).collect()
+    rows.iter().map(entry).collect()
 }
 
 pub(super) async fn add_key(
@@ -138,16 +138,16 @@ macro_rules! select_keys {
 }
 
 pub(super) async fn keys(db: &Object) -> Result<Vec<KeyRecord>, StoreError> {
-    let found = rows(db, select_keys!("ORDER BY keys.created_at, keys.id"), &[]).await?;
-    found.iter().map(key_record).collect()
+    let rows = rows(db, select_keys!("ORDER BY keys.created_at, keys.id"), &[]).await?;
+    rows.iter().map(key_record).collect()
 }
 
 pub(super) async fn key(
     db: &impl GenericClient,
     key_id: &str,
 ) -> Result<Option<KeyRecord>, StoreError> {
-    let found = row(db, select_keys!("WHERE keys.id = $1"), &[&key_id]).await?;
-    found.as_ref().map(key_record).transpose()
+    let row = row(db, select_keys!("WHERE keys.id = $1"), &[&key_id]).await?;
+    row.as_ref().map(key_record).transpose()
 }
 
 pub(super) fn key_record(row: &Row) -> Result<KeyRecord, StoreError> {
@@ -168,20 +168,20 @@ pub(super) async fn revoke_key(
     key_id: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let found = change(
+    let changed = change(
         db,
         "UPDATE keys SET revoked_at = coalesce(revoked_at, $1) WHERE id = $2",
         &[&now.0, &key_id],
     )
     .await?;
-    match found {
+    match changed {
         0 => Err(StoreError::NotFound("key")),
         _ => Ok(()),
     }
 }
 
 pub(super) async fn summaries(db: &Object) -> Result<Vec<AccountSummary>, StoreError> {
-    let found = rows(
+    let rows = rows(
         db,
         "SELECT id, name, credits, created_at, audits,
                 (SELECT count(*) FROM keys WHERE keys.account_id = accounts.id),
@@ -204,17 +204,17 @@ pub(super) async fn summaries(db: &Object) -> Result<Vec<AccountSummary>, StoreE
             unfinished: count(row, 6)?,
         })
     };
-    found.iter().map(summary).collect()
+    rows.iter().map(summary).collect()
 }
 
-/// The secret that is there, unless it shall be replaced; `fresh` otherwise.
+/// Returns the stored secret, or stores and returns `fresh` if there is none or with `rotate`.
 pub(super) async fn webhook_secret(
     db: &Transaction<'_>,
     account_id: &str,
     rotate: bool,
     fresh: &str,
 ) -> Result<String, StoreError> {
-    let kept = row(
+    let secret = row(
         db,
         "UPDATE accounts
          SET webhook_secret = CASE WHEN $1 THEN $2 ELSE coalesce(webhook_secret, $2) END
@@ -222,7 +222,7 @@ pub(super) async fn webhook_secret(
         &[&rotate, &fresh, &account_id],
     )
     .await?;
-    match kept {
+    match secret {
         Some(row) => Ok(row.try_get(0)?),
         None => Err(StoreError::NotFound("account")),
     }

@@ -1,11 +1,11 @@
-//! Agents: tokens, sightings, and who holds what.
+//! Agents: tokens, presence and leases.
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use super::bells::Rings;
 use super::connect::{change, row, rows};
-use super::{PostgresStore, audits, digest, small};
+use super::notifier::Wakeup;
+use super::{PostgresStore, audits, digest, read_u32};
 use crate::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
     PRESENCE_RETENTION_MS, StoreError, Timestamp,
@@ -44,7 +44,7 @@ impl AgentStore for PostgresStore {
     ) -> Result<(), StoreError> {
         let (name, token_id) = (name.to_owned(), token_id.to_owned());
         let (locations, slots) = (bounds.locations_column()?, bounds.slots.map(i64::from));
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 let added = change(
                     db,
@@ -74,8 +74,8 @@ impl AgentStore for PostgresStore {
         let token_id = token_id.to_owned();
         self.read(move |db| {
             Box::pin(async move {
-                let found = row(db, select_agents!("WHERE id = $1"), &[&token_id]).await?;
-                found.as_ref().map(agent).transpose()
+                let row = row(db, select_agents!("WHERE id = $1"), &[&token_id]).await?;
+                row.as_ref().map(agent).transpose()
             })
         })
         .await
@@ -84,8 +84,8 @@ impl AgentStore for PostgresStore {
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
         self.read(|db| {
             Box::pin(async move {
-                let found = rows(db, select_agents!("ORDER BY name, created_at, id"), &[]).await?;
-                found.iter().map(agent).collect()
+                let rows = rows(db, select_agents!("ORDER BY name, created_at, id"), &[]).await?;
+                rows.iter().map(agent).collect()
             })
         })
         .await
@@ -93,7 +93,7 @@ impl AgentStore for PostgresStore {
 
     async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 let changed = change(
                     db,
@@ -101,7 +101,7 @@ impl AgentStore for PostgresStore {
                     &[&now.0, &name],
                 )
                 .await?;
-                there_was(changed)
+                found_if(changed)
             })
         })
         .await
@@ -114,7 +114,7 @@ impl AgentStore for PostgresStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 let changed = change(
                     db,
@@ -123,19 +123,19 @@ impl AgentStore for PostgresStore {
                     &[&drained, &now.0, &name],
                 )
                 .await?;
-                there_was(changed)
+                found_if(changed)
             })
         })
         .await
     }
 
-    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError> {
-        self.write_at_once(move |db| {
+    async fn record_presence(&self, presence: AgentPresence) -> Result<(), StoreError> {
+        self.write_statement(move |db| {
             Box::pin(async move {
-                let kept_since = sighting.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS);
+                let oldest_kept = presence.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS);
                 change(
                     db,
-                    "WITH forgotten AS (
+                    "WITH deleted AS (
                          DELETE FROM sightings WHERE process IN (
                              SELECT process FROM sightings WHERE seen_at < $9 AND process <> $1
                              FOR UPDATE SKIP LOCKED))
@@ -148,15 +148,15 @@ impl AgentStore for PostgresStore {
                          slots = excluded.slots, version = excluded.version,
                          seen_at = excluded.seen_at",
                     &[
-                        &sighting.process,
-                        &sighting.agent_id,
-                        &sighting.location,
-                        &sighting.chromium,
-                        &sighting.host_index,
-                        &i64::from(sighting.slots),
-                        &sighting.version,
-                        &sighting.seen_at.0,
-                        &kept_since,
+                        &presence.process,
+                        &presence.agent_id,
+                        &presence.location,
+                        &presence.chromium,
+                        &presence.host_index,
+                        &i64::from(presence.slots),
+                        &presence.version,
+                        &presence.seen_at.0,
+                        &oldest_kept,
                     ],
                 )
                 .await?;
@@ -169,7 +169,7 @@ impl AgentStore for PostgresStore {
     async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError> {
         self.read(move |db| {
             Box::pin(async move {
-                let found = rows(
+                let rows = rows(
                     db,
                     "SELECT process, agent_id, location, chromium, host_index, slots, version,
                             seen_at
@@ -177,7 +177,7 @@ impl AgentStore for PostgresStore {
                     &[&since.0],
                 )
                 .await?;
-                found.iter().map(sighting).collect()
+                rows.iter().map(presence).collect()
             })
         })
         .await
@@ -186,7 +186,7 @@ impl AgentStore for PostgresStore {
     async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
         self.read(move |db| {
             Box::pin(async move {
-                let found = rows(
+                let rows = rows(
                     db,
                     "SELECT DISTINCT sightings.location FROM sightings
                      LEFT JOIN agents ON agents.id = sightings.agent_id
@@ -196,7 +196,7 @@ impl AgentStore for PostgresStore {
                     &[&since.0],
                 )
                 .await?;
-                found.iter().map(|row| Ok(row.try_get(0)?)).collect()
+                rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
             })
         })
         .await
@@ -204,7 +204,7 @@ impl AgentStore for PostgresStore {
 
     async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
         let prefix = process_prefix.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 let sql = "DELETE FROM sightings WHERE starts_with(process, $1)";
                 change(db, sql, &[&prefix]).await
@@ -222,12 +222,12 @@ impl AgentStore for PostgresStore {
         self.read(move |db| {
             Box::pin(async move {
                 let sql = select_leases!("WHERE tracking_id = $1 AND attempt = $2");
-                let found = row(db, sql, &[&tracking_id, &i64::from(attempt)]).await?;
-                let Some(found) = found else {
+                let row = row(db, sql, &[&tracking_id, &i64::from(attempt)]).await?;
+                let Some(row) = row else {
                     return Ok(AttemptState::Lost);
                 };
-                match found.try_get(11)? {
-                    "running" => lease(&found).map(AttemptState::Held),
+                match row.try_get(11)? {
+                    "running" => lease(&row).map(AttemptState::Held),
                     "completed" => Ok(AttemptState::Finished),
                     _ => Ok(AttemptState::Lost),
                 }
@@ -259,7 +259,7 @@ impl AgentStore for PostgresStore {
     }
 }
 
-fn there_was(changed: u64) -> Result<(), StoreError> {
+fn found_if(changed: u64) -> Result<(), StoreError> {
     match changed {
         0 => Err(StoreError::NotFound("agent")),
         _ => Ok(()),
@@ -268,7 +268,7 @@ fn there_was(changed: u64) -> Result<(), StoreError> {
 
 fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
     let is_bound = row.try_get::<_, Option<i64>>(7)?.is_some();
-    let slots = is_bound.then(|| small(row, 7)).transpose()?;
+    let slots = is_bound.then(|| read_u32(row, 7)).transpose()?;
     Ok(AgentRecord {
         id: row.try_get(0)?,
         name: row.try_get(1)?,
@@ -280,29 +280,29 @@ fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
     })
 }
 
-fn sighting(row: &Row) -> Result<AgentPresence, StoreError> {
+fn presence(row: &Row) -> Result<AgentPresence, StoreError> {
     Ok(AgentPresence {
         process: row.try_get(0)?,
         agent_id: row.try_get(1)?,
         location: row.try_get(2)?,
         chromium: row.try_get(3)?,
         host_index: row.try_get(4)?,
-        slots: small(row, 5)?,
+        slots: read_u32(row, 5)?,
         version: row.try_get(6)?,
         seen_at: Timestamp(row.try_get(7)?),
     })
 }
 
-/// Of a running audit.
+/// Returns the lease of a running audit from a row of `select_leases`.
 fn lease(row: &Row) -> Result<Lease, StoreError> {
     Ok(Lease {
         tracking_id: row.try_get(0)?,
         audit_id: row.try_get(1)?,
-        attempt: small(row, 2)?,
+        attempt: read_u32(row, 2)?,
         owner: row.try_get(3)?,
         expires_at: Timestamp(row.try_get(4)?),
         order: audits::order(row, 5)?,
-        runs: small(row, 9)?,
-        faults: small(row, 10)?,
+        runs: read_u32(row, 9)?,
+        faults: read_u32(row, 10)?,
     })
 }

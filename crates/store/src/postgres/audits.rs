@@ -1,4 +1,4 @@
-//! Audits as their clients see them: accepted, asked after, read.
+//! Audits from the view of clients: submission, status and report.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{Value, row, rows};
-use super::{digest, small};
+use super::{digest, read_u32};
 use crate::{
     Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, IdempotencyRecord, NewAudit,
     StoreError, StoredReport, Submission, Timestamp,
 };
 
-/// Submissions of one account, each decided on after the ones before it. What the database refuses as it
-/// stands, an id that is in use say, is a [`StoreError::Refused`].
+/// Accepts or refuses submissions of one account, in order. Values that the database rejects, for
+/// instance an id that is already in use, are a [`StoreError::Refused`].
 pub(super) async fn submit(
     db: &Transaction<'_>,
     submissions: &[Submission],
 ) -> Result<Vec<Acceptance>, StoreError> {
-    let Some(any) = submissions.first() else {
+    let Some(first) = submissions.first() else {
         return Ok(Vec::new());
     };
-    let account_id = &any.account_id;
-    // Whatever is decided below is decided for one group of the account's submissions at a time.
+    let account_id = &first.account_id;
+    // The lock lets one group of the account's submissions be decided at a time.
     let account = row(
         db,
         "SELECT credits, audits FROM accounts WHERE id = $1 FOR NO KEY UPDATE",
@@ -30,45 +30,48 @@ pub(super) async fn submit(
     )
     .await?
     .ok_or(StoreError::NotFound("account"))?;
-    let (mut balance, numbers_before): (i64, i64) = (account.try_get(0)?, account.try_get(1)?);
-    let is_bounded = |submission: &Submission| submission.max_unfinished.is_some();
-    let mut unfinished = match submissions.iter().any(is_bounded) {
-        true => unfinished(db, account_id).await?,
-        false => 0,
+    let (mut balance, last_number): (i64, i64) = (account.try_get(0)?, account.try_get(1)?);
+    let is_limited = |submission: &Submission| submission.max_unfinished.is_some();
+    let mut unfinished = if submissions.iter().any(is_limited) {
+        unfinished(db, account_id).await?
+    } else {
+        0
     };
-    // Once for all of them: they came within one transaction, to servers with the same limit.
-    let failed = match submissions.iter().find(|one| one.failures.is_some()) {
+    // Queried once: all submissions of the transaction came to servers with the same limit.
+    let blocked_until = match submissions.iter().find(|one| one.failures.is_some()) {
         Some(submission) => too_many_failed(db, submission).await?,
         None => None,
     };
-    let earlier = earlier_replies(db, account_id, submissions).await?;
+    let stored = stored_replies(db, account_id, submissions).await?;
     let mut acceptances = Vec::with_capacity(submissions.len());
     let mut accepted = Vec::new();
     for submission in submissions {
         let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
-        let at_most = submission.max_unfinished;
-        acceptances.push(if let Some(earlier) = earlier_reply(submission, &earlier) {
-            earlier
-        } else if let Some(until) = failed.filter(|_| submission.failures.is_some()) {
-            Acceptance::TooManyFailed(until)
-        } else if at_most.is_some_and(|at_most| (unfinished + audits).unsigned_abs() > at_most) {
-            Acceptance::TooManyUnfinished
-        } else if balance < submission.cost() {
-            Acceptance::InsufficientCredits
-        } else {
-            unfinished += audits;
-            balance -= submission.cost();
-            accepted.push(submission);
-            Acceptance::Accepted
-        });
+        let max_unfinished = submission.max_unfinished;
+        acceptances.push(
+            if let Some(earlier) = earlier_acceptance(submission, &stored) {
+                earlier
+            } else if let Some(until) = blocked_until.filter(|_| submission.failures.is_some()) {
+                Acceptance::TooManyFailed(until)
+            } else if max_unfinished.is_some_and(|max| (unfinished + audits).unsigned_abs() > max) {
+                Acceptance::TooManyUnfinished
+            } else if balance < submission.cost() {
+                Acceptance::InsufficientCredits
+            } else {
+                unfinished += audits;
+                balance -= submission.cost();
+                accepted.push(submission);
+                Acceptance::Accepted
+            },
+        );
     }
     if !accepted.is_empty() {
-        keep(db, account_id, &accepted, numbers_before).await?;
+        insert(db, account_id, &accepted, last_number).await?;
     }
     Ok(acceptances)
 }
 
-/// When the account may start again, where too many of its audits have failed lately.
+/// Returns when the account may submit again, if too many of its audits have failed recently.
 async fn too_many_failed(
     db: &Transaction<'_>,
     submission: &Submission,
@@ -76,26 +79,26 @@ async fn too_many_failed(
     let Some(limit) = submission.failures else {
         return Ok(None);
     };
-    let last_that_counts = row(
+    let oldest_counted = row(
         db,
         "SELECT at FROM ledger WHERE account_id = $1 AND reason = 'refund' AND at > $2
          ORDER BY at DESC LIMIT 1 OFFSET $3",
         &[
             &submission.account_id,
             &limit.since(submission.accepted_at),
-            &limit.newer(),
+            &limit.offset(),
         ],
     )
     .await?;
-    let at: Option<i64> = last_that_counts.map(|row| row.try_get(0)).transpose()?;
+    let at: Option<i64> = oldest_counted.map(|row| row.try_get(0)).transpose()?;
     Ok(at.map(|at| Timestamp(at).plus(limit.window)))
 }
 
-async fn keep(
+async fn insert(
     db: &Transaction<'_>,
     account_id: &str,
     accepted: &[&Submission],
-    numbers_before: i64,
+    last_number: i64,
 ) -> Result<(), StoreError> {
     for submission in accepted {
         if let Some(batch_id) = &submission.batch_id {
@@ -103,33 +106,33 @@ async fn keep(
             let sql =
                 "INSERT INTO batches (id, account_id, audits, accepted_at) VALUES ($1, $2, $3, $4)";
             let values: &[Value<'_>] = &[batch_id, &account_id, &audits, &submission.accepted_at.0];
-            entered(db, sql, values).await?;
+            execute_checked(db, sql, values).await?;
         }
     }
-    queue(db, account_id, accepted, numbers_before).await?;
-    for replay in accepted.iter().filter_map(|one| one.idempotency.as_ref()) {
-        remember(db, account_id, replay).await?;
+    queue(db, account_id, accepted, last_number).await?;
+    for record in accepted.iter().filter_map(|one| one.idempotency.as_ref()) {
+        store_idempotency(db, account_id, record).await?;
     }
     Ok(())
 }
 
-/// All at once: what is paid, the audits in their order, what each of them cost, and the lanes in which they
-/// wait.
+/// Takes the credits, queues the audits in their order, adds their costs to the ledger, and opens
+/// their lanes, in one statement.
 async fn queue(
     db: &Transaction<'_>,
     account_id: &str,
     accepted: &[&Submission],
-    numbers_before: i64,
+    last_number: i64,
 ) -> Result<(), StoreError> {
-    fn all<'a, T>(accepted: &[&'a Submission], of: impl Fn(&'a NewAudit) -> T) -> Vec<T> {
+    fn all<'a, T>(accepted: &[&'a Submission], value: impl Fn(&'a NewAudit) -> T) -> Vec<T> {
         let audits = accepted.iter().flat_map(|submission| &submission.audits);
-        audits.map(of).collect()
+        audits.map(value).collect()
     }
-    let batch_of =
+    let batch_ids =
         |submission: &&'_ Submission| vec![submission.batch_id.clone(); submission.audits.len()];
-    let batches: Vec<Option<String>> = accepted.iter().flat_map(batch_of).collect();
+    let batches: Vec<Option<String>> = accepted.iter().flat_map(batch_ids).collect();
     let cost: i64 = accepted.iter().map(|submission| submission.cost()).sum();
-    entered(
+    execute_checked(
         db,
         "WITH paid AS (
              UPDATE accounts SET credits = credits - $13, audits = audits + cardinality($4::text[])
@@ -141,7 +144,7 @@ async fn queue(
                     runs, webhook, accepted_at, 'waiting'
              FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                          $9::text[], $10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY
-                  AS handed_in (batch_id, tracking_id, audit_id, url, device, network, location,
+                  AS submitted (batch_id, tracking_id, audit_id, url, device, network, location,
                                 runs, webhook, accepted_at, nth)
              ORDER BY nth
              RETURNING position, batch_id, location, runs, accepted_at
@@ -156,7 +159,7 @@ async fn queue(
          ON CONFLICT DO NOTHING",
         &[
             &account_id,
-            &numbers_before,
+            &last_number,
             &batches,
             &all(accepted, |audit| &audit.tracking_id),
             &all(accepted, |audit| &audit.audit_id),
@@ -173,17 +176,21 @@ async fn queue(
     .await
 }
 
-/// As `change`, but tells apart what the database finds wrong with the values.
-async fn entered(db: &Transaction<'_>, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+/// Like `change`, but returns [`StoreError::Refused`] if the database rejects the values.
+async fn execute_checked(
+    db: &Transaction<'_>,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<(), StoreError> {
     let statement = db.prepare_cached(sql).await?;
     match db.execute(&statement, values).await {
         Ok(_) => Ok(()),
         Err(error) => {
             // Classes 22, data exception, and 23, integrity constraint violation.
-            let is_the_values = error
+            let is_value_error = error
                 .code()
                 .is_some_and(|code| code.code().starts_with("22") || code.code().starts_with("23"));
-            Err(match (is_the_values, StoreError::from(error)) {
+            Err(match (is_value_error, StoreError::from(error)) {
                 (true, StoreError::Backend(reason)) => StoreError::Refused(reason),
                 (_, error) => error,
             })
@@ -191,63 +198,67 @@ async fn entered(db: &Transaction<'_>, sql: &str, values: &[Value<'_>]) -> Resul
     }
 }
 
-/// What is remembered under an idempotency key.
-struct Remembered {
+/// A stored idempotency record.
+struct StoredReply {
     digest: [u8; 32],
     reply: String,
     until: Timestamp,
 }
 
-/// By idempotency key; also what is over.
-async fn earlier_replies(
+/// Returns the stored records of the submissions by idempotency key, including expired ones.
+async fn stored_replies(
     db: &Transaction<'_>,
     account_id: &str,
     submissions: &[Submission],
-) -> Result<HashMap<String, Remembered>, StoreError> {
-    let replays = submissions
+) -> Result<HashMap<String, StoredReply>, StoreError> {
+    let records = submissions
         .iter()
         .filter_map(|one| one.idempotency.as_ref());
-    let keys: Vec<&String> = replays.map(|replay| &replay.key).collect();
+    let keys: Vec<&String> = records.map(|record| &record.key).collect();
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let found = rows(
+    let rows = rows(
         db,
         "SELECT key, digest, reply, expires_at FROM replies
          WHERE account_id = $1 AND key = ANY ($2)",
         &[&account_id, &keys],
     )
     .await?;
-    let remembered = |row: &Row| {
-        let remembered = Remembered {
+    let entry = |row: &Row| {
+        let stored = StoredReply {
             digest: digest(row, 1)?,
             reply: row.try_get(2)?,
             until: Timestamp(row.try_get(3)?),
         };
-        Ok((row.try_get(0)?, remembered))
+        Ok((row.try_get(0)?, stored))
     };
-    found.iter().map(remembered).collect()
+    rows.iter().map(entry).collect()
 }
 
-fn earlier_reply(
+fn earlier_acceptance(
     submission: &Submission,
-    earlier: &HashMap<String, Remembered>,
+    stored: &HashMap<String, StoredReply>,
 ) -> Option<Acceptance> {
-    let replay = submission.idempotency.as_ref()?;
-    let remembered = earlier.get(&replay.key)?;
-    (remembered.until > submission.accepted_at).then(|| match remembered.digest == replay.digest {
-        true => Acceptance::Replayed(remembered.reply.clone()),
-        false => Acceptance::KeyReused,
+    let record = submission.idempotency.as_ref()?;
+    let stored = stored.get(&record.key)?;
+    if stored.until <= submission.accepted_at {
+        return None;
+    }
+    Some(if stored.digest == record.digest {
+        Acceptance::Replayed(stored.reply.clone())
+    } else {
+        Acceptance::KeyReused
     })
 }
 
-/// In place of one that is over, if there is one.
-async fn remember(
+/// Stores an idempotency record, in place of an expired one.
+async fn store_idempotency(
     db: &Transaction<'_>,
     account_id: &str,
-    replay: &IdempotencyRecord,
+    record: &IdempotencyRecord,
 ) -> Result<(), StoreError> {
-    entered(
+    execute_checked(
         db,
         "INSERT INTO replies (account_id, key, digest, reply, expires_at)
          VALUES ($1, $2, $3, $4, $5)
@@ -255,23 +266,23 @@ async fn remember(
          SET digest = excluded.digest, reply = excluded.reply, expires_at = excluded.expires_at",
         &[
             &account_id,
-            &replay.key,
-            &replay.digest.as_slice(),
-            &replay.reply,
-            &replay.until.0,
+            &record.key,
+            &record.digest.as_slice(),
+            &record.reply,
+            &record.until.0,
         ],
     )
     .await
 }
 
 async fn unfinished(db: &Transaction<'_>, account_id: &str) -> Result<i64, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT count(*) FROM audits WHERE account_id = $1 AND state <> 'completed'",
         &[&account_id],
     )
     .await?;
-    Ok(found.map_or(Ok(0), |row| row.try_get(0))?)
+    Ok(row.map_or(Ok(0), |row| row.try_get(0))?)
 }
 
 pub(super) async fn status(
@@ -279,7 +290,7 @@ pub(super) async fn status(
     account_id: &str,
     tracking_id: &str,
 ) -> Result<Option<AuditStatus>, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
                 error_code, error_message
@@ -287,7 +298,7 @@ pub(super) async fn status(
         &[&tracking_id, &account_id],
     )
     .await?;
-    let Some(row) = found else {
+    let Some(row) = row else {
         return Ok(None);
     };
     Ok(Some(AuditStatus {
@@ -304,7 +315,7 @@ pub(super) async fn report(
     account_id: &str,
     audit_id: &str,
 ) -> Result<Option<StoredReport>, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
                 audits.location, audits.finished_at, audits.error_code, audits.error_message,
@@ -314,7 +325,7 @@ pub(super) async fn report(
         &[&audit_id, &account_id],
     )
     .await?;
-    found.as_ref().map(stored_report).transpose()
+    row.as_ref().map(stored_report).transpose()
 }
 
 pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
@@ -325,11 +336,11 @@ pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
         created_at: Timestamp(row.try_get(6)?),
         error: error(row, 7)?,
         report: row.try_get(9)?,
-        attempt: small(row, 10)?,
+        attempt: read_u32(row, 10)?,
     })
 }
 
-/// From four columns: url, device, network, location.
+/// Reads an order from four columns: url, device, network, location.
 pub(super) fn order(row: &Row, first: usize) -> Result<AuditOrder, StoreError> {
     Ok(AuditOrder {
         url: row.try_get(first)?,
@@ -339,7 +350,7 @@ pub(super) fn order(row: &Row, first: usize) -> Result<AuditOrder, StoreError> {
     })
 }
 
-/// From two columns: whether completed, whether ever leased.
+/// Reads a state from two columns: whether completed, whether ever leased.
 pub(super) fn state(row: &Row, first: usize) -> Result<AuditState, StoreError> {
     Ok(match (row.try_get(first)?, row.try_get(first + 1)?) {
         (true, _) => AuditState::Completed,
@@ -348,7 +359,7 @@ pub(super) fn state(row: &Row, first: usize) -> Result<AuditState, StoreError> {
     })
 }
 
-/// From two columns: code and message.
+/// Reads an error from two columns: code and message.
 pub(super) fn error(row: &Row, first: usize) -> Result<Option<AuditError>, StoreError> {
     let code: Option<String> = row.try_get(first)?;
     let message: Option<String> = row.try_get(first + 1)?;

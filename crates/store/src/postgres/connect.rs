@@ -1,4 +1,4 @@
-//! Connections: how they are made, how many there are, and how long anything on them may take.
+//! The connection pools, with their sizes and timeouts.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -17,61 +17,68 @@ use super::tls::Tls;
 use crate::StoreError;
 use crate::latency::Latency;
 
-/// With fewer, one slow question would hold up everything else.
-pub(super) const FEWEST_CONNECTIONS: usize = 4;
+/// Minimum number of connections. With fewer, one slow query would delay all others.
+pub(super) const MIN_CONNECTIONS: usize = 4;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// For a connection to become free.
-const FREE_WITHIN: Duration = Duration::from_secs(20);
-/// After this the server itself ends a statement; also one that waits for a lock.
-const STATEMENT_MS: u32 = 30_000;
-/// After this a transaction is given up with its connection: the server no longer answers.
-const DONE_WITHIN: Duration = Duration::from_secs(60);
-/// How long a connection may be silent before the operating system asks whether it still stands.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a free connection.
+const POOL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time after which the server cancels a statement, also one that waits for a lock.
+const STATEMENT_TIMEOUT_MS: u32 = 30_000;
+/// Time after which a transaction is abandoned with its connection, because the server does not
+/// respond.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Idle time of a connection after which the operating system sends a keepalive.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 
-/// What is asked of the server, and borrows the connection that it is asked on.
-pub(crate) type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+/// A future that uses a borrowed connection.
+pub(crate) type DbFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 pub(crate) struct Connections {
     pool: Pool,
-    hasty: Pool,
+    /// A connection whose commits do not wait for the disk.
+    unsynced: Pool,
     pub(super) config: Config,
     pub(super) tls: Tls,
-    done_within: Duration,
+    timeout: Duration,
     pub(super) reads: Latency,
     pub(super) writes: Latency,
 }
 
 impl Connections {
-    pub(crate) fn new(address: &str, at_most: usize) -> Result<Self, StoreError> {
-        Self::within(address, at_most, STATEMENT_MS, DONE_WITHIN)
+    pub(crate) fn new(address: &str, max_connections: usize) -> Result<Self, StoreError> {
+        Self::with_timeouts(
+            address,
+            max_connections,
+            STATEMENT_TIMEOUT_MS,
+            TRANSACTION_TIMEOUT,
+        )
     }
 
-    /// For work on everything at once, during which nobody else waits.
-    pub(crate) fn patient(address: &str) -> Result<Self, StoreError> {
-        let hours = 12 * 60 * 60;
-        let within = Duration::from_secs(hours.into());
-        Self::within(address, FEWEST_CONNECTIONS, hours * 1000, within)
+    /// Opens connections with timeouts of 12 hours, for work on all data during which no server runs.
+    pub(crate) fn without_timeouts(address: &str) -> Result<Self, StoreError> {
+        let seconds = 12 * 60 * 60;
+        let timeout = Duration::from_secs(seconds.into());
+        Self::with_timeouts(address, MIN_CONNECTIONS, seconds * 1000, timeout)
     }
 
-    fn within(
+    fn with_timeouts(
         address: &str,
-        at_most: usize,
-        statement_ms: u32,
-        done_within: Duration,
+        max_connections: usize,
+        statement_timeout_ms: u32,
+        timeout: Duration,
     ) -> Result<Self, StoreError> {
-        let config = config(address, statement_ms)?;
-        let tls = Tls::with_the_systems_roots()?;
-        let mut hasty = config.clone();
+        let config = config(address, statement_timeout_ms)?;
+        let tls = Tls::with_system_roots()?;
+        let mut unsynced = config.clone();
         let options = config.get_options().unwrap_or_default();
-        hasty.options(format!("{options} -c synchronous_commit=off"));
+        unsynced.options(format!("{options} -c synchronous_commit=off"));
         Ok(Self {
-            pool: pool(&config, &tls, at_most.max(FEWEST_CONNECTIONS))?,
-            hasty: pool(&hasty, &tls, 1)?,
+            pool: pool(&config, &tls, max_connections.max(MIN_CONNECTIONS))?,
+            unsynced: pool(&unsynced, &tls, 1)?,
             config,
             tls,
-            done_within,
+            timeout,
             reads: Latency::default(),
             writes: Latency::default(),
         })
@@ -81,109 +88,114 @@ impl Connections {
         Ok(self.pool.get().await?)
     }
 
-    /// A connection for what may be lost in a crash of the database server: its commits do not wait
-    /// for the disk.
-    pub(super) async fn get_hasty(&self) -> Result<Object, StoreError> {
-        Ok(self.hasty.get().await?)
+    /// Returns a connection for writes that may be lost when the database server crashes: its
+    /// commits do not wait for the disk.
+    pub(super) async fn get_unsynced(&self) -> Result<Object, StoreError> {
+        Ok(self.unsynced.get().await?)
     }
 
-    /// Without a transaction: for one statement, or several that need not agree.
+    /// Runs `work` without a transaction: one statement, or several that need no common snapshot.
     pub(crate) async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
     where
-        W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send,
+        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
     {
-        let began = Instant::now();
+        let start = Instant::now();
         let client = self.get().await?;
-        let answer = timeout(self.done_within, work(&client)).await;
-        self.reads.note(began.elapsed());
-        answer.unwrap_or_else(|_| Err(given_up(client)))
+        let result = timeout(self.timeout, work(&client)).await;
+        self.reads.record(start.elapsed());
+        result.unwrap_or_else(|_| Err(timed_out(client)))
     }
 
-    /// One statement that changes something: a transaction by itself, and one trip instead of three.
-    pub(crate) async fn write_at_once<T, W>(&self, work: W) -> Result<T, StoreError>
+    /// Runs one statement that writes. It is a transaction by itself, with one round trip instead of
+    /// three.
+    pub(crate) async fn write_statement<T, W>(&self, work: W) -> Result<T, StoreError>
     where
-        W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send,
+        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
     {
-        let began = Instant::now();
+        let start = Instant::now();
         let client = self.get().await?;
-        let answer = timeout(self.done_within, work(&client)).await;
-        self.writes.note(began.elapsed());
-        answer.unwrap_or_else(|_| Err(given_up(client)))
+        let result = timeout(self.timeout, work(&client)).await;
+        self.writes.record(start.elapsed());
+        result.unwrap_or_else(|_| Err(timed_out(client)))
     }
 
-    /// In a transaction: committed when `work` returns `Ok`, undone when `Err`.
+    /// Runs `work` in a transaction, which is committed on `Ok` and rolled back on `Err`.
     pub(crate) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
     where
-        W: for<'a> FnOnce(&'a Transaction<'a>) -> Asking<'a, T> + Send,
+        W: for<'a> FnOnce(&'a Transaction<'a>) -> DbFuture<'a, T> + Send,
     {
-        let began = Instant::now();
+        let start = Instant::now();
         let mut client = self.get().await?;
-        let answer = timeout(self.done_within, async {
+        let result = timeout(self.timeout, async {
             let transaction = client.transaction().await?;
             let value = work(&transaction).await?;
             transaction.commit().await?;
             Ok(value)
         })
         .await;
-        self.writes.note(began.elapsed());
-        answer.unwrap_or_else(|_| Err(given_up(client)))
+        self.writes.record(start.elapsed());
+        result.unwrap_or_else(|_| Err(timed_out(client)))
     }
 }
 
-fn pool(config: &Config, tls: &Tls, at_most: usize) -> Result<Pool, StoreError> {
+fn pool(config: &Config, tls: &Tls, max_size: usize) -> Result<Pool, StoreError> {
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
     Pool::builder(Manager::from_config(config.clone(), tls.clone(), recycling))
-        .max_size(at_most)
-        .wait_timeout(Some(FREE_WITHIN))
-        .create_timeout(Some(CONNECT_WITHIN))
-        .recycle_timeout(Some(CONNECT_WITHIN))
+        .max_size(max_size)
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(CONNECT_TIMEOUT))
+        .recycle_timeout(Some(CONNECT_TIMEOUT))
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|error| StoreError::Backend(error.to_string()))
 }
 
-/// A connection in the middle of something goes back to nobody.
-pub(super) fn given_up(client: Object) -> StoreError {
+/// Closes a connection with a statement in progress, which must not return to the pool.
+pub(super) fn timed_out(client: Object) -> StoreError {
     drop(Object::take(client));
-    StoreError::Backend("PostgreSQL did not answer in time".to_owned())
+    StoreError::Backend("PostgreSQL did not respond in time".to_owned())
 }
 
-fn config(address: &str, statement_ms: u32) -> Result<Config, StoreError> {
-    let mut config: Config = address
-        .parse()
-        .map_err(|error| StoreError::Backend(format!("no PostgreSQL address: {}", said(&error))))?;
+fn config(address: &str, statement_timeout_ms: u32) -> Result<Config, StoreError> {
+    let mut config: Config = address.parse().map_err(|error| {
+        StoreError::Backend(format!("invalid PostgreSQL URL: {}", message(&error)))
+    })?;
     if !address.contains("sslmode=") {
-        let near = |host: &Host| match host {
+        let is_local = |host: &Host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => {
                 name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
         };
-        config.ssl_mode(match config.get_hosts().iter().all(near) {
-            true => SslMode::Disable,
-            false => SslMode::Require,
+        let all_local = config.get_hosts().iter().all(is_local);
+        config.ssl_mode(if all_local {
+            SslMode::Disable
+        } else {
+            SslMode::Require
         });
     }
-    let own =
-        format!("-c statement_timeout={statement_ms} -c idle_in_transaction_session_timeout=60000");
+    let defaults = format!(
+        "-c statement_timeout={statement_timeout_ms} -c idle_in_transaction_session_timeout=60000"
+    );
     let options = match config.get_options() {
-        Some(given) => format!("{own} {given}"),
-        None => own,
+        Some(options) => format!("{defaults} {options}"),
+        None => defaults,
     };
     config
         .options(options)
         .application_name("plumbline")
-        .connect_timeout(CONNECT_WITHIN)
+        .connect_timeout(CONNECT_TIMEOUT)
         .keepalives_idle(KEEPALIVE_AFTER)
-        .tcp_user_timeout(DONE_WITHIN);
+        .tcp_user_timeout(TRANSACTION_TIMEOUT);
     Ok(config)
 }
 
-/// Statements are prepared once per connection.
+/// A parameter of a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 
+/// Runs a query, which is prepared once per connection, and returns its rows.
 pub(super) async fn rows(
     db: &impl deadpool_postgres::GenericClient,
     sql: &str,
@@ -193,6 +205,7 @@ pub(super) async fn rows(
     Ok(db.query(&statement, values).await?)
 }
 
+/// Runs a query like [`rows`], and returns its only row, if there is one.
 pub(super) async fn row(
     db: &impl deadpool_postgres::GenericClient,
     sql: &str,
@@ -202,7 +215,7 @@ pub(super) async fn row(
     Ok(db.query_opt(&statement, values).await?)
 }
 
-/// How many rows were changed.
+/// Runs a statement, and returns the number of changed rows.
 pub(super) async fn change(
     db: &impl deadpool_postgres::GenericClient,
     sql: &str,
@@ -214,7 +227,7 @@ pub(super) async fn change(
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Backend(said(&error))
+        Self::Backend(message(&error))
     }
 }
 
@@ -223,15 +236,15 @@ impl From<PoolError> for StoreError {
         match error {
             PoolError::Backend(error) => error.into(),
             PoolError::Timeout(_) => {
-                Self::Backend("no connection to PostgreSQL became free in time".to_owned())
+                Self::Backend("timed out waiting for a connection to PostgreSQL".to_owned())
             }
             other => Self::Backend(other.to_string()),
         }
     }
 }
 
-/// With what lies behind it: by itself such an error says little.
-fn said(error: &tokio_postgres::Error) -> String {
+/// Returns the message of an error with that of its source, which contains the reason.
+fn message(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
@@ -243,18 +256,20 @@ mod tests {
     use super::*;
 
     fn mode(address: &str) -> SslMode {
-        config(address, STATEMENT_MS).unwrap().get_ssl_mode()
+        config(address, STATEMENT_TIMEOUT_MS)
+            .unwrap()
+            .get_ssl_mode()
     }
 
     #[test]
-    fn what_leaves_the_machine_is_encrypted_unless_told_otherwise() {
-        for near in [
+    fn connections_to_other_machines_are_encrypted_unless_disabled() {
+        for address in [
             "postgres://u@localhost/db",
             "postgres://u@127.0.0.1:5433/db",
             "postgres://u@[::1]/db",
             "postgres://u@%2Frun%2Fpostgresql/db",
         ] {
-            assert_eq!(mode(near), SslMode::Disable, "{near}");
+            assert_eq!(mode(address), SslMode::Disable, "{address}");
         }
         assert_eq!(mode("postgres://u@db.example/db"), SslMode::Require);
         assert_eq!(
@@ -268,8 +283,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_repeating_the_password() {
-        let refused = config("postgres://u:secret@host:port/db", STATEMENT_MS).unwrap_err();
-        assert!(!refused.to_string().contains("secret"), "{refused}");
+    fn the_error_of_an_invalid_url_does_not_contain_the_password() {
+        let error = config("postgres://u:secret@host:port/db", STATEMENT_TIMEOUT_MS).unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

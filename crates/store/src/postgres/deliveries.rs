@@ -4,25 +4,25 @@ use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
-use super::{audits, count, hold, small};
-use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
+use super::{audits, count, hold, read_u32};
+use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
     DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
 };
 
-/// Any number that no other program on the same database takes its advisory lock with.
+/// The key of an advisory lock, which no other program on the same database should use.
 const LOCK: i64 = 0x706c_756d_6865_6f6b;
 
-/// See [`Store::claim_deliveries`](crate::Store::claim_deliveries). One claim at a time on the whole
-/// database, so that servers keep the bounds together.
+/// Implements [`Store::claim_deliveries`](crate::Store::claim_deliveries). A lock allows one claim
+/// at a time in the whole database, so that the limits hold across servers.
 pub(super) async fn claim(
     db: &Transaction<'_>,
     claim: &DeliveryClaim,
     now: Timestamp,
 ) -> Result<ClaimedDeliveries, StoreError> {
     change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    // Servers of the version before leave the account out.
+    // Servers of the previous version do not set the account.
     change(
         db,
         "UPDATE deliveries SET account_id = audits.account_id FROM audits
@@ -33,26 +33,26 @@ pub(super) async fn claim(
     .await?;
     let candidates = candidates(db, claim.lane, now).await?;
     let mut claimed = ClaimedDeliveries {
-        next_claim_at: next(db, now).await?,
+        next_claim_at: next_due_at(db, now).await?,
         ..ClaimedDeliveries::default()
     };
     if candidates.is_empty() {
         return Ok(claimed);
     }
-    let chosen = choose(
+    let selection = select(
         claim.lane,
         &claim.after_account,
         usize::try_from(claim.limit).unwrap_or(usize::MAX),
-        &under_way(db, now).await?,
+        &active_attempts(db, now).await?,
         candidates,
     );
-    claimed.has_more_due = chosen.has_more_due;
-    claimed.deliveries = attempts(db, &chosen.positions, now.plus(claim.hold)).await?;
+    claimed.has_more_due = selection.has_more_due;
+    claimed.deliveries = attempts(db, &selection.positions, now.plus(claim.hold)).await?;
     Ok(claimed)
 }
 
-/// The longest due webhooks of every account that has any. The accounts are found one by one through the
-/// index, however many webhooks each of them has.
+/// Returns the webhooks of every account that are due longest. The accounts are found one by one
+/// through the index, regardless of how many webhooks each has.
 async fn candidates(
     db: &Transaction<'_>,
     lane: DeliveryLane,
@@ -84,7 +84,7 @@ async fn candidates(
          JOIN audits ON audits.position = due.position
          ORDER BY waiting.account_id, due.due_at, due.position"
     );
-    let found = rows(db, &sql, &[&now.0, &i64::from(CANDIDATES_PER_ACCOUNT)]).await?;
+    let rows = rows(db, &sql, &[&now.0, &i64::from(CANDIDATES_PER_ACCOUNT)]).await?;
     let candidate = |row: &Row| {
         Ok(Candidate {
             position: row.try_get(0)?,
@@ -92,11 +92,14 @@ async fn candidates(
             webhook: row.try_get(2)?,
         })
     };
-    found.iter().map(candidate).collect()
+    rows.iter().map(candidate).collect()
 }
 
-async fn under_way(db: &Transaction<'_>, now: Timestamp) -> Result<Vec<UnderWay>, StoreError> {
-    let found = rows(
+async fn active_attempts(
+    db: &Transaction<'_>,
+    now: Timestamp,
+) -> Result<Vec<ActiveAttempt>, StoreError> {
+    let rows = rows(
         db,
         "SELECT audits.account_id, audits.webhook, deliveries.attempts > 1
          FROM deliveries JOIN audits USING (position)
@@ -105,16 +108,16 @@ async fn under_way(db: &Transaction<'_>, now: Timestamp) -> Result<Vec<UnderWay>
     )
     .await?;
     let attempt = |row: &Row| {
-        Ok(UnderWay {
+        Ok(ActiveAttempt {
             account_id: row.try_get(0)?,
             webhook: row.try_get(1)?,
             is_retry: row.try_get(2)?,
         })
     };
-    found.iter().map(attempt).collect()
+    rows.iter().map(attempt).collect()
 }
 
-/// Begins an attempt of each, in this order.
+/// Starts an attempt of each webhook, in this order.
 async fn attempts(
     db: &Transaction<'_>,
     positions: &[i64],
@@ -145,7 +148,7 @@ async fn attempts(
                 error: audits::error(row, 5)?,
             },
             finished_at: Timestamp(row.try_get(7)?),
-            attempt: small(row, 8)?,
+            attempt: read_u32(row, 8)?,
         })
     };
     claimed.iter().map(delivery).collect()
@@ -155,9 +158,9 @@ pub(super) async fn settle(
     db: &Object,
     tracking_id: &str,
     attempt: u32,
-    settled: &DeliveryOutcome,
+    outcome: &DeliveryOutcome,
 ) -> Result<Hold, StoreError> {
-    let (state, due_at, error) = match settled {
+    let (state, due_at, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", None, None),
         DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),
         DeliveryOutcome::GivenUp(error) => ("given-up", None, Some(error)),
@@ -174,28 +177,31 @@ pub(super) async fn settle(
     Ok(hold(changed))
 }
 
-/// When the next falls due that is not due yet.
-async fn next(db: &Transaction<'_>, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-    let found = row(
+/// Returns when the next webhook becomes due.
+async fn next_due_at(
+    db: &Transaction<'_>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
+    let row = row(
         db,
         "SELECT due_at FROM deliveries WHERE state = 'pending' AND due_at > $1
          ORDER BY due_at LIMIT 1",
         &[&now.0],
     )
     .await?;
-    let due_at = found.map(|row| row.try_get(0)).transpose()?;
+    let due_at = row.map(|row| row.try_get(0)).transpose()?;
     Ok(due_at.map(Timestamp))
 }
 
 pub(super) async fn depth(db: &Object) -> Result<DeliveryDepth, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT (SELECT count(*) FROM deliveries WHERE state = 'pending'),
                 (SELECT count(*) FROM deliveries WHERE state = 'given-up')",
         &[],
     )
     .await?;
-    match found {
+    match row {
         Some(row) => Ok(DeliveryDepth {
             pending: count(&row, 0)?,
             given_up: count(&row, 1)?,

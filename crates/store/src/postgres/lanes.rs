@@ -1,5 +1,6 @@
-//! Whose turn it is: accounts in turn, single starts before batches. As in SQLite, but several servers
-//! lease at once: turns are noted apart from the leases, so that no server waits for another's commit.
+//! Decides which account is served next: accounts take turns, single audits before batches. As in
+//! SQLite, but several servers lease at once: turns are recorded separately from the leases, so that
+//! no server waits for the commit of another.
 
 use std::collections::HashMap;
 
@@ -7,41 +8,41 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{Value, change, rows};
-use super::turns::{Pick, Turns, Waiting};
+use super::turns::{Pick, Turns, WaitingLane};
 use super::{accounts, count};
 use crate::{StoreError, Timestamp};
 
-/// A lane without audits stays for a while, so that it need not be opened again for the next one; it does not
-/// count.
+/// The condition that an audit waits in a lane. An empty lane is kept for a while, so that it need
+/// not be opened again for the next audit.
 const WAITS: &str = "EXISTS (SELECT 1 FROM audits
                              WHERE audits.state = 'waiting'
                                AND audits.account_id = lanes.account_id
                                AND (audits.batch_id IS NULL) = lanes.interactive
                                AND audits.location = lanes.location)";
 
-/// What a seat may take, as one look finds it.
-pub(super) struct Look {
+/// The audits that a scope may lease, as found by one query.
+pub(super) struct Leasable {
     pub(super) turns: Turns,
-    /// Leases that have expired, the longest first.
+    /// The positions of audits whose leases have expired, the earliest expiry first.
     pub(super) expired: Vec<i64>,
 }
 
-impl Look {
+impl Leasable {
     pub(super) fn is_empty(&self) -> bool {
-        self.turns.waiting.is_empty() && self.expired.is_empty()
+        self.turns.lanes.is_empty() && self.expired.is_empty()
     }
 }
 
-/// Everything that `wanted` leases are decided from, in one question.
-pub(super) async fn look(
+/// Reads everything that up to `count` leases are decided from, in one query.
+pub(super) async fn find_leasable(
     db: &impl GenericClient,
     locations: Option<&Vec<String>>,
     running_per_account: Option<u32>,
     now: Timestamp,
-    wanted: usize,
-) -> Result<Look, StoreError> {
-    let (places, at) = match locations {
-        Some(_) => ("unnest($1::text[])", "lanes.location = place.name"),
+    count: usize,
+) -> Result<Leasable, StoreError> {
+    let (allowed, condition) = match locations {
+        Some(_) => ("unnest($1::text[])", "lanes.location = allowed.location"),
         None => ("(SELECT $1::text[])", "true"),
     };
     let sql = format!(
@@ -55,7 +56,7 @@ pub(super) async fn look(
          SELECT CASE WHEN kind.interactive THEN 'single' ELSE 'batch' END,
                 lane.account_id, lane.location, lane.turn, lane.since, lane.audits, lane.running
          FROM (VALUES (true), (false)) AS kind (interactive)
-         CROSS JOIN {places} AS place (name)
+         CROSS JOIN {allowed} AS allowed (location)
          CROSS JOIN LATERAL (
              SELECT account_id, location, turn, since,
                     (SELECT count(*) FROM (
@@ -67,33 +68,33 @@ pub(super) async fn look(
                          SELECT count(*) FROM audits WHERE audits.state = 'running'
                             AND audits.account_id = lanes.account_id) END AS running
              FROM lanes
-             WHERE lanes.interactive = kind.interactive AND {at} AND {WAITS}
+             WHERE lanes.interactive = kind.interactive AND {condition} AND {WAITS}
                AND ($4 IS NULL OR $4 > (SELECT count(*) FROM audits
                                         WHERE audits.state = 'running'
                                           AND audits.account_id = lanes.account_id))
              ORDER BY turn, since LIMIT $3) AS lane"
     );
-    let at_most = running_per_account.map(i64::from);
-    let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
-    let values: &[Value<'_>] = &[&locations, &now.0, &limit, &at_most];
-    let found = rows(db, &sql, values).await?;
-    let is_by_place = locations.is_some();
-    seen(&found, wanted, is_by_place, running_per_account)
+    let max_running = running_per_account.map(i64::from);
+    let limit = i64::try_from(count).unwrap_or(i64::MAX);
+    let values: &[Value<'_>] = &[&locations, &now.0, &limit, &max_running];
+    let rows = rows(db, &sql, values).await?;
+    let is_by_location = locations.is_some();
+    read_leasable(&rows, count, is_by_location, running_per_account)
 }
 
-/// When an account's turn comes, and since when it waits.
-type Turn = (i64, i64);
+/// The turn of an account, and the position since which it waits.
+type TurnOrder = (i64, i64);
 
-fn seen(
-    found: &[Row],
-    wanted: usize,
-    is_by_place: bool,
+fn read_leasable(
+    rows: &[Row],
+    limit: usize,
+    is_by_location: bool,
     running_per_account: Option<u32>,
-) -> Result<Look, StoreError> {
+) -> Result<Leasable, StoreError> {
     let (mut turns, mut expired) = (Turns::default(), Vec::new());
-    // By kind and, where it was read by place, by place: as many as were asked for may not be all.
-    let mut read: HashMap<(bool, Option<&str>), Vec<Turn>> = HashMap::new();
-    for row in found {
+    // By kind and, if read by location, by location: there may be more lanes than the limit.
+    let mut lanes: HashMap<(bool, Option<&str>), Vec<TurnOrder>> = HashMap::new();
+    for row in rows {
         let (turn, since): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
         let kind: &str = row.try_get(0)?;
         match kind {
@@ -101,25 +102,27 @@ fn seen(
             "expired" => expired.push(turn),
             _ => {
                 let interactive = kind == "single";
-                let (at_most, running) = (running_per_account, count(row, 6)?);
-                turns.waiting.push(Waiting {
+                let running = count(row, 6)?;
+                turns.lanes.push(WaitingLane {
                     account_id: row.try_get(1)?,
                     interactive,
                     turn,
                     since,
                     audits: count(row, 5)?,
-                    room: at_most.map(|at_most| u64::from(at_most).saturating_sub(running)),
+                    allowance: running_per_account
+                        .map(|max_running| u64::from(max_running).saturating_sub(running)),
                 });
-                let place: &str = row.try_get(2)?;
-                let place = is_by_place.then_some(place);
-                read.entry((interactive, place))
+                let location: &str = row.try_get(2)?;
+                let location = is_by_location.then_some(location);
+                lanes
+                    .entry((interactive, location))
                     .or_default()
                     .push((turn, since));
             }
         }
     }
-    for ((interactive, _), lanes) in read {
-        if lanes.len() >= wanted {
+    for ((interactive, _), lanes) in lanes {
+        if lanes.len() >= limit {
             let known_up_to = &mut turns.known_up_to[usize::from(!interactive)];
             *known_up_to = (*known_up_to)
                 .into_iter()
@@ -127,29 +130,29 @@ fn seen(
                 .min();
         }
     }
-    Ok(Look { turns, expired })
+    Ok(Leasable { turns, expired })
 }
 
-/// Whether anything waits that the seat may take now.
-pub(super) async fn any_waits(
+/// Whether an audit waits that may be leased now.
+pub(super) async fn has_waiting(
     db: &Object,
     locations: Option<&Vec<String>>,
     running_per_account: Option<u32>,
 ) -> Result<bool, StoreError> {
     let never = Timestamp(i64::MIN);
-    let found = look(db, locations, running_per_account, never, 1).await?;
-    Ok(!found.is_empty())
+    let leasable = find_leasable(db, locations, running_per_account, never, 1).await?;
+    Ok(!leasable.is_empty())
 }
 
-/// Each account goes behind all others, in the order in which they were served. Should this be lost, accounts
-/// are served once too often.
-pub(super) async fn served(db: &Object, picks: &[Pick]) -> Result<(), StoreError> {
+/// Records that accounts were served: each goes behind all others, in this order. If this is lost,
+/// accounts are served once too often.
+pub(super) async fn record_served(db: &Object, picks: &[Pick]) -> Result<(), StoreError> {
     let nth = |nth: usize| i64::try_from(nth + 1).unwrap_or(i64::MAX);
     let (mut last_turns, mut last_batch) = (HashMap::new(), 0);
-    for (at, pick) in picks.iter().enumerate() {
-        last_turns.insert(&pick.account_id, nth(at));
+    for (index, pick) in picks.iter().enumerate() {
+        last_turns.insert(&pick.account_id, nth(index));
         if !pick.interactive {
-            last_batch = nth(at);
+            last_batch = nth(index);
         }
     }
     let (account_ids, turns): (Vec<_>, Vec<_>) = last_turns.into_iter().unzip();
@@ -175,7 +178,7 @@ pub(super) async fn served(db: &Object, picks: &[Pick]) -> Result<(), StoreError
     Ok(())
 }
 
-/// For an audit that waits again. The account's row must be locked.
+/// Opens the lane of an audit that waits again. The row of its account must be locked.
 pub(super) async fn open(db: &Transaction<'_>, position: i64) -> Result<(), StoreError> {
     change(
         db,
@@ -197,14 +200,14 @@ struct Lane {
     interactive: bool,
 }
 
-/// So many are removed at a time.
-const EMPTY_AT_ONCE: i64 = 100;
+/// Maximum number of lanes removed at a time.
+const MAX_REMOVED_LANES: i64 = 100;
 
-/// Removes lanes in which nothing waits.
-pub(super) async fn tidy(db: &mut Object) -> Result<(), StoreError> {
+/// Removes lanes in which no audit waits.
+pub(super) async fn remove_empty(db: &mut Object) -> Result<(), StoreError> {
     let sql =
         format!("SELECT account_id, location, interactive FROM lanes WHERE NOT {WAITS} LIMIT $1");
-    for row in rows(db, &sql, &[&EMPTY_AT_ONCE]).await? {
+    for row in rows(db, &sql, &[&MAX_REMOVED_LANES]).await? {
         let lane = Lane {
             account_id: row.try_get(0)?,
             location: row.try_get(1)?,
@@ -217,8 +220,8 @@ pub(super) async fn tidy(db: &mut Object) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes it if nothing waits in it. Whoever adds audits to a lane holds the account's row, and so does this:
-/// what was added before is seen, and who adds after opens it anew.
+/// Removes a lane if no audit waits in it. The account's row is locked here and when audits are added
+/// to a lane: audits added before are seen, and those added later open the lane again.
 async fn close(db: &Transaction<'_>, lane: &Lane) -> Result<(), StoreError> {
     accounts::lock(db, &lane.account_id).await?;
     let sql = format!(

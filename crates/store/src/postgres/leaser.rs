@@ -1,5 +1,5 @@
-//! Leases, handed out by one task per server: who asks while it works goes into its next round together
-//! with all others. A round is one look at what waits and one statement that takes of it, for as many as asked.
+//! Grants leases, in one task per server. Requests that arrive while it works share its next round.
+//! A round is one query of the waiting audits and one statement that leases as many as requested.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,329 +11,348 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
-use super::bells::Bells;
 use super::connect::{Connections, Value, row, rows};
-use super::lanes::{self, Look};
-use super::looks::Looks;
+use super::empty_queue_cache::EmptyQueueCache;
+use super::lanes::{self, Leasable};
+use super::notifier::Notifier;
 use super::turns::Pick;
-use super::{audits, count, small};
+use super::{audits, count, read_u32};
 use crate::{Lease, LeaseScope, StoreError, Timestamp};
 
-/// Bounds how long the first of a round waits for the last.
-const TOGETHER: usize = 32;
-/// How often other servers may have been faster before callers are told that there is nothing.
-const TRIES: u32 = 4;
-const DONE_WITHIN: Duration = Duration::from_secs(60);
-/// Empty lanes are looked for so often.
-const TIDY_EVERY: Duration = Duration::from_secs(10);
+/// Maximum number of requests in a round, which limits how long the first waits for the last.
+const MAX_REQUESTS: usize = 32;
+/// Maximum number of rounds in which other servers leased everything first. After that, callers
+/// get no lease.
+const MAX_TRIES: u32 = 4;
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Interval of removing empty lanes.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
-type Answer = Result<Option<Lease>, StoreError>;
+type LeaseResult = Result<Option<Lease>, StoreError>;
 
-pub(super) struct Request {
-    pub(super) seat: LeaseScope,
+pub(super) struct LeaseRequest {
+    pub(super) scope: LeaseScope,
     pub(super) now: Timestamp,
     pub(super) expires_at: Timestamp,
-    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) reply: oneshot::Sender<LeaseResult>,
 }
 
 pub(super) struct Leaser {
     pub(super) connections: Arc<Connections>,
-    pub(super) bells: Arc<Bells>,
-    pub(super) looks: Arc<Looks>,
+    pub(super) notifier: Arc<Notifier>,
+    pub(super) empty_queues: Arc<EmptyQueueCache>,
     pub(super) running_per_account: Option<u32>,
 }
 
 impl Leaser {
-    /// Until nobody can ask any more.
-    pub(super) async fn lease_for_all(self, mut requests: mpsc::UnboundedReceiver<Request>) {
-        let mut tidied_at = Instant::now();
-        while let Some(first) = requests.recv().await {
-            let mut asked = vec![first];
-            while asked.len() < TOGETHER
-                && let Ok(next) = requests.try_recv()
+    /// Serves requests until their channel is closed.
+    pub(super) async fn run(self, mut queue: mpsc::UnboundedReceiver<LeaseRequest>) {
+        let mut last_cleanup = Instant::now();
+        while let Some(first) = queue.recv().await {
+            let mut requests = vec![first];
+            while requests.len() < MAX_REQUESTS
+                && let Ok(next) = queue.try_recv()
             {
-                asked.push(next);
+                requests.push(next);
             }
-            // Who has gone away needs no lease.
-            asked.retain(|request| !request.reply.is_closed());
-            let mut by_places: HashMap<_, Vec<Request>> = HashMap::new();
-            for request in asked {
-                let places = request.seat.locations.clone();
-                by_places.entry(places).or_default().push(request);
+            // Callers that are gone need no lease.
+            requests.retain(|request| !request.reply.is_closed());
+            let mut by_locations: HashMap<_, Vec<LeaseRequest>> = HashMap::new();
+            for request in requests {
+                let locations = request.scope.locations.clone();
+                by_locations.entry(locations).or_default().push(request);
             }
-            for (places, asked) in by_places {
-                self.answer(places.as_ref(), asked).await;
+            for (locations, requests) in by_locations {
+                self.serve(locations.as_ref(), requests).await;
             }
-            if tidied_at.elapsed() >= TIDY_EVERY {
-                self.tidy().await;
-                tidied_at = Instant::now();
+            if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
+                self.remove_empty_lanes().await;
+                last_cleanup = Instant::now();
             }
         }
     }
 
-    async fn answer(&self, places: Option<&Vec<String>>, asked: Vec<Request>) {
-        let began = Instant::now();
-        let leased = timeout(DONE_WITHIN, self.lease(places, &asked)).await;
-        self.connections.writes.note(began.elapsed());
-        let leased = leased.unwrap_or_else(|_| {
-            let reason = "PostgreSQL did not answer in time".to_owned();
+    async fn serve(&self, locations: Option<&Vec<String>>, requests: Vec<LeaseRequest>) {
+        let start = Instant::now();
+        let results = timeout(DEADLINE, self.lease(locations, &requests)).await;
+        self.connections.writes.record(start.elapsed());
+        let results = results.unwrap_or_else(|_| {
+            let reason = "PostgreSQL did not respond in time".to_owned();
             Err(StoreError::Backend(reason))
         });
-        match leased {
-            Ok(answers) => {
-                for (request, answer) in asked.into_iter().zip(answers) {
-                    // Who no longer listens leaves a lease that expires.
-                    let _ = request.reply.send(answer);
+        match results {
+            Ok(results) => {
+                for (request, result) in requests.into_iter().zip(results) {
+                    // If the caller is gone, the lease expires.
+                    let _ = request.reply.send(result);
                 }
             }
             Err(error) => {
                 let reason = error.to_string();
-                for request in asked {
+                for request in requests {
                     let _ = request.reply.send(Err(StoreError::Backend(reason.clone())));
                 }
             }
         }
     }
 
-    /// One for each who asks, for as long as there is something.
+    /// Grants a lease to each request, as long as there are audits.
     async fn lease(
         &self,
-        places: Option<&Vec<String>>,
-        asked: &[Request],
-    ) -> Result<Vec<Answer>, StoreError> {
-        let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
-        let now = asked.iter().map(|request| request.now).max();
+        locations: Option<&Vec<String>>,
+        requests: &[LeaseRequest],
+    ) -> Result<Vec<LeaseResult>, StoreError> {
+        let mut results: Vec<Option<LeaseResult>> = requests.iter().map(|_| None).collect();
+        let now = requests.iter().map(|request| request.now).max();
         let now = now.unwrap_or(Timestamp(i64::MIN));
         let mut client = self.connections.get().await?;
         let mut tries = 0;
         loop {
-            let open: Vec<usize> = (0..asked.len())
-                .filter(|at| answers[*at].is_none())
+            let open: Vec<usize> = (0..requests.len())
+                .filter(|index| results[*index].is_none())
                 .collect();
-            if open.is_empty() || tries == TRIES {
+            if open.is_empty() || tries == MAX_TRIES {
                 break;
             }
-            let arrived = self.bells.arrived.load(Ordering::SeqCst);
+            let arrival_count = self.notifier.arrival_count.load(Ordering::SeqCst);
             let round = Round {
-                places,
+                locations,
                 now,
-                asked,
+                requests,
                 open,
             };
-            let outcome = match round.is_bounded() {
-                true => self.bounded_round(&mut client, round).await?,
-                false => self.round(&mut client, &round).await?,
+            let outcome = if round.has_slot_limits() {
+                self.limited_round(&mut client, round).await?
+            } else {
+                self.round(&mut client, &round).await?
             };
-            for (at, at_most) in outcome.refused {
-                answers[at] = Some(Err(StoreError::SlotsInUse(at_most)));
+            for (index, max_leases) in outcome.refused {
+                results[index] = Some(Err(StoreError::SlotsInUse(max_leases)));
             }
-            let Some(taken) = outcome.taken else {
-                self.looks.found_nothing(places.cloned(), arrived);
+            let Some(leases) = outcome.leases else {
+                self.empty_queues
+                    .record_empty(locations.cloned(), arrival_count);
                 break;
             };
-            if taken.is_empty() {
+            if leases.is_empty() {
                 tries += 1;
             }
-            for (at, lease) in taken {
-                answers[at] = Some(Ok(Some(lease)));
+            for (index, lease) in leases {
+                results[index] = Some(Ok(Some(lease)));
             }
         }
-        let or_nothing = |answer: Option<Answer>| answer.unwrap_or(Ok(None));
-        Ok(answers.into_iter().map(or_nothing).collect())
+        let or_none = |result: Option<LeaseResult>| result.unwrap_or(Ok(None));
+        Ok(results.into_iter().map(or_none).collect())
     }
 
-    async fn round(&self, client: &mut Object, round: &Round<'_>) -> Result<Outcome, StoreError> {
-        let found = self.look(&*client, round).await?;
-        if found.is_empty() {
-            return Ok(Outcome::default());
+    async fn round(
+        &self,
+        client: &mut Object,
+        round: &Round<'_>,
+    ) -> Result<RoundOutcome, StoreError> {
+        let leasable = self.find_leasable(&*client, round).await?;
+        if leasable.is_empty() {
+            return Ok(RoundOutcome::default());
         }
-        if self.running_per_account.is_none() && found.expired.is_empty() {
-            let picks = found.turns.pick(round.open.len());
-            // At once: should another server be faster, a turn is noted for nothing.
-            let noted = self.note_turns(&picks);
-            let (taken, ()) = tokio::join!(round.take_waiting(&*client, &picks), noted);
-            return Ok(Outcome::of(taken?));
+        if self.running_per_account.is_none() && leasable.expired.is_empty() {
+            let picks = leasable.turns.pick(round.open.len());
+            // Both at once: if another server leases first, a turn is recorded in vain.
+            let (leases, ()) = tokio::join!(
+                round.lease_waiting(&*client, &picks),
+                self.record_turns(&picks)
+            );
+            return Ok(RoundOutcome::new(leases?));
         }
         let transaction = client.transaction().await?;
-        let (taken, picks) = self.take(&transaction, round, found).await?;
+        let (leases, picks) = self.lease_found(&transaction, round, leasable).await?;
         transaction.commit().await?;
-        self.note_turns(&picks).await;
-        Ok(Outcome::of(taken))
+        self.record_turns(&picks).await;
+        Ok(RoundOutcome::new(leases))
     }
 
-    /// As [`Self::round`], for requests of which some may hold only so many leases. The bounds are
-    /// looked at under locks that are held until the leases are committed.
-    async fn bounded_round(
+    /// Like [`Self::round`], for requests of which some have a slot limit. The limits are checked
+    /// under locks that are held until the leases are committed.
+    async fn limited_round(
         &self,
         client: &mut Object,
         mut round: Round<'_>,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<RoundOutcome, StoreError> {
         let transaction = client.transaction().await?;
-        let rooms = rooms(&transaction, &round).await?;
-        let (mut refused, mut left) = (Vec::new(), rooms.clone());
-        round.open.retain(|at| {
-            let Some(bound) = &round.asked[*at].seat.slots else {
+        let free_slots = free_slots(&transaction, &round).await?;
+        let (mut refused, mut remaining) = (Vec::new(), free_slots.clone());
+        round.open.retain(|index| {
+            let Some(slots) = &round.requests[*index].scope.slots else {
                 return true;
             };
-            let prefix = bound.owner_prefix.as_str();
-            if rooms.get(prefix).is_none_or(|room| *room == 0) {
-                refused.push((*at, bound.max_leases));
+            let prefix = slots.owner_prefix.as_str();
+            if free_slots.get(prefix).is_none_or(|free| *free == 0) {
+                refused.push((*index, slots.max_leases));
                 return false;
             }
-            // What is over waits for the next round, which counts again.
-            let left = left.get_mut(prefix).filter(|left| **left > 0);
-            left.map(|left| *left -= 1).is_some()
+            // Requests beyond the free slots wait for the next round, which counts again.
+            let remaining = remaining.get_mut(prefix).filter(|free| **free > 0);
+            remaining.map(|free| *free -= 1).is_some()
         });
-        let mut outcome = Outcome {
-            taken: Some(Vec::new()),
+        let mut outcome = RoundOutcome {
+            leases: Some(Vec::new()),
             refused,
         };
         if round.open.is_empty() {
             return Ok(outcome);
         }
-        let found = self.look(&transaction, &round).await?;
-        if found.is_empty() {
-            outcome.taken = None;
+        let leasable = self.find_leasable(&transaction, &round).await?;
+        if leasable.is_empty() {
+            outcome.leases = None;
             return Ok(outcome);
         }
-        let (taken, picks) = self.take(&transaction, &round, found).await?;
+        let (leases, picks) = self.lease_found(&transaction, &round, leasable).await?;
         transaction.commit().await?;
-        self.note_turns(&picks).await;
-        outcome.taken = Some(taken);
+        self.record_turns(&picks).await;
+        outcome.leases = Some(leases);
         Ok(outcome)
     }
 
-    async fn look(&self, db: &impl GenericClient, round: &Round<'_>) -> Result<Look, StoreError> {
-        let (at_most, wanted) = (self.running_per_account, round.open.len());
-        lanes::look(db, round.places, at_most, round.now, wanted).await
+    async fn find_leasable(
+        &self,
+        db: &impl GenericClient,
+        round: &Round<'_>,
+    ) -> Result<Leasable, StoreError> {
+        let (per_account, count) = (self.running_per_account, round.open.len());
+        lanes::find_leasable(db, round.locations, per_account, round.now, count).await
     }
 
-    /// Also whose they were, as turns to be noted.
-    async fn take(
+    /// Leases audits, and returns the leases with the turns to be recorded.
+    async fn lease_found(
         &self,
         transaction: &Transaction<'_>,
         round: &Round<'_>,
-        found: Look,
+        leasable: Leasable,
     ) -> Result<(Vec<(usize, Lease)>, Vec<Pick>), StoreError> {
-        if !found.expired.is_empty() {
-            return round.take_expired(transaction, &found.expired).await;
+        if !leasable.expired.is_empty() {
+            return round.lease_expired(transaction, &leasable.expired).await;
         }
-        let mut picks = found.turns.pick(round.open.len());
-        if let Some(at_most) = self.running_per_account {
-            picks = within_bounds(transaction, picks, at_most).await?;
+        let mut picks = leasable.turns.pick(round.open.len());
+        if let Some(max_running) = self.running_per_account {
+            picks = within_account_limits(transaction, picks, max_running).await?;
         }
-        let taken = round.take_waiting(transaction, &picks).await?;
-        Ok((taken, picks))
+        let leases = round.lease_waiting(transaction, &picks).await?;
+        Ok((leases, picks))
     }
 
-    /// Apart from the leases, so that no server waits for another's. What is leased is leased whether or not
-    /// this works.
-    async fn note_turns(&self, picks: &[Pick]) {
-        let noted = async {
-            let turns = self.connections.get_hasty().await?;
-            lanes::served(&turns, picks).await
+    /// Records turns separately from the leases, so that no server waits for another. The leases are
+    /// valid even if this fails.
+    async fn record_turns(&self, picks: &[Pick]) {
+        let record = async {
+            let db = self.connections.get_unsynced().await?;
+            lanes::record_served(&db, picks).await
         };
-        if let Err(error) = noted.await {
-            tracing::warn!(%error, "an account may be served once too often");
+        if let Err(error) = record.await {
+            tracing::warn!(%error, "failed to record turns; an account may be served too often");
         }
     }
 
-    /// On the hasty connection: a lane that comes back after a crash is found empty once more.
-    async fn tidy(&self) {
-        let tidied = timeout(DONE_WITHIN, async {
-            let mut db = self.connections.get_hasty().await?;
-            lanes::tidy(&mut db).await
+    /// Removes empty lanes on the unsynced connection: a lane that reappears after a crash is removed
+    /// again.
+    async fn remove_empty_lanes(&self) {
+        let removal = timeout(DEADLINE, async {
+            let mut db = self.connections.get_unsynced().await?;
+            lanes::remove_empty(&mut db).await
         });
-        match tidied.await {
+        match removal.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "empty lanes stay for now"),
-            Err(_) => tracing::debug!("empty lanes stay for now"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to remove empty lanes"),
+            Err(_) => tracing::debug!("removing empty lanes timed out"),
         }
     }
 }
 
-/// What became of a round.
+/// The outcome of a round.
 #[derive(Default)]
-struct Outcome {
-    /// Which request got which lease; `None` where nothing waits.
-    taken: Option<Vec<(usize, Lease)>>,
-    /// Requests whose slots are all in use, and how many those are.
+struct RoundOutcome {
+    /// The leases with the indices of their requests; `None` if no audit waits.
+    leases: Option<Vec<(usize, Lease)>>,
+    /// The indices of requests whose slots are all in use, with the number of these slots.
     refused: Vec<(usize, u32)>,
 }
 
-impl Outcome {
-    fn of(taken: Vec<(usize, Lease)>) -> Self {
+impl RoundOutcome {
+    fn new(leases: Vec<(usize, Lease)>) -> Self {
         Self {
-            taken: Some(taken),
+            leases: Some(leases),
             refused: Vec::new(),
         }
     }
 }
 
-/// Those of a kind who are still without a lease.
+/// The requests for the same locations that have no result yet.
 struct Round<'a> {
-    places: Option<&'a Vec<String>>,
+    locations: Option<&'a Vec<String>>,
     now: Timestamp,
-    asked: &'a [Request],
-    /// Indices of `asked`.
+    requests: &'a [LeaseRequest],
+    /// Indices of `requests`.
     open: Vec<usize>,
 }
 
-const TAKEN: &str =
+/// The columns of a granted lease.
+const LEASE_COLUMNS: &str =
     "tracking_id, audit_id, attempt, audits.faults, url, device, network, location, runs,
-                     seat.asked";
+                     request.request_index";
 
 impl Round<'_> {
-    fn is_bounded(&self) -> bool {
-        let mut open = self.open.iter().map(|at| &self.asked[*at]);
-        open.any(|request| request.seat.slots.is_some())
+    fn has_slot_limits(&self) -> bool {
+        let mut open = self.open.iter().map(|index| &self.requests[*index]);
+        open.any(|request| request.scope.slots.is_some())
     }
 
-    /// As columns: which request, whose, and until when.
-    fn seats(&self) -> (Vec<i64>, Vec<&str>, Vec<i64>) {
-        let requests = self.open.iter().map(|at| &self.asked[*at]);
-        let asked = self.open.iter().map(|at| i64::try_from(*at).unwrap_or(-1));
+    /// Returns the open requests as columns: their indices, owners and expiries.
+    fn request_columns(&self) -> (Vec<i64>, Vec<&str>, Vec<i64>) {
+        let requests = self.open.iter().map(|index| &self.requests[*index]);
+        let indices = self
+            .open
+            .iter()
+            .map(|index| i64::try_from(*index).unwrap_or(-1));
         let (owners, until) = requests
-            .map(|request| (request.seat.owner.as_str(), request.expires_at.0))
+            .map(|request| (request.scope.owner.as_str(), request.expires_at.0))
             .unzip();
-        (asked.collect(), owners, until)
+        (indices.collect(), owners, until)
     }
 
-    /// Also whose they were, as turns to be noted.
-    async fn take_expired(
+    /// Leases audits whose leases have expired, and returns the leases with the turns to be recorded.
+    async fn lease_expired(
         &self,
         db: &impl GenericClient,
         positions: &[i64],
     ) -> Result<(Vec<(usize, Lease)>, Vec<Pick>), StoreError> {
-        let (asked, owners, until) = self.seats();
+        let (indices, owners, until) = self.request_columns();
         let sql = format!(
             "WITH chosen AS MATERIALIZED (
                  SELECT position FROM audits
                  WHERE position = ANY ($1) AND state = 'running' AND lease_expires_at <= $2
                  FOR UPDATE SKIP LOCKED)
              UPDATE audits SET attempt = attempt + 1, faults = faults + 1,
-                               lease_owner = seat.owner, lease_expires_at = seat.until
+                               lease_owner = request.owner, lease_expires_at = request.until
              FROM chosen
              JOIN unnest($1, $3::bigint[], $4::text[], $5::bigint[])
-                  AS seat (position, asked, owner, until) ON seat.position = chosen.position
+                  AS request (position, request_index, owner, until)
+                  ON request.position = chosen.position
              WHERE audits.position = chosen.position
-             RETURNING {TAKEN}, account_id, batch_id IS NULL"
+             RETURNING {LEASE_COLUMNS}, account_id, batch_id IS NULL"
         );
-        let values: &[Value<'_>] = &[&positions, &self.now.0, &asked, &owners, &until];
-        let found = rows(db, &sql, values).await?;
+        let values: &[Value<'_>] = &[&positions, &self.now.0, &indices, &owners, &until];
+        let rows = rows(db, &sql, values).await?;
         let pick = |row: &Row| {
             Ok(Pick {
                 account_id: row.try_get(10)?,
                 interactive: row.try_get(11)?,
             })
         };
-        let picks: Result<_, StoreError> = found.iter().map(pick).collect();
-        Ok((self.taken(&found)?, picks?))
+        let picks: Result<_, StoreError> = rows.iter().map(pick).collect();
+        Ok((self.leases(&rows)?, picks?))
     }
 
-    /// Of each account picked those that failed least often, of them the oldest, as many as it was picked for; fewer when
-    /// others take them.
-    async fn take_waiting(
+    /// Leases for each picked account the audits with the fewest faults, then the oldest, as many as
+    /// it was picked for; fewer if other servers lease them first.
+    async fn lease_waiting(
         &self,
         db: &impl GenericClient,
         picks: &[Pick],
@@ -341,25 +360,26 @@ impl Round<'_> {
         if picks.is_empty() {
             return Ok(Vec::new());
         }
-        let (places, at) = match self.places {
-            Some(_) => ("unnest($7::text[])", "audits.location = place.name"),
+        let (locations, condition) = match self.locations {
+            Some(_) => ("unnest($7::text[])", "audits.location = allowed.location"),
             None => ("(SELECT $7::text[])", "true"),
         };
-        // Of each place the first: all of them are locked for a moment, and some are taken.
+        // The first audits of each location are locked for a moment, and some of them are leased.
         let sql = format!(
-            "WITH seat AS (
+            "WITH request AS (
                  SELECT * FROM unnest($1::text[], $2::boolean[], $3::bigint[],
                                       $4::bigint[], $5::text[], $6::bigint[])
-                               AS seat (account_id, interactive, nth, asked, owner, until)
+                               AS request (account_id, interactive, nth, request_index, owner,
+                                           until)
              ), heads AS MATERIALIZED (
                  SELECT pick.account_id, pick.interactive, head.faults, head.position
-                 FROM (SELECT account_id, interactive, max(nth) AS leases FROM seat
+                 FROM (SELECT account_id, interactive, max(nth) AS leases FROM request
                        GROUP BY account_id, interactive) AS pick
-                 CROSS JOIN {places} AS place (name)
+                 CROSS JOIN {locations} AS allowed (location)
                  CROSS JOIN LATERAL (
                      SELECT faults, position FROM audits
                      WHERE state = 'waiting' AND audits.account_id = pick.account_id
-                       AND (batch_id IS NULL) = pick.interactive AND {at}
+                       AND (batch_id IS NULL) = pick.interactive AND {condition}
                      ORDER BY faults, position LIMIT pick.leases FOR UPDATE SKIP LOCKED) AS head
              ), chosen AS (
                  SELECT *, row_number() OVER (PARTITION BY account_id, interactive
@@ -367,14 +387,15 @@ impl Round<'_> {
                  FROM heads
              )
              UPDATE audits SET attempt = attempt + 1, state = 'running',
-                               lease_owner = seat.owner, lease_expires_at = seat.until
+                               lease_owner = request.owner, lease_expires_at = request.until
              FROM chosen
-             JOIN seat ON seat.account_id = chosen.account_id
-                      AND seat.interactive = chosen.interactive AND seat.nth = chosen.nth
+             JOIN request ON request.account_id = chosen.account_id
+                         AND request.interactive = chosen.interactive
+                         AND request.nth = chosen.nth
              WHERE audits.position = chosen.position
-             RETURNING {TAKEN}"
+             RETURNING {LEASE_COLUMNS}"
         );
-        let (asked, owners, until) = self.seats();
+        let (indices, owners, until) = self.request_columns();
         let account_ids: Vec<&str> = picks.iter().map(|pick| &*pick.account_id).collect();
         let interactive: Vec<bool> = picks.iter().map(|pick| pick.interactive).collect();
         let mut counts: HashMap<&Pick, i64> = HashMap::new();
@@ -386,65 +407,65 @@ impl Round<'_> {
                 *nth
             })
             .collect();
-        let some = picks.len().min(asked.len());
-        let found = rows(
+        let count = picks.len().min(indices.len());
+        let rows = rows(
             db,
             &sql,
             &[
                 &account_ids,
                 &interactive,
                 &nth,
-                &&asked[..some],
-                &&owners[..some],
-                &&until[..some],
-                &self.places,
+                &&indices[..count],
+                &&owners[..count],
+                &&until[..count],
+                &self.locations,
             ],
         )
         .await?;
-        self.taken(&found)
+        self.leases(&rows)
     }
 
-    /// With the index of who gets it.
-    fn taken(&self, found: &[Row]) -> Result<Vec<(usize, Lease)>, StoreError> {
+    /// Reads leases with the indices of their requests.
+    fn leases(&self, rows: &[Row]) -> Result<Vec<(usize, Lease)>, StoreError> {
         let lease = |row: &Row| {
-            let at = usize::try_from(row.try_get::<_, i64>(9)?).unwrap_or(usize::MAX);
-            let request = self.asked.get(at);
+            let index = usize::try_from(row.try_get::<_, i64>(9)?).unwrap_or(usize::MAX);
+            let request = self.requests.get(index);
             let request = request
-                .ok_or_else(|| StoreError::Backend("a lease that nobody asked for".to_owned()))?;
+                .ok_or_else(|| StoreError::Backend("a lease without a request".to_owned()))?;
             let lease = Lease {
                 tracking_id: row.try_get(0)?,
                 audit_id: row.try_get(1)?,
-                attempt: small(row, 2)?,
-                owner: request.seat.owner.clone(),
+                attempt: read_u32(row, 2)?,
+                owner: request.scope.owner.clone(),
                 expires_at: request.expires_at,
                 order: audits::order(row, 4)?,
-                runs: small(row, 8)?,
-                faults: small(row, 3)?,
+                runs: read_u32(row, 8)?,
+                faults: read_u32(row, 3)?,
             };
-            Ok((at, lease))
+            Ok((index, lease))
         };
-        found.iter().map(lease).collect()
+        rows.iter().map(lease).collect()
     }
 }
 
-/// How many leases each name that is bounded may still get, counted under locks that the transaction
-/// holds to its end. Locked in the order of names, so that two servers do not wait for each other.
-async fn rooms(
+/// Returns the number of free slots by owner prefix, counted under locks that the transaction holds
+/// to its end. The locks are taken in the order of names, so that two servers do not deadlock.
+async fn free_slots(
     transaction: &Transaction<'_>,
     round: &Round<'_>,
 ) -> Result<HashMap<String, u64>, StoreError> {
-    let requests = round.open.iter().map(|at| &round.asked[*at]);
-    let bounds = requests.filter_map(|request| request.seat.slots.as_ref());
-    let bounds: BTreeMap<&str, u32> = bounds
-        .map(|bound| (bound.owner_prefix.as_str(), bound.max_leases))
+    let requests = round.open.iter().map(|index| &round.requests[*index]);
+    let limits = requests.filter_map(|request| request.scope.slots.as_ref());
+    let limits: BTreeMap<&str, u32> = limits
+        .map(|slots| (slots.owner_prefix.as_str(), slots.max_leases))
         .collect();
-    let names: Vec<&str> = bounds.keys().copied().collect();
-    // By themselves: what is counted is what was committed before all locks were there.
+    let names: Vec<&str> = limits.keys().copied().collect();
+    // A separate statement: the count then sees everything committed before all locks were taken.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(name, 1))
                 FROM (SELECT name FROM unnest($1::text[]) AS bound (name)
                       ORDER BY name COLLATE \"C\") AS bound";
     rows(transaction, lock, &[&names]).await?;
-    let counted = rows(
+    let counts = rows(
         transaction,
         "SELECT name, (SELECT count(*) FROM audits
                        WHERE state = 'running' AND lease_expires_at > $2
@@ -453,39 +474,40 @@ async fn rooms(
         &[&names, &round.now.0],
     )
     .await?;
-    let room = |row: &Row| {
+    let free = |row: &Row| {
         let name: &str = row.try_get(0)?;
-        let at_most = bounds.get(name).copied().map_or(0, u64::from);
-        Ok((name.to_owned(), at_most.saturating_sub(count(row, 1)?)))
+        let max_leases = limits.get(name).copied().map_or(0, u64::from);
+        Ok((name.to_owned(), max_leases.saturating_sub(count(row, 1)?)))
     };
-    counted.iter().map(room).collect()
+    counts.iter().map(free).collect()
 }
 
-/// Counted under locks that are held until the leases are committed: two servers never take the last place
-/// both. In the order of accounts, so that they do not wait for each other.
-async fn within_bounds(
+/// Removes picks beyond the limit of leases per account. Leases are counted under locks that are held
+/// until the new ones are committed, so that two servers do not both take the last one. The locks
+/// are taken in the order of accounts, so that the servers do not deadlock.
+async fn within_account_limits(
     transaction: &Transaction<'_>,
     picks: Vec<Pick>,
-    at_most: u32,
+    max_running: u32,
 ) -> Result<Vec<Pick>, StoreError> {
     let accounts: BTreeSet<&str> = picks.iter().map(|pick| &*pick.account_id).collect();
-    let mut rooms = HashMap::new();
+    let mut allowances = HashMap::new();
     for account_id in accounts {
         let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
         row(transaction, lock, &[&account_id]).await?;
         let sql = "SELECT count(*) FROM audits WHERE state = 'running' AND account_id = $1";
         let running = row(transaction, sql, &[&account_id]).await?;
         let running = running.map_or(Ok(0), |row| count(&row, 0))?;
-        let room = u64::from(at_most).saturating_sub(running);
-        rooms.insert(account_id.to_owned(), room);
+        let allowance = u64::from(max_running).saturating_sub(running);
+        allowances.insert(account_id.to_owned(), allowance);
     }
-    let mut within = picks;
-    within.retain(|pick| match rooms.get_mut(&pick.account_id) {
-        Some(room) if *room > 0 => {
-            *room -= 1;
+    let mut allowed = picks;
+    allowed.retain(|pick| match allowances.get_mut(&pick.account_id) {
+        Some(allowance) if *allowance > 0 => {
+            *allowance -= 1;
             true
         }
         _ => false,
     });
-    Ok(within)
+    Ok(allowed)
 }

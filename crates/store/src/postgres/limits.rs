@@ -1,4 +1,4 @@
-//! Limits that all servers keep together.
+//! Rate limits that all servers share.
 
 use std::collections::HashMap;
 
@@ -9,37 +9,39 @@ use super::PostgresStore;
 use super::connect::rows;
 use crate::{BucketGrant, BucketRate, BucketRequest, SharedLimits, StoreError};
 
-/// How deep below empty a bucket can be, as a share of a full one. Deeper it is only where a clock was set back.
-const DEEPEST: i64 = 8;
+/// Divisor of the capacity that gives the maximum debt of a bucket. A larger debt exists only if a
+/// clock was set back.
+const DEBT_DIVISOR: i64 = 8;
 
 #[async_trait]
 impl SharedLimits for PostgresStore {
     async fn take(
         &self,
         rate: BucketRate,
-        takings: Vec<BucketRequest>,
+        requests: Vec<BucketRequest>,
     ) -> Result<Vec<BucketGrant>, StoreError> {
-        self.read(move |db| Box::pin(async move { take(db, rate, &takings).await }))
+        self.read(move |db| Box::pin(async move { take(db, rate, &requests).await }))
             .await
     }
 }
 
-/// One statement for all of them, so that of two servers one is first at each bucket; in the order of their names, so
-/// that no two statements wait for each other. Not logged: after a crash of the database all buckets are full.
+/// Takes tokens from all buckets in one statement, so that concurrent servers are serialised at each
+/// bucket; in the order of their names, so that statements do not deadlock. The table is not logged:
+/// after a crash of the database all buckets are full.
 async fn take(
     db: &Object,
     rate: BucketRate,
-    takings: &[BucketRequest],
+    requests: &[BucketRequest],
 ) -> Result<Vec<BucketGrant>, StoreError> {
-    let mut in_order: Vec<&BucketRequest> = takings.iter().collect();
-    in_order.sort_unstable_by(|one, other| one.bucket.cmp(&other.bucket));
-    let buckets: Vec<&str> = in_order.iter().map(|t| t.bucket.as_str()).collect();
-    let owed: Vec<i64> = in_order.iter().map(|t| t.debt_ns).collect();
-    let wanted: Vec<i64> = in_order.iter().map(|t| t.requested.into()).collect();
+    let mut sorted: Vec<&BucketRequest> = requests.iter().collect();
+    sorted.sort_unstable_by(|one, other| one.bucket.cmp(&other.bucket));
+    let buckets: Vec<&str> = sorted.iter().map(|t| t.bucket.as_str()).collect();
+    let debts: Vec<i64> = sorted.iter().map(|t| t.debt_ns).collect();
+    let requested: Vec<i64> = sorted.iter().map(|t| t.requested.into()).collect();
     let empty_ns = rate.now_ns + rate.burst_ns;
-    // What is inserted is what a bucket that nobody has used yet comes to: all of it granted. Where there is one, the
-    // same row says what was asked for.
-    let found = rows(
+    // The inserted row is the result for a bucket that was not used before: everything is granted.
+    // If the bucket exists, the same row contains the request.
+    let rows = rows(
         db,
         "INSERT INTO limits AS kept (bucket, full_at_ns, is_refused, granted)
          SELECT bucket, $1::bigint + owed + wanted * $2::bigint, false, wanted
@@ -56,24 +58,24 @@ async fn take(
             &rate.now_ns,
             &rate.cost_ns,
             &empty_ns,
-            &(empty_ns + rate.burst_ns / DEEPEST),
+            &(empty_ns + rate.burst_ns / DEBT_DIVISOR),
             &buckets,
-            &owed,
-            &wanted,
+            &debts,
+            &requested,
         ],
     )
     .await?;
-    let mut taken = HashMap::with_capacity(found.len());
-    for row in &found {
-        let after = BucketGrant {
+    let mut grants = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let grant = BucketGrant {
             full_at_ns: row.try_get(1)?,
-            granted: super::small(row, 2)?,
+            granted: super::read_u32(row, 2)?,
         };
-        taken.insert(row.try_get::<_, String>(0)?, after);
+        grants.insert(row.try_get::<_, String>(0)?, grant);
     }
-    let unanswered = || StoreError::Backend("a limit was not answered".to_owned());
-    takings
+    let missing = || StoreError::Backend("no result for a rate limit".to_owned());
+    requests
         .iter()
-        .map(|taking| taken.remove(&taking.bucket).ok_or_else(unanswered))
+        .map(|request| grants.remove(&request.bucket).ok_or_else(missing))
         .collect()
 }

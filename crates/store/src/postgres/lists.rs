@@ -1,17 +1,18 @@
-//! Audits in pages and batches.
+//! Lists of audits and batches.
 
 use deadpool_postgres::Object;
 use tokio_postgres::Row;
 
 use super::connect::{Value, row, rows};
-use super::{audits, count, small};
+use super::{audits, count, read_u32};
 use crate::{
     AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
 };
 
-/// How many audits are looked at for one page. An index serves any one filter; several together
-/// may fit nothing of a million audits, and the next page then goes on where this one stopped.
-const LOOKED_AT: u32 = 2_000;
+/// Maximum number of audits that are examined for one page. An index serves any single filter;
+/// several together may match none of a million audits, and the next page then continues where this
+/// one stopped.
+const MAX_EXAMINED: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
                        attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
@@ -32,42 +33,40 @@ pub(super) async fn page(
          ORDER BY accepted_at DESC, number DESC LIMIT $5"
     );
     let below = upper_bound(filter, after);
-    // One more than the page holds says that there is a next one.
-    let looked_at = match is_exact(filter) {
-        true => limit.saturating_add(1),
-        false => LOOKED_AT,
-    };
-    let (from, looked_at) = (
-        filter.from.map_or(i64::MIN, |from| from.0),
-        i64::from(looked_at),
-    );
+    // One more than the page shows whether there is a next one.
+    let max_rows = i64::from(if is_exact(filter) {
+        limit.saturating_add(1)
+    } else {
+        MAX_EXAMINED
+    });
+    let from = filter.from.map_or(i64::MIN, |from| from.0);
     let mut values: Vec<Value<'_>> = vec![
         &account_id,
         &below.accepted_at.0,
         &below.number,
         &from,
-        &looked_at,
+        &max_rows,
     ];
     if let Some(value) = &value {
         values.push(value);
     }
-    let found = rows(db, &sql, &values).await?;
-    let is_full = i64::try_from(found.len()).is_ok_and(|found| found == looked_at);
+    let rows = rows(db, &sql, &values).await?;
+    let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == max_rows);
 
-    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut page = AuditPage {
         audits: Vec::new(),
         next: None,
     };
-    let mut last_seen = below;
-    for row in &found {
+    let mut cursor = below;
+    for row in &rows {
         let audit = entry(row)?;
-        // There is more than this page holds: it ends at the audit before.
-        if page.audits.len() == wanted {
-            page.next = Some(last_seen);
+        // The page is full and there are more audits: the next page begins after the previous one.
+        if page.audits.len() == page_size {
+            page.next = Some(cursor);
             return Ok(page);
         }
-        last_seen = ListCursor {
+        cursor = ListCursor {
             accepted_at: audit.accepted_at,
             number: audit.number,
         };
@@ -75,11 +74,11 @@ pub(super) async fn page(
             page.audits.push(audit);
         }
     }
-    page.next = is_full.then_some(last_seen);
+    page.next = is_full.then_some(cursor);
     Ok(page)
 }
 
-/// Whether everything that the condition finds is on the page.
+/// Whether the SQL condition returns exactly the audits that match the filter.
 fn is_exact(filter: &AuditFilter) -> bool {
     let set = [
         filter.url.is_some(),
@@ -90,7 +89,7 @@ fn is_exact(filter: &AuditFilter) -> bool {
     filter.state.is_none() && set.into_iter().filter(|set| *set).count() <= 1
 }
 
-/// What an index can follow, and its value.
+/// Returns the condition that an index serves, and its value.
 fn leading(filter: &AuditFilter) -> (&'static str, Option<&str>) {
     if matches!(
         filter.state,
@@ -109,7 +108,7 @@ fn leading(filter: &AuditFilter) -> (&'static str, Option<&str>) {
         .unwrap_or(("", None))
 }
 
-/// Everything on the page stands before this.
+/// Returns the cursor before which all audits of the page are.
 fn upper_bound(filter: &AuditFilter, after: Option<ListCursor>) -> ListCursor {
     const END: ListCursor = ListCursor {
         accepted_at: Timestamp(i64::MAX),
@@ -130,7 +129,7 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
         state: audits::state(row, 6)?,
         error: audits::error(row, 8)?,
         batch_id: row.try_get(10)?,
-        runs: small(row, 11)?,
+        runs: read_u32(row, 11)?,
         accepted_at: Timestamp(row.try_get(12)?),
         finished_at: row.try_get::<_, Option<i64>>(13)?.map(Timestamp),
         number: row.try_get(14)?,
@@ -143,21 +142,21 @@ pub(super) async fn batch(
     account_id: &str,
     batch_id: &str,
 ) -> Result<Option<Batch>, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT audits, accepted_at FROM batches WHERE id = $1 AND account_id = $2",
         &[&batch_id, &account_id],
     )
     .await?;
-    let Some(found) = found else {
+    let Some(row) = row else {
         return Ok(None);
     };
     let sql = format!("SELECT {COLUMNS} FROM audits WHERE batch_id = $1 ORDER BY number");
     let audits = rows(db, &sql, &[&batch_id]).await?;
     Ok(Some(Batch {
         id: batch_id.to_owned(),
-        accepted: count(&found, 0)?,
-        accepted_at: Timestamp(found.try_get(1)?),
+        accepted: count(&row, 0)?,
+        accepted_at: Timestamp(row.try_get(1)?),
         audits: audits.iter().map(entry).collect::<Result<_, _>>()?,
     }))
 }

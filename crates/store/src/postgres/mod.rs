@@ -1,18 +1,18 @@
-//! The store in a PostgreSQL database, shared between any number of servers.
+//! A store in a PostgreSQL database, which any number of servers can use.
 //!
-//! The same behaviour as in SQLite, written anew in this dialect; the conformance suite keeps the two one.
+//! It behaves like the store in SQLite; the conformance suite verifies it.
 
 mod accounts;
 mod agents;
 mod audits;
-mod bells;
 mod connect;
 mod deliveries;
+mod empty_queue_cache;
 mod lanes;
 mod leaser;
 mod limits;
 mod lists;
-mod looks;
+mod notifier;
 mod pages;
 mod queue;
 mod retention;
@@ -23,7 +23,7 @@ mod tls;
 mod turns;
 
 pub(crate) use self::connect::Connections;
-pub(crate) use self::schema::bring_up_to_date;
+pub(crate) use self::schema::migrate;
 
 use std::sync::Arc;
 
@@ -32,19 +32,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 
-use self::bells::{Bells, Rings};
-use self::connect::Asking;
-use self::leaser::{Leaser, Request};
-use self::looks::Looks;
+use self::connect::DbFuture;
+use self::empty_queue_cache::EmptyQueueCache;
+use self::leaser::{LeaseRequest, Leaser};
+use self::notifier::{Notifier, Wakeup};
 use self::submitter::Submitter;
 use crate::{ACCOUNT_ID_LENGTH, Hold, LedgerEntry, StoreError, random};
 
-/// What an operator decides about a database's use.
+/// Options of a PostgreSQL store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Open at a time, for all but one that listens and one that notes whose turn it is; at least 4.
+    /// The maximum number of connections, at least 4, besides one that listens for notifications and
+    /// one that records turns.
     pub connections: usize,
-    /// No account gets more leases at a time than this; what is over waits, and others go first.
+    /// The maximum number of leases of an account at a time.
     pub running_per_account: Option<u32>,
 }
 
@@ -57,56 +58,61 @@ impl Default for PostgresOptions {
     }
 }
 
-/// A PostgreSQL database that other servers may use at the same time.
+/// A store in a PostgreSQL database that other servers may use at the same time.
 ///
-/// Connections are made when they are needed, and anew when they were lost. Writes that were begun are ended
-/// even if nobody waits for them, for as long as the runtime lives.
+/// Connections are opened when they are needed, and again after they were lost. Writes that were
+/// started run to their end even if their caller no longer waits, unless the runtime is shut down.
 pub struct PostgresStore {
     connections: Arc<Connections>,
-    bells: Arc<Bells>,
+    notifier: Arc<Notifier>,
     submitter: Arc<Submitter>,
-    leases: mpsc::UnboundedSender<Request>,
-    looks: Arc<Looks>,
+    leases: mpsc::UnboundedSender<LeaseRequest>,
+    empty_queues: Arc<EmptyQueueCache>,
     running_per_account: Option<u32>,
-    /// These end with the store.
-    at_work: [JoinHandle<()>; 2],
+    /// Background tasks, which are aborted when the store is dropped.
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl PostgresStore {
-    /// Connects and brings the schema up to date, which several servers may do at once. `address` is a
+    /// Connects and migrates the schema, which several servers may do at once. `address` is a
     /// `postgres://` URL.
     pub async fn open(address: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let connections = Arc::new(Connections::new(address, options.connections)?);
-        schema::bring_up_to_date(&connections).await?;
-        schema::refuse_half_moved(&connections).await?;
-        let bells = Arc::new(Bells::new(random(ACCOUNT_ID_LENGTH)?));
+        schema::migrate(&connections).await?;
+        schema::refuse_unfinished_move(&connections).await?;
+        let notifier = Arc::new(Notifier::new(random(ACCOUNT_ID_LENGTH)?));
         let (leases, requests) = mpsc::unbounded_channel();
-        let at_most = options.running_per_account;
-        let looks = Arc::new(Looks::default());
+        let empty_queues = Arc::new(EmptyQueueCache::default());
         let leaser = Leaser {
             connections: Arc::clone(&connections),
-            bells: Arc::clone(&bells),
-            looks: Arc::clone(&looks),
-            running_per_account: at_most,
+            notifier: Arc::clone(&notifier),
+            empty_queues: Arc::clone(&empty_queues),
+            running_per_account: options.running_per_account,
         };
-        tokio::spawn(leaser.lease_for_all(requests));
-        let at_work = [
-            tokio::spawn(bells::tell(Arc::clone(&bells), Arc::clone(&connections))),
-            tokio::spawn(bells::listen(Arc::clone(&bells), Arc::clone(&connections))),
+        tokio::spawn(leaser.run(requests));
+        let tasks = [
+            tokio::spawn(notifier::send(
+                Arc::clone(&notifier),
+                Arc::clone(&connections),
+            )),
+            tokio::spawn(notifier::listen(
+                Arc::clone(&notifier),
+                Arc::clone(&connections),
+            )),
         ];
-        let submitter = Submitter::new(Arc::clone(&connections), Arc::clone(&bells));
+        let submitter = Submitter::new(Arc::clone(&connections), Arc::clone(&notifier));
         Ok(Self {
             connections,
-            bells,
+            notifier,
             submitter: Arc::new(submitter),
             leases,
-            looks,
-            running_per_account: at_most,
-            at_work,
+            empty_queues,
+            running_per_account: options.running_per_account,
+            tasks,
         })
     }
 
-    /// Every change of an account's balance, oldest first; their sum is the balance.
+    /// Returns every change of an account's balance, oldest first. Their sum is the balance.
     pub async fn ledger(&self, account_id: &str) -> Result<Vec<LedgerEntry>, StoreError> {
         let account_id = account_id.to_owned();
         self.read(move |db| Box::pin(async move { accounts::ledger(db, &account_id).await }))
@@ -115,51 +121,52 @@ impl PostgresStore {
 
     async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
     where
-        W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send,
+        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
     {
         self.connections.read(work).await
     }
 
-    /// Runs to its end, whether or not the caller still waits.
-    async fn write<T, W>(&self, rings: Rings, work: W) -> Result<T, StoreError>
+    /// Runs `work` in a transaction and then notifies waiting tasks. It runs to its end even if the
+    /// caller no longer waits.
+    async fn write<T, W>(&self, wakeup: Wakeup, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        W: for<'a> FnOnce(&'a Transaction<'a>) -> Asking<'a, T> + Send + 'static,
+        W: for<'a> FnOnce(&'a Transaction<'a>) -> DbFuture<'a, T> + Send + 'static,
     {
-        let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
-        to_its_end(async move {
-            let answer = connections.write(work).await;
-            if answer.is_ok() {
-                bells.ring(&rings);
+        let (connections, notifier) = (Arc::clone(&self.connections), Arc::clone(&self.notifier));
+        run_to_end(async move {
+            let result = connections.write(work).await;
+            if result.is_ok() {
+                notifier.notify(&wakeup);
             }
-            answer
+            result
         })
         .await
     }
 
-    /// As [`Self::write`], for what one statement does; nobody is rung for.
-    async fn write_at_once<T, W>(&self, work: W) -> Result<T, StoreError>
+    /// Like [`Self::write`] for one statement, without notifying anybody.
+    async fn write_statement<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        W: for<'a> FnOnce(&'a Object) -> Asking<'a, T> + Send + 'static,
+        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send + 'static,
     {
         let connections = Arc::clone(&self.connections);
-        to_its_end(async move { connections.write_at_once(work).await }).await
+        run_to_end(async move { connections.write_statement(work).await }).await
     }
 }
 
-/// Whether or not the caller still waits.
-async fn to_its_end<T: Send + 'static>(
+/// Spawns `work` as a task, so that it runs to its end even if the caller no longer waits.
+async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
     tokio::spawn(work)
         .await
-        .map_err(|error| StoreError::Backend(format!("a write was cut short: {error}")))?
+        .map_err(|error| StoreError::Backend(format!("write task failed: {error}")))?
 }
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        for task in &self.at_work {
+        for task in &self.tasks {
             task.abort();
         }
     }
@@ -169,18 +176,18 @@ fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
     Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
 }
 
-fn small(row: &Row, column: usize) -> Result<u32, StoreError> {
+fn read_u32(row: &Row, column: usize) -> Result<u32, StoreError> {
     let number: i64 = row.try_get(column)?;
     number
         .try_into()
-        .map_err(|_| StoreError::Backend(format!("{number} where a small number was kept")))
+        .map_err(|_| StoreError::Backend(format!("{number} is out of range")))
 }
 
 fn digest(row: &Row, column: usize) -> Result<[u8; 32], StoreError> {
     let bytes: &[u8] = row.try_get(column)?;
     bytes
         .try_into()
-        .map_err(|_| StoreError::Backend("a digest of another length".to_owned()))
+        .map_err(|_| StoreError::Backend("digest of unexpected length".to_owned()))
 }
 
 fn hold(changed: u64) -> Hold {

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use super::bells::Rings;
 use super::connect::{change, row, rows};
+use super::notifier::Wakeup;
 use super::{PostgresStore, accounts, audits};
 use crate::{
     AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
@@ -18,13 +18,13 @@ impl PageStore for PostgresStore {
         session: KeyDigest,
         key_id: &str,
         expires_at: Timestamp,
-        at_most: u32,
+        limit: u32,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (key_id, others) = (key_id.to_owned(), i64::from(at_most.saturating_sub(1)));
-        self.write(Rings::Nobody, move |db| {
+        let (key_id, others) = (key_id.to_owned(), i64::from(limit.saturating_sub(1)));
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
-                // Of two who sign in at once, the second counts the first.
+                // Of two concurrent sign-ins, the second counts the first.
                 let lock = "SELECT 1 FROM keys WHERE id = $1 FOR NO KEY UPDATE";
                 row(db, lock, &[&key_id]).await?;
                 change(db, "DELETE FROM sessions WHERE expires_at <= $1", &[&now.0]).await?;
@@ -55,13 +55,13 @@ impl PageStore for PostgresStore {
     ) -> Result<Option<KeyRecord>, StoreError> {
         self.read(move |db| {
             Box::pin(async move {
-                let found = row(
+                let row = row(
                     db,
                     "SELECT key_id FROM sessions WHERE digest = $1 AND expires_at > $2",
                     &[&session.0.as_slice(), &now.0],
                 )
                 .await?;
-                match found {
+                match row {
                     Some(row) => accounts::key(db, row.try_get(0)?).await,
                     None => Ok(None),
                 }
@@ -71,7 +71,7 @@ impl PageStore for PostgresStore {
     }
 
     async fn close_session(&self, session: KeyDigest) -> Result<(), StoreError> {
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 change(
                     db,
@@ -87,7 +87,7 @@ impl PageStore for PostgresStore {
 
     async fn close_sessions(&self, key_id: Option<&str>) -> Result<u64, StoreError> {
         let key_id = key_id.map(str::to_owned);
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 change(
                     db,
@@ -108,10 +108,10 @@ impl PageStore for PostgresStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
-                // Locked, so that of two at once the second finds what the first has left.
-                let reported = row(
+                // Locked, so that of two concurrent calls the second sees the result of the first.
+                let audit = row(
                     db,
                     "SELECT audits.position FROM audits
                      JOIN reports ON reports.position = audits.position
@@ -119,10 +119,10 @@ impl PageStore for PostgresStore {
                     &[&audit_id, &account_id],
                 )
                 .await?;
-                let Some(reported) = reported else {
+                let Some(audit) = audit else {
                     return Err(StoreError::NotFound("report"));
                 };
-                let position: i64 = reported.try_get(0)?;
+                let position: i64 = audit.try_get(0)?;
                 change(db, "DELETE FROM shares WHERE position = $1", &[&position]).await?;
                 if let Some(share) = &share {
                     let expires_at = share.expires_at.map(|at| at.0);
@@ -149,7 +149,7 @@ impl PageStore for PostgresStore {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.read(move |db| {
             Box::pin(async move {
-                let found = row(
+                let row = row(
                     db,
                     "SELECT shares.token, shares.expires_at FROM audits
                      JOIN shares ON shares.position = audits.position
@@ -164,7 +164,7 @@ impl PageStore for PostgresStore {
                         expires_at: row.try_get::<_, Option<i64>>(1)?.map(Timestamp),
                     })
                 };
-                found.map(share).transpose()
+                row.map(share).transpose()
             })
         })
         .await
@@ -178,7 +178,7 @@ impl PageStore for PostgresStore {
         let token = token.to_owned();
         self.read(move |db| {
             Box::pin(async move {
-                let found = row(
+                let row = row(
                     db,
                     "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device,
                             audits.network, audits.location, audits.finished_at,
@@ -191,7 +191,7 @@ impl PageStore for PostgresStore {
                     &[&token, &now.0],
                 )
                 .await?;
-                found.as_ref().map(audits::stored_report).transpose()
+                row.as_ref().map(audits::stored_report).transpose()
             })
         })
         .await
@@ -201,7 +201,7 @@ impl PageStore for PostgresStore {
         &self,
         account_id: &str,
         url: Option<&str>,
-        at_most: u32,
+        limit: u32,
     ) -> Result<Vec<RecentAudit>, StoreError> {
         const COLUMNS: &str =
             "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
@@ -212,14 +212,14 @@ impl PageStore for PostgresStore {
         let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
         self.read(move |db| {
             Box::pin(async move {
-                let at_most = i64::from(at_most);
+                let limit = i64::from(limit);
                 let found = match &url {
-                    None => rows(db, &format!("{COLUMNS} {ORDER}"), &[&account_id, &at_most]).await,
+                    None => rows(db, &format!("{COLUMNS} {ORDER}"), &[&account_id, &limit]).await,
                     Some(url) => {
                         let sql = format!(
                             "{COLUMNS} AND md5(audits.url) = md5($3::text) AND audits.url = $3 {ORDER}"
                         );
-                        rows(db, &sql, &[&account_id, &at_most, url]).await
+                        rows(db, &sql, &[&account_id, &limit, url]).await
                     }
                 };
                 found?.iter().map(recent).collect()
@@ -236,14 +236,14 @@ impl PageStore for PostgresStore {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.read(move |db| {
             Box::pin(async move {
-                let found = row(
+                let row = row(
                     db,
                     "SELECT url, device, network, location FROM audits
                      WHERE tracking_id = $1 AND account_id = $2",
                     &[&tracking_id, &account_id],
                 )
                 .await?;
-                found.map(|row| audits::order(&row, 0)).transpose()
+                row.map(|row| audits::order(&row, 0)).transpose()
             })
         })
         .await

@@ -1,10 +1,10 @@
-//! Audits as agents see them: prolonged, finished, put back. How they are leased is in `leaser`.
+//! Audits from the view of agents: heartbeat, finish, release. Leasing is in `leaser`.
 
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
-use super::{accounts, count, hold, lanes, small};
+use super::{accounts, count, hold, lanes, read_u32};
 use crate::{
     AuditSummary, FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError,
     Timestamp, UnsummarizedAudit,
@@ -12,34 +12,34 @@ use crate::{
 
 pub(super) async fn heartbeat(
     db: &Object,
-    held: &Attempt,
+    fence: &LeaseFence,
     until: Timestamp,
 ) -> Result<Hold, StoreError> {
     let changed = change(
         db,
         "UPDATE audits SET lease_expires_at = $1
          WHERE tracking_id = $2 AND attempt = $3 AND state = 'running'",
-        &[&until.0, &held.tracking_id, &held.attempt],
+        &[&until.0, &fence.tracking_id, &fence.attempt],
     )
     .await?;
     Ok(hold(changed))
 }
 
-/// What was finished.
-pub(super) struct Done {
-    /// Somebody is to be told.
+/// The result of finishing an audit.
+pub(super) struct FinishResult {
+    /// Whether a webhook is due.
     pub(super) has_webhook: bool,
 }
 
-/// `None` when another attempt has it.
+/// Finishes an audit; `None` if the lease is lost.
 pub(super) async fn finish(
     db: &Object,
-    held: &Attempt,
+    fence: &LeaseFence,
     finished: &FinishedAudit,
-) -> Result<Option<Done>, StoreError> {
+) -> Result<Option<FinishResult>, StoreError> {
     let error = finished.error.as_ref();
     let summary = finished.summary.as_ref();
-    let found = row(
+    let row = row(
         db,
         "WITH done AS (
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
@@ -47,22 +47,22 @@ pub(super) async fn finish(
                                lab_data = $7, summary = $8
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
              RETURNING position, account_id, runs, webhook
-         ), kept AS (
+         ), stored AS (
              INSERT INTO reports (position, report) SELECT position, $6 FROM done
          ), due AS (
              INSERT INTO deliveries (position, account_id, state, due_at)
              SELECT position, account_id, 'pending', $3 FROM done WHERE webhook IS NOT NULL
-         ), given_back AS (
+         ), refunded AS (
              UPDATE accounts SET credits = credits + runs FROM done
              WHERE accounts.id = done.account_id AND $4 IS NOT NULL
-         ), entered AS (
+         ), recorded AS (
              INSERT INTO ledger (account_id, amount, reason, position, at)
              SELECT account_id, runs, 'refund', position, $3 FROM done WHERE $4 IS NOT NULL
          )
          SELECT webhook IS NOT NULL FROM done",
         &[
-            &held.tracking_id,
-            &held.attempt,
+            &fence.tracking_id,
+            &fence.attempt,
             &finished.finished_at.0,
             &error.map(|error| &error.code),
             &error.map(|error| &error.message),
@@ -72,25 +72,25 @@ pub(super) async fn finish(
         ],
     )
     .await?;
-    let done = |row: Row| {
-        Ok(Done {
+    let result = |row: Row| {
+        Ok(FinishResult {
             has_webhook: row.try_get(0)?,
         })
     };
-    found.map(done).transpose()
+    row.map(result).transpose()
 }
 
 pub(super) async fn unsummarized(
     db: &Object,
-    at_most: u32,
+    limit: u32,
 ) -> Result<Vec<UnsummarizedAudit>, StoreError> {
-    let found = rows(
+    let rows = rows(
         db,
         "SELECT audits.tracking_id, reports.report
          FROM audits JOIN reports ON reports.position = audits.position
          WHERE audits.state = 'completed' AND audits.summary IS NULL
          ORDER BY audits.position LIMIT $1",
-        &[&i64::from(at_most)],
+        &[&i64::from(limit)],
     )
     .await?;
     let audit = |row: &Row| {
@@ -99,7 +99,7 @@ pub(super) async fn unsummarized(
             report: row.try_get(1)?,
         })
     };
-    found.iter().map(audit).collect()
+    rows.iter().map(audit).collect()
 }
 
 pub(super) async fn store_summary(
@@ -119,13 +119,13 @@ pub(super) async fn store_summary(
 
 pub(super) async fn release(
     db: &Transaction<'_>,
-    held: &Attempt,
-    why: ReleaseReason,
+    fence: &LeaseFence,
+    reason: ReleaseReason,
 ) -> Result<Hold, StoreError> {
     let owner = row(
         db,
         "SELECT account_id FROM audits WHERE tracking_id = $1",
-        &[&held.tracking_id],
+        &[&fence.tracking_id],
     )
     .await?;
     let Some(owner) = owner else {
@@ -133,7 +133,7 @@ pub(super) async fn release(
     };
     // Before the audit waits again: see `lanes::close`.
     accounts::lock(db, owner.try_get(0)?).await?;
-    let back = row(
+    let released = row(
         db,
         "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                            faults = faults + $1
@@ -141,26 +141,26 @@ pub(super) async fn release(
                AND (NOT $4 OR lease_expires_at = $5)
          RETURNING position",
         &[
-            &i64::from(why == ReleaseReason::Fault),
-            &held.tracking_id,
-            &held.attempt,
-            &(why == ReleaseReason::Unconfirmed),
-            &held.expires_at.0,
+            &i64::from(reason == ReleaseReason::Fault),
+            &fence.tracking_id,
+            &fence.attempt,
+            &(reason == ReleaseReason::Unconfirmed),
+            &fence.expires_at.0,
         ],
     )
     .await?;
-    match back {
+    match released {
         None => Ok(Hold::Lost),
-        Some(back) => {
-            lanes::open(db, back.try_get(0)?).await?;
+        Some(released) => {
+            lanes::open(db, released.try_get(0)?).await?;
             Ok(Hold::Held)
         }
     }
 }
 
 pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<u64, StoreError> {
-    // Compared here and not in SQL: LIKE has wildcards. In the order of accounts, so that two that recover
-    // at once do not wait for each other.
+    // Compared here and not in SQL: LIKE has wildcards. In the order of accounts, so that two
+    // concurrent recoveries do not deadlock.
     let running = rows(
         db,
         "SELECT position, account_id, lease_owner, attempt FROM audits WHERE state = 'running'
@@ -168,7 +168,7 @@ pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<
         &[],
     )
     .await?;
-    let mut put_back = 0;
+    let mut recovered = 0;
     for row in &running {
         if !row.try_get::<_, &str>(2)?.starts_with(owner_prefix) {
             continue;
@@ -185,21 +185,21 @@ pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<
         .await?;
         if changed > 0 {
             lanes::open(db, position).await?;
-            put_back += 1;
+            recovered += 1;
         }
     }
-    Ok(put_back)
+    Ok(recovered)
 }
 
 pub(super) async fn depth(db: &Object) -> Result<QueueDepth, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT (SELECT count(*) FROM audits WHERE state = 'waiting'),
                 (SELECT count(*) FROM audits WHERE state = 'running')",
         &[],
     )
     .await?;
-    match found {
+    match row {
         Some(row) => Ok(QueueDepth {
             waiting: count(&row, 0)?,
             running: count(&row, 1)?,
@@ -209,18 +209,18 @@ pub(super) async fn depth(db: &Object) -> Result<QueueDepth, StoreError> {
 }
 
 pub(super) async fn waiting_since(db: &Object) -> Result<Option<Timestamp>, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT accepted_at FROM audits WHERE state = 'waiting' ORDER BY position LIMIT 1",
         &[],
     )
     .await?;
-    let since = found.map(|row| row.try_get(0)).transpose()?;
+    let since = row.map(|row| row.try_get(0)).transpose()?;
     Ok(since.map(Timestamp))
 }
 
-pub(super) async fn unfinished(db: &Object, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError> {
-    let found = rows(
+pub(super) async fn unfinished(db: &Object, limit: u32) -> Result<Vec<QueuedAudit>, StoreError> {
+    let rows = rows(
         db,
         "SELECT tracking_id, account_id, url, accepted_at, attempt, faults, lease_owner,
                 lease_expires_at
@@ -229,7 +229,7 @@ pub(super) async fn unfinished(db: &Object, at_most: u32) -> Result<Vec<QueuedAu
              UNION ALL
              (SELECT position FROM audits WHERE state = 'running'))
          ORDER BY position LIMIT $1",
-        &[&i64::from(at_most)],
+        &[&i64::from(limit)],
     )
     .await?;
     let audit = |row: &Row| {
@@ -240,23 +240,23 @@ pub(super) async fn unfinished(db: &Object, at_most: u32) -> Result<Vec<QueuedAu
             account_id: row.try_get(1)?,
             url: row.try_get(2)?,
             accepted_at: Timestamp(row.try_get(3)?),
-            attempt: small(row, 4)?,
-            faults: small(row, 5)?,
+            attempt: read_u32(row, 4)?,
+            faults: read_u32(row, 5)?,
             lease: owner.zip(until.map(Timestamp)),
         })
     };
-    found.iter().map(audit).collect()
+    rows.iter().map(audit).collect()
 }
 
-/// What of a lease fences: owners may share a name, attempts do not.
-pub(super) struct Attempt {
+/// The part of a lease that identifies it. Owners may share a name, but attempts are unique.
+pub(super) struct LeaseFence {
     pub(super) tracking_id: String,
     attempt: i64,
-    /// As it was leased, or last looked at.
+    /// The expiry when it was leased or last read.
     expires_at: Timestamp,
 }
 
-impl From<&Lease> for Attempt {
+impl From<&Lease> for LeaseFence {
     fn from(lease: &Lease) -> Self {
         Self {
             tracking_id: lease.tracking_id.clone(),

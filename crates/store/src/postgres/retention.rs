@@ -1,10 +1,10 @@
-//! What is deleted: by its owner, or because it has been kept long enough.
+//! Deletion of audits, by their owner or by retention.
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
-use super::small;
+use super::read_u32;
 use crate::{PurgeResult, PurgedAudit, Retention, StoreError, Timestamp};
 
 pub(super) async fn delete(
@@ -12,17 +12,17 @@ pub(super) async fn delete(
     account_id: &str,
     audit_id: &str,
 ) -> Result<bool, StoreError> {
-    let found = row(
+    let row = row(
         db,
         "SELECT position FROM audits
          WHERE audit_id = $1 AND account_id = $2 AND state = 'completed' FOR UPDATE",
         &[&audit_id, &account_id],
     )
     .await?;
-    let Some(found) = found else {
+    let Some(row) = row else {
         return Ok(false);
     };
-    remove(db, &[found.try_get(0)?]).await?;
+    remove(db, &[row.try_get(0)?]).await?;
     Ok(true)
 }
 
@@ -41,25 +41,25 @@ pub(super) async fn purge(
     db: &Transaction<'_>,
     retention: &Retention,
     now: Timestamp,
-    at_most: u32,
+    limit: u32,
 ) -> Result<PurgeResult, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
     change(db, "DELETE FROM shares WHERE expires_at <= $1", &[&now.0]).await?;
-    let mut forgotten = PurgeResult::default();
-    let mut left = i64::from(at_most);
+    let mut result = PurgeResult::default();
+    let mut remaining = i64::from(limit);
     if let Some(before) = retention.accepted_before {
-        // Another server that forgets at the same time takes others.
+        // Another server that purges at the same time deletes other audits.
         let old = rows(
             db,
             "SELECT position, audit_id, attempt FROM audits WHERE state = 'completed' AND accepted_at < $1
              ORDER BY accepted_at, position LIMIT $2 FOR UPDATE SKIP LOCKED",
-            &[&before.0, &left],
+            &[&before.0, &remaining],
         )
         .await?;
-        left -= remove_all(db, &old, &mut forgotten).await?;
+        remaining -= remove_all(db, &old, &mut result).await?;
     }
     if let Some(keep) = retention.keep_per_account {
-        too_many(db, keep, left, &mut forgotten).await?;
+        purge_excess(db, keep, remaining, &mut result).await?;
     }
     let before = retention.accepted_before.map_or(i64::MIN, |at| at.0);
     change(
@@ -69,13 +69,14 @@ pub(super) async fn purge(
         &[&before],
     )
     .await?;
-    forget_limits(db, now).await?;
-    Ok(forgotten)
+    purge_limits(db, now).await?;
+    Ok(result)
 }
 
-/// Buckets that are full. Last, since who takes from one of them waits until this is committed; and waiting for nobody,
-/// since who takes from many holds some while it waits for others.
-async fn forget_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
+/// Deletes full buckets. This is the last step, because requests to these buckets wait until it is
+/// committed. It skips locked rows, because a request to several buckets holds some locks while it
+/// waits for others.
+async fn purge_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
     let now_ns = now.0.saturating_mul(1_000_000);
     change(
         db,
@@ -90,45 +91,45 @@ async fn forget_limits(db: &Transaction<'_>, now: Timestamp) -> Result<(), Store
 async fn remove_all(
     db: &Transaction<'_>,
     found: &[Row],
-    forgotten: &mut PurgeResult,
+    result: &mut PurgeResult,
 ) -> Result<i64, StoreError> {
     let mut positions = Vec::new();
     for row in found {
         positions.push(row.try_get(0)?);
-        forgotten.audits.push(PurgedAudit {
+        result.audits.push(PurgedAudit {
             audit_id: row.try_get(1)?,
-            attempt: small(row, 2)?,
+            attempt: read_u32(row, 2)?,
         });
     }
     remove(db, &positions).await?;
     Ok(i64::try_from(positions.len()).unwrap_or(i64::MAX))
 }
 
-/// Of each account, what stands before its newest `keep`.
-async fn too_many(
+/// Deletes the audits of each account that are older than its newest `keep`.
+async fn purge_excess(
     db: &Transaction<'_>,
     keep: u64,
-    mut left: i64,
-    forgotten: &mut PurgeResult,
+    mut remaining: i64,
+    result: &mut PurgeResult,
 ) -> Result<(), StoreError> {
     let keep = i64::try_from(keep).unwrap_or(i64::MAX);
     let accounts = rows(db, "SELECT id FROM accounts WHERE audits > $1", &[&keep]).await?;
     for account in &accounts {
-        if left <= 0 {
+        if remaining <= 0 {
             break;
         }
         let account_id: &str = account.try_get(0)?;
-        let over = rows(
+        let excess = rows(
             db,
             "SELECT position, audit_id, attempt FROM audits
              WHERE account_id = $1 AND state = 'completed' AND (accepted_at, number) <= (
                  SELECT accepted_at, number FROM audits WHERE account_id = $1
                  ORDER BY accepted_at DESC, number DESC LIMIT 1 OFFSET $2)
              ORDER BY accepted_at, number LIMIT $3 FOR UPDATE SKIP LOCKED",
-            &[&account_id, &keep, &left],
+            &[&account_id, &keep, &remaining],
         )
         .await?;
-        left -= remove_all(db, &over, forgotten).await?;
+        remaining -= remove_all(db, &excess, result).await?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! The schema, brought up to date by whichever server comes first.
+//! The schema, which the first server that starts migrates.
 
 use deadpool_postgres::Transaction;
 
 use super::connect::Connections;
 use crate::StoreError;
 
-/// Applied in this order, each once; a file that has been released is never edited. Servers of the version before go on
-/// while a newer one starts: a migration adds, and takes nothing away that they use.
+/// Migrations, each applied once in this order. A released file is never edited. Servers of the
+/// previous version continue to run while a newer one starts, so a migration only adds.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_everything.sql"),
     include_str!("migrations/0002_agents.sql"),
@@ -17,17 +17,17 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_summaries.sql"),
 ];
 
-/// Any number that no other program on the same database takes its advisory lock with.
+/// The key of an advisory lock, which no other program on the same database should use.
 const LOCK: i64 = 0x706c_756d_626c_696e;
 
-pub(crate) async fn bring_up_to_date(connections: &Connections) -> Result<(), StoreError> {
+pub(crate) async fn migrate(connections: &Connections) -> Result<(), StoreError> {
     connections
-        .write(|transaction| Box::pin(up_to_date(transaction)))
+        .write(|transaction| Box::pin(apply_migrations(transaction)))
         .await
 }
 
-/// What is half there is nothing to serve from.
-pub(super) async fn refuse_half_moved(connections: &Connections) -> Result<(), StoreError> {
+/// Fails if an installation is being moved into the database.
+pub(super) async fn refuse_unfinished_move(connections: &Connections) -> Result<(), StoreError> {
     let is_unfinished = connections
         .read(|db| {
             Box::pin(async move {
@@ -36,18 +36,18 @@ pub(super) async fn refuse_half_moved(connections: &Connections) -> Result<(), S
             })
         })
         .await?;
-    match is_unfinished {
-        true => Err(StoreError::Refused(
-            "an installation is being moved into this database: let `plumbline migrate-store` finish \
-             first, by running it again if it was stopped"
+    if is_unfinished {
+        return Err(StoreError::Refused(
+            "an installation is being moved into this database; let `plumbline migrate-store` \
+             finish first (run it again if it was stopped)"
                 .to_owned(),
-        )),
-        false => Ok(()),
+        ));
     }
+    Ok(())
 }
 
-async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    // Servers that start together wait for the first, then find nothing left to do.
+async fn apply_migrations(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    // Servers that start at the same time wait for the first, and then find nothing to do.
     transaction
         .execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
         .await?;
@@ -57,7 +57,7 @@ async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {
         .try_get(0)?;
     if encoding != "UTF8" {
         return Err(StoreError::Backend(format!(
-            "the database's encoding is {encoding}; Plumbline needs UTF8"
+            "the encoding of the database is {encoding}; Plumbline requires UTF8"
         )));
     }
     transaction
@@ -71,17 +71,17 @@ async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {
         .query_one("SELECT version FROM plumbline_schema", &[])
         .await?
         .try_get(0)?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let supported = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let applied = usize::try_from(found)
         .ok()
         .filter(|applied| *applied <= MIGRATIONS.len())
-        .ok_or(StoreError::NewerSchema { found, known })?;
+        .ok_or(StoreError::NewerSchema { found, supported })?;
     for sql in &MIGRATIONS[applied..] {
         transaction.batch_execute(sql).await?;
     }
-    if found < known {
+    if found < supported {
         transaction
-            .execute("UPDATE plumbline_schema SET version = $1", &[&known])
+            .execute("UPDATE plumbline_schema SET version = $1", &[&supported])
             .await?;
     }
     Ok(())
@@ -91,15 +91,15 @@ async fn up_to_date(transaction: &Transaction<'_>) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
-    /// Those after the first, which finds nothing.
+    /// Checks all migrations but the first, which runs on an empty database.
     #[test]
-    fn a_migration_takes_nothing_from_servers_of_the_version_before() {
+    fn a_migration_removes_nothing_that_the_previous_version_uses() {
         for sql in &MIGRATIONS[1..] {
-            let said: Vec<&str> = sql.lines().filter(|line| !line.starts_with("--")).collect();
-            let said = said.join("\n").to_uppercase();
-            for statement in said.split(';') {
-                for taken in ["DROP ", "RENAME ", " TYPE ", "TRUNCATE ", "DELETE "] {
-                    assert!(!statement.contains(taken), "{statement}");
+            let lines: Vec<&str> = sql.lines().filter(|line| !line.starts_with("--")).collect();
+            let sql = lines.join("\n").to_uppercase();
+            for statement in sql.split(';') {
+                for keyword in ["DROP ", "RENAME ", " TYPE ", "TRUNCATE ", "DELETE "] {
+                    assert!(!statement.contains(keyword), "{statement}");
                 }
                 let adds_to_rows =
                     statement.contains("ADD COLUMN") && statement.contains("NOT NULL");

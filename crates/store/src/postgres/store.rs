@@ -1,4 +1,4 @@
-//! The store's methods: what each of them asks is in the files beside this one.
+//! Implements [`Store`]. The SQL is in the other modules of this directory.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::bells::Rings;
-use super::leaser::Request;
-use super::queue::Attempt;
-use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, to_its_end};
+use super::leaser::LeaseRequest;
+use super::notifier::Wakeup;
+use super::queue::LeaseFence;
+use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, run_to_end};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
@@ -35,7 +35,7 @@ impl Store for PostgresStore {
             credits: credits.into(),
             created_at: now,
         };
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 accounts::create(db, &account).await?;
                 Ok(account)
@@ -53,7 +53,7 @@ impl Store for PostgresStore {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (account_id, key_id) = (account_id.to_owned(), key_id.to_owned());
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move {
                 accounts::add_key(db, &account_id, &key_id, digest, expires_at, now).await
             })
@@ -73,7 +73,7 @@ impl Store for PostgresStore {
 
     async fn revoke_key(&self, key_id: &str, now: Timestamp) -> Result<(), StoreError> {
         let key_id = key_id.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move { accounts::revoke_key(db, &key_id, now).await })
         })
         .await
@@ -86,7 +86,7 @@ impl Store for PostgresStore {
         now: Timestamp,
     ) -> Result<i64, StoreError> {
         let account_id = account_id.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move { accounts::add_credits(db, &account_id, amount, now).await })
         })
         .await
@@ -112,23 +112,23 @@ impl Store for PostgresStore {
         &self,
         account_id: &str,
         tracking_id: &str,
-        at_most: Duration,
+        max_wait: Duration,
     ) -> Result<Option<AuditStatus>, StoreError> {
-        let deadline = Instant::now() + at_most;
-        let watch = self.bells.watch(tracking_id);
+        let deadline = Instant::now() + max_wait;
+        let watch = self.notifier.watch(tracking_id);
         loop {
             let mut finish = pin!(watch.finish.notified());
-            // First listen, then look, as in `wait_for_work`.
+            // Register first, then query, as in `wait_for_work`.
             finish.as_mut().enable();
             let status = self.status(account_id, tracking_id).await?;
-            let is_over = status
+            let is_completed = status
                 .as_ref()
                 .is_none_or(|status| status.state == AuditState::Completed);
-            if is_over || Instant::now() >= deadline {
+            if is_completed || Instant::now() >= deadline {
                 return Ok(status);
             }
-            let next_look = deadline.min(Instant::now() + self.bells.look_every());
-            let _ = timeout_at(next_look, finish).await;
+            let next_poll = deadline.min(Instant::now() + self.notifier.poll_interval());
+            let _ = timeout_at(next_poll, finish).await;
         }
     }
 
@@ -154,7 +154,7 @@ impl Store for PostgresStore {
 
     async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move { retention::delete(db, &account_id, &audit_id).await })
         })
         .await
@@ -174,73 +174,77 @@ impl Store for PostgresStore {
 
     async fn lease(
         &self,
-        seat: &LeaseScope,
+        scope: &LeaseScope,
         now: Timestamp,
-        lasting: Duration,
+        duration: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let request = Request {
-            seat: seat.clone(),
+        let (reply, result) = oneshot::channel();
+        let request = LeaseRequest {
+            scope: scope.clone(),
             now,
-            expires_at: now.plus(lasting),
+            expires_at: now.plus(duration),
             reply,
         };
-        let stopped = || StoreError::Backend("leasing has stopped".to_owned());
+        let stopped = || StoreError::Backend("the leasing task has stopped".to_owned());
         self.leases.send(request).map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        result.await.map_err(|_| stopped())?
     }
 
-    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration) {
-        let arrives = async {
-            let mut is_due = false;
+    async fn wait_for_work(&self, scope: &LeaseScope, max_wait: Duration) {
+        let wait = async {
+            let mut must_query = false;
             loop {
-                let mut arrival = pin!(self.bells.arrivals.notified());
-                // First listen, then look: what is committed before the look is seen by it, what is
-                // committed after it is heard. The other way round, an audit accepted in between would
-                // wake nobody.
+                let mut arrival = pin!(self.notifier.arrivals.notified());
+                // Register first, then query: the query finds what was committed before it, and the
+                // notification reports what is committed later. In the other order, an audit
+                // accepted in between would wake nobody.
                 arrival.as_mut().enable();
-                if self.waits_for(seat, is_due).await {
+                if self.may_have_work(scope, must_query).await {
                     return;
                 }
-                is_due = timeout(self.bells.look_every(), arrival).await.is_err();
+                must_query = timeout(self.notifier.poll_interval(), arrival)
+                    .await
+                    .is_err();
             }
         };
-        // Past `at_most` there is nothing to report: callers try to lease either way.
-        let _ = timeout(at_most, arrives).await;
+        // A timeout is not reported: callers try to lease either way.
+        let _ = timeout(max_wait, wait).await;
     }
 
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
-        self.write_at_once(move |db| {
-            Box::pin(async move { queue::heartbeat(db, &held, until).await })
+        let fence = LeaseFence::from(lease);
+        self.write_statement(move |db| {
+            Box::pin(async move { queue::heartbeat(db, &fence, until).await })
         })
         .await
     }
 
     async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
-        let tracking_id = held.tracking_id.clone();
+        let fence = LeaseFence::from(lease);
+        let tracking_id = fence.tracking_id.clone();
         let and_leasers = self.running_per_account.is_some();
-        let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
-        to_its_end(async move {
-            let done = connections.write_at_once(move |db| {
-                Box::pin(async move { queue::finish(db, &held, &finished).await })
-            });
-            let Some(done) = done.await? else {
+        let (connections, notifier) = (Arc::clone(&self.connections), Arc::clone(&self.notifier));
+        run_to_end(async move {
+            let result = connections
+                .write_statement(move |db| {
+                    Box::pin(async move { queue::finish(db, &fence, &finished).await })
+                })
+                .await?;
+            let Some(result) = result else {
                 return Ok(Hold::Lost);
             };
-            bells.ring(&Rings::Finished {
+            notifier.notify(&Wakeup::Finished {
                 tracking_id,
                 and_leasers,
-                and_deliverers: done.has_webhook,
+                and_deliverers: result.has_webhook,
             });
             Ok(Hold::Held)
         })
         .await
     }
 
-    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
-        self.read(move |db| Box::pin(async move { queue::unsummarized(db, at_most).await }))
+    async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+        self.read(move |db| Box::pin(async move { queue::unsummarized(db, limit).await }))
             .await
     }
 
@@ -250,23 +254,23 @@ impl Store for PostgresStore {
         summary: AuditSummary,
     ) -> Result<(), StoreError> {
         let tracking_id = tracking_id.to_owned();
-        self.write_at_once(move |db| {
+        self.write_statement(move |db| {
             Box::pin(async move { queue::store_summary(db, &tracking_id, &summary).await })
         })
         .await
     }
 
-    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
-        self.write(Rings::Leasers, move |db| {
-            Box::pin(async move { queue::release(db, &held, why).await })
+    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+        let fence = LeaseFence::from(lease);
+        self.write(Wakeup::Leasers, move |db| {
+            Box::pin(async move { queue::release(db, &fence, reason).await })
         })
         .await
     }
 
     async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError> {
         let owner_prefix = owner_prefix.to_owned();
-        self.write(Rings::Leasers, move |db| {
+        self.write(Wakeup::Leasers, move |db| {
             Box::pin(async move { queue::recover(db, &owner_prefix).await })
         })
         .await
@@ -280,8 +284,8 @@ impl Store for PostgresStore {
         self.read(|db| Box::pin(queue::waiting_since(db))).await
     }
 
-    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError> {
-        self.read(move |db| Box::pin(queue::unfinished(db, at_most)))
+    async fn queue(&self, limit: u32) -> Result<Vec<QueuedAudit>, StoreError> {
+        self.read(move |db| Box::pin(queue::unfinished(db, limit)))
             .await
     }
 
@@ -292,7 +296,7 @@ impl Store for PostgresStore {
     async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError> {
         let fresh = format!("whsec_{}", random(WEBHOOK_SECRET_LENGTH)?);
         let account_id = account_id.to_owned();
-        self.write(Rings::Nobody, move |db| {
+        self.write(Wakeup::None, move |db| {
             Box::pin(async move { accounts::webhook_secret(db, &account_id, rotate, &fresh).await })
         })
         .await
@@ -304,31 +308,31 @@ impl Store for PostgresStore {
         now: Timestamp,
     ) -> Result<ClaimedDeliveries, StoreError> {
         let mut claimed = self
-            .write(Rings::Nobody, move |db| {
+            .write(Wakeup::None, move |db| {
                 Box::pin(async move { deliveries::claim(db, &claim, now).await })
             })
             .await?;
-        // While nothing is heard of other servers, what they finish is looked for more often.
-        let look_by = now.plus(self.bells.look_every());
-        let next = claimed.next_claim_at.unwrap_or(look_by);
-        claimed.next_claim_at = Some(next.min(look_by));
+        // The interval is shorter while notifications of other servers are not received.
+        let next_poll = now.plus(self.notifier.poll_interval());
+        let next = claimed.next_claim_at.unwrap_or(next_poll);
+        claimed.next_claim_at = Some(next.min(next_poll));
         Ok(claimed)
     }
 
     async fn settle(
         &self,
         delivery: &Delivery,
-        settled: DeliveryOutcome,
+        outcome: DeliveryOutcome,
     ) -> Result<Hold, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
-        self.write_at_once(move |db| {
-            Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &settled).await })
+        self.write_statement(move |db| {
+            Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &outcome).await })
         })
         .await
     }
 
     fn delivery_notify(&self) -> &Notify {
-        &self.bells.deliveries
+        &self.notifier.deliveries
     }
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {
@@ -339,16 +343,16 @@ impl Store for PostgresStore {
         &self,
         retention: Retention,
         now: Timestamp,
-        at_most: u32,
+        limit: u32,
     ) -> Result<PurgeResult, StoreError> {
-        self.write(Rings::Nobody, move |db| {
-            Box::pin(async move { retention::purge(db, &retention, now, at_most).await })
+        self.write(Wakeup::None, move |db| {
+            Box::pin(async move { retention::purge(db, &retention, now, limit).await })
         })
         .await
     }
 
     fn progress(&self) -> &AuditProgress {
-        &self.bells.progress
+        &self.notifier.progress
     }
 
     fn shared_limits(&self) -> Option<&dyn SharedLimits> {

@@ -1,5 +1,5 @@
-//! Submissions: those of one account that come while one of it is being committed go into the next
-//! transaction together. They would wait for each other anyway, at the account's row.
+//! Groups submissions: those of one account that arrive while another is being committed share the
+//! next transaction. They would otherwise wait for each other at the lock of the account's row.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -8,42 +8,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::audits;
-use super::bells::{Bells, Rings};
 use super::connect::Connections;
-use super::to_its_end;
+use super::notifier::{Notifier, Wakeup};
+use super::run_to_end;
 use crate::{Acceptance, StoreError, Submission};
 
-/// Bounds how long the first of them waits for the last.
-const TOGETHER: usize = 64;
-/// Of all of them, batches included.
-const AUDITS_TOGETHER: usize = 1_000;
+/// Maximum number of submissions in a group, which limits how long the first waits for the last.
+const MAX_GROUP: usize = 64;
+/// Maximum number of audits in a group, including those of batches.
+const MAX_GROUP_AUDITS: usize = 1_000;
 
-type Answer = Result<Acceptance, StoreError>;
+type SubmitResult = Result<Acceptance, StoreError>;
 
 struct Pending {
     submission: Submission,
-    reply: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<SubmitResult>,
 }
 
 pub(super) struct Submitter {
     connections: Arc<Connections>,
-    bells: Arc<Bells>,
-    /// By account, while one of its submissions is being written: those that came since.
+    notifier: Arc<Notifier>,
+    /// Waiting submissions by account. An account has an entry while a task writes its submissions.
     pending: Mutex<HashMap<String, Vec<Pending>>>,
 }
 
 impl Submitter {
-    pub(super) fn new(connections: Arc<Connections>, bells: Arc<Bells>) -> Self {
+    pub(super) fn new(connections: Arc<Connections>, notifier: Arc<Notifier>) -> Self {
         Self {
             connections,
-            bells,
+            notifier,
             pending: Mutex::default(),
         }
     }
 
-    /// Ends in one way or the other, whether or not the caller still waits.
-    pub(super) async fn submit(self: &Arc<Self>, submission: Submission) -> Answer {
-        let (reply, answer) = oneshot::channel();
+    /// Submits audits. It runs to its end even if the caller no longer waits.
+    pub(super) async fn submit(self: &Arc<Self>, submission: Submission) -> SubmitResult {
+        let (reply, result) = oneshot::channel();
         let account_id = submission.account_id.clone();
         let pending = Pending { submission, reply };
         let is_first = {
@@ -53,27 +53,29 @@ impl Submitter {
             is_first
         };
         if is_first {
-            tokio::spawn(Arc::clone(self).write_all_of(account_id));
+            tokio::spawn(Arc::clone(self).write_account(account_id));
         }
-        let cut_short = |_| StoreError::Backend("a write was cut short".to_owned());
-        answer.await.map_err(cut_short)?
+        let failed = |_| StoreError::Backend("write task failed".to_owned());
+        result.await.map_err(failed)?
     }
 
-    async fn write_all_of(self: Arc<Self>, account_id: String) {
+    /// Writes the submissions of an account until none is waiting.
+    async fn write_account(self: Arc<Self>, account_id: String) {
         while let Some(group) = self.next_group(&account_id) {
             let (submissions, replies): (Vec<_>, Vec<_>) = group
                 .into_iter()
                 .map(|pending| (pending.submission, pending.reply))
                 .unzip();
-            let answers = self.write_group(submissions).await;
-            for (reply, answer) in replies.into_iter().zip(answers) {
-                // Who has gone away finds out by asking.
-                let _ = reply.send(answer);
+            let results = self.write_group(submissions).await;
+            for (reply, result) in replies.into_iter().zip(results) {
+                // The caller may be gone.
+                let _ = reply.send(result);
             }
         }
     }
 
-    /// `None` when nobody waits: then the next to come is the first again.
+    /// Takes the next group of an account. `None` if no submission is waiting; the entry is removed,
+    /// so that the next submission spawns a task again.
     fn next_group(&self, account_id: &str) -> Option<Vec<Pending>> {
         let mut waiting = self.locked();
         let of_account = waiting.get_mut(account_id)?;
@@ -85,42 +87,43 @@ impl Submitter {
         Some(mem::replace(of_account, rest))
     }
 
-    /// What the database refuses as it stands must not take others with it: then each is tried alone.
-    async fn write_group(&self, submissions: Vec<Submission>) -> Vec<Answer> {
+    /// Writes a group. If the database rejects the values of one submission, each is written alone,
+    /// so that it does not affect the others.
+    async fn write_group(&self, submissions: Vec<Submission>) -> Vec<SubmitResult> {
         let submissions = Arc::new(submissions);
         let count = submissions.len();
-        let written = self.write(Arc::clone(&submissions), 0..count).await;
-        match written {
+        match self.write(Arc::clone(&submissions), 0..count).await {
             Ok(acceptances) => acceptances.into_iter().map(Ok).collect(),
             Err(StoreError::Refused(_)) if count > 1 => {
-                let mut answers = Vec::with_capacity(count);
+                let mut results = Vec::with_capacity(count);
                 for one in 0..count {
-                    let written = self.write(Arc::clone(&submissions), one..one + 1).await;
-                    answers.push(match written {
+                    let result = self.write(Arc::clone(&submissions), one..one + 1).await;
+                    results.push(match result {
                         Ok(acceptances) => first(acceptances),
-                        Err(error) => Err(told(&error)),
+                        Err(error) => Err(copy_error(&error)),
                     });
                 }
-                answers
+                results
             }
-            Err(error) => (0..count).map(|_| Err(told(&error))).collect(),
+            Err(error) => (0..count).map(|_| Err(copy_error(&error))).collect(),
         }
     }
 
     async fn write(
         &self,
         submissions: Arc<Vec<Submission>>,
-        which: std::ops::Range<usize>,
+        range: std::ops::Range<usize>,
     ) -> Result<Vec<Acceptance>, StoreError> {
-        let (connections, bells) = (Arc::clone(&self.connections), Arc::clone(&self.bells));
-        // A task of its own, so that whatever happens in there, the next group is written.
-        to_its_end(async move {
-            let acceptances = connections.write(move |db| {
-                Box::pin(async move { audits::submit(db, &submissions[which]).await })
-            });
-            let acceptances = acceptances.await?;
+        let (connections, notifier) = (Arc::clone(&self.connections), Arc::clone(&self.notifier));
+        // A separate task, so that the next group is written even if this one panics.
+        run_to_end(async move {
+            let acceptances = connections
+                .write(move |db| {
+                    Box::pin(async move { audits::submit(db, &submissions[range]).await })
+                })
+                .await?;
             if acceptances.contains(&Acceptance::Accepted) {
-                bells.ring(&Rings::Leasers);
+                notifier.notify(&Wakeup::Leasers);
             }
             Ok(acceptances)
         })
@@ -128,33 +131,33 @@ impl Submitter {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<String, Vec<Pending>>> {
-        // What is kept is whole after every statement.
+        // The map is consistent after every statement, so a panic elsewhere cannot harm it.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many of those who wait go together: no two under one idempotency key, of which the second is to be
-/// answered as the first was.
+/// Returns how many waiting submissions form the next group. Two submissions with the same
+/// idempotency key are in different groups, because the second gets the reply of the first.
 fn group_size(waiting: &[Pending]) -> usize {
     let (mut keys, mut audits) = (HashSet::new(), 0);
     let fits = |pending: &&Pending| {
         audits += pending.submission.audits.len();
-        let replay = pending.submission.idempotency.as_ref();
-        replay.is_none_or(|replay| keys.insert(replay.key.clone())) && audits <= AUDITS_TOGETHER
+        let record = pending.submission.idempotency.as_ref();
+        record.is_none_or(|record| keys.insert(record.key.clone())) && audits <= MAX_GROUP_AUDITS
     };
-    let fitting = waiting.iter().take(TOGETHER).take_while(fits).count();
-    fitting.max(1)
+    let size = waiting.iter().take(MAX_GROUP).take_while(fits).count();
+    size.max(1)
 }
 
-fn first(acceptances: Vec<Acceptance>) -> Answer {
-    let missing = || StoreError::Backend("a submission was not answered".to_owned());
+fn first(acceptances: Vec<Acceptance>) -> SubmitResult {
+    let missing = || StoreError::Backend("no result for a submission".to_owned());
     acceptances.into_iter().next().ok_or_else(missing)
 }
 
-/// An error, for each of those whom it befell.
-fn told(error: &StoreError) -> StoreError {
+/// Returns a copy of an error for each submission of a group.
+fn copy_error(error: &StoreError) -> StoreError {
     match error {
-        StoreError::NotFound(what) => StoreError::NotFound(what),
+        StoreError::NotFound(kind) => StoreError::NotFound(kind),
         StoreError::Backend(reason) | StoreError::Refused(reason) => {
             StoreError::Backend(reason.clone())
         }

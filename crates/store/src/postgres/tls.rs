@@ -1,7 +1,7 @@
-//! TLS for connections to PostgreSQL, by the rustls that everything else here uses.
+//! TLS for connections to PostgreSQL with rustls, like all other connections.
 //!
-//! Certificates are always verified, against the system's roots (`SSL_CERT_FILE` names others): to encrypt
-//! towards whoever answers would protect from nobody who can answer.
+//! Certificates are always verified against the system's roots, or those that `SSL_CERT_FILE` names.
+//! Encryption without verification would not protect against an active attacker.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,9 +21,9 @@ use crate::StoreError;
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    pub(super) fn with_the_systems_roots() -> Result<Self, StoreError> {
+    pub(super) fn with_system_roots() -> Result<Self, StoreError> {
         let mut roots = RootCertStore::empty();
-        // Some of a system's certificates may be unreadable; a server that needs one is then refused.
+        // Some of the system's certificates may be unreadable; a server that needs one is refused.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Self::trusting(roots)
     }
@@ -44,24 +44,25 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     type Stream = Encrypted<S>;
-    type TlsConnect = ToServer;
+    type TlsConnect = ServerConnector;
     type Error = Infallible;
 
-    /// Also asked for where no TLS follows, as on a Unix socket, which has no name.
-    fn make_tls_connect(&mut self, domain: &str) -> Result<ToServer, Infallible> {
-        Ok(ToServer {
+    /// Never fails, because it is also called for connections without TLS, for instance to a Unix
+    /// socket, which has no name.
+    fn make_tls_connect(&mut self, domain: &str) -> Result<ServerConnector, Infallible> {
+        Ok(ServerConnector {
             connector: TlsConnector::from(Arc::clone(&self.0)),
             name: domain.to_owned(),
         })
     }
 }
 
-pub(super) struct ToServer {
+pub(super) struct ServerConnector {
     connector: TlsConnector,
     name: String,
 }
 
-impl<S> TlsConnect<S> for ToServer
+impl<S> TlsConnect<S> for ServerConnector
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -80,7 +81,7 @@ where
 pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
-    /// The certificate is verified; binding the password to it as well would need to parse it.
+    /// Not supported: the certificate is verified, and channel binding would require parsing it.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
@@ -90,9 +91,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, into)
+        Pin::new(&mut self.0).poll_read(context, buffer)
     }
 }
 
@@ -128,16 +129,16 @@ mod tests {
     use super::*;
 
     fn openssl(directory: &Path, args: &str) {
-        let made = Command::new("openssl")
+        let output = Command::new("openssl")
             .args(args.split(' '))
             .current_dir(directory)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "openssl {args}: {said}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "openssl {args}: {errors}");
     }
 
-    /// An authority, and a server with a certificate of it for `db.example`.
+    /// Returns a certificate authority, and a server with its certificate for `db.example`.
     fn authority_and_server() -> (CertificateDer<'static>, ServerConfig) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
@@ -178,35 +179,37 @@ mod tests {
         (CertificateDer::from(read("ca.der")), server)
     }
 
-    async fn greeted(tls: &Tls, server: ServerConfig, name: &str) -> io::Result<String> {
-        let (near, far) = duplex(64 * 1024);
-        let serving = tokio::spawn(async move {
-            let mut stream = TlsAcceptor::from(Arc::new(server)).accept(far).await?;
+    async fn read_greeting(tls: &Tls, server: ServerConfig, name: &str) -> io::Result<String> {
+        let (client_end, server_end) = duplex(64 * 1024);
+        let server = tokio::spawn(async move {
+            let acceptor = TlsAcceptor::from(Arc::new(server));
+            let mut stream = acceptor.accept(server_end).await?;
             stream.write_all(b"hello").await?;
             stream.shutdown().await
         });
-        let Ok(to_server) =
+        let Ok(connector) =
             <Tls as MakeTlsConnect<DuplexStream>>::make_tls_connect(&mut tls.clone(), name);
-        let mut stream = TlsConnect::connect(to_server, near).await?;
-        let mut said = String::new();
-        stream.read_to_string(&mut said).await?;
-        serving.await.unwrap()?;
-        Ok(said)
+        let mut stream = TlsConnect::connect(connector, client_end).await?;
+        let mut greeting = String::new();
+        stream.read_to_string(&mut greeting).await?;
+        server.await.unwrap()?;
+        Ok(greeting)
     }
 
     #[tokio::test]
-    async fn only_a_server_whose_name_a_trusted_authority_vouches_for_is_spoken_to() {
+    async fn only_a_server_with_a_trusted_certificate_for_its_name_is_accepted() {
         let (authority, server) = authority_and_server();
         let mut roots = RootCertStore::empty();
         roots.add(authority).unwrap();
         let trusting = Tls::trusting(roots).unwrap();
-        let said = greeted(&trusting, server.clone(), "db.example").await;
-        assert_eq!(said.unwrap(), "hello");
+        let greeting = read_greeting(&trusting, server.clone(), "db.example").await;
+        assert_eq!(greeting.unwrap(), "hello");
         for name in ["other.example", "", "not a name"] {
-            let refused = greeted(&trusting, server.clone(), name).await;
-            assert!(refused.is_err(), "{name}");
+            let result = read_greeting(&trusting, server.clone(), name).await;
+            assert!(result.is_err(), "{name}");
         }
-        let distrusting = Tls::trusting(RootCertStore::empty()).unwrap();
-        assert!(greeted(&distrusting, server, "db.example").await.is_err());
+        let without_roots = Tls::trusting(RootCertStore::empty()).unwrap();
+        let result = read_greeting(&without_roots, server, "db.example").await;
+        assert!(result.is_err());
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn create(connection: &Connection, account: &Account) -> Result<(), S
             account.created_at.0
         ])?;
     if account.credits != 0 {
-        enter(
+        add_ledger_entry(
             connection,
             &account.id,
             account.credits,
@@ -28,8 +28,8 @@ pub(super) fn create(connection: &Connection, account: &Account) -> Result<(), S
     Ok(())
 }
 
-/// Writes one line of the ledger; the caller changes the balance by as much.
-pub(super) fn enter(
+/// Adds an entry to the ledger. The caller changes the balance by the same amount.
+pub(super) fn add_ledger_entry(
     connection: &Connection,
     account_id: &str,
     amount: i64,
@@ -63,11 +63,10 @@ pub(super) fn add_credits(
         connection
             .prepare_cached("UPDATE accounts SET credits = ? WHERE id = ?")?
             .execute(params![after, account_id])?;
-        let changed = after - before;
-        enter(
+        add_ledger_entry(
             connection,
             account_id,
-            changed,
+            after - before,
             LedgerReason::Adjustment,
             None,
             now,
@@ -191,10 +190,10 @@ pub(super) fn revoke_key(
     key_id: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let found = connection
+    let changed = connection
         .prepare_cached("UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?")?
         .execute(params![now.0, key_id])?;
-    if found == 0 {
+    if changed == 0 {
         return Err(StoreError::NotFound("key"));
     }
     Ok(())
@@ -224,7 +223,7 @@ pub(super) fn summaries(connection: &Connection) -> Result<Vec<AccountSummary>, 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The secret that is there, unless it shall be replaced; `fresh` otherwise.
+/// Returns the stored secret, or stores and returns `fresh` if there is none or with `rotate`.
 pub(super) fn webhook_secret(
     connection: &Connection,
     account_id: &str,

@@ -1,9 +1,9 @@
-//! Agents: tokens, sightings, and who holds what.
+//! Agents: tokens, presence and leases.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::writer::Wakes;
+use super::writer::Wakeup;
 use super::{SqliteStore, audits};
 use crate::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
@@ -29,8 +29,8 @@ impl AgentStore for SqliteStore {
         let (name, token_id) = (name.to_owned(), token_id.to_owned());
         let (locations, slots) = (bounds.locations_column()?, bounds.slots);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                if named(connection, &name)?.is_some() {
+            .write(Wakeup::None, move |connection| {
+                if active_agent_id(connection, &name)?.is_some() {
                     return Err(StoreError::InUse("agent's name"));
                 }
                 connection
@@ -58,7 +58,7 @@ impl AgentStore for SqliteStore {
 
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
         self.readers
-            .patient(|connection| {
+            .blocking(|connection| {
                 let mut statement =
                     connection.prepare_cached(&format!("{AGENT} ORDER BY name, created_at, id"))?;
                 let rows = statement.query_map([], agent)?;
@@ -70,8 +70,9 @@ impl AgentStore for SqliteStore {
     async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                let id = named(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
+            .write(Wakeup::None, move |connection| {
+                let id =
+                    active_agent_id(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
                 connection
                     .prepare_cached("UPDATE agents SET revoked_at = ? WHERE id = ?")?
                     .execute(params![now.0, id])?;
@@ -88,8 +89,9 @@ impl AgentStore for SqliteStore {
     ) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                let id = named(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
+            .write(Wakeup::None, move |connection| {
+                let id =
+                    active_agent_id(connection, &name)?.ok_or(StoreError::NotFound("agent"))?;
                 connection
                     .prepare_cached(
                         "UPDATE agents SET drained_at = CASE WHEN ? THEN coalesce(drained_at, ?) END
@@ -101,12 +103,12 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn record_presence(&self, sighting: AgentPresence) -> Result<(), StoreError> {
+    async fn record_presence(&self, presence: AgentPresence) -> Result<(), StoreError> {
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 connection
                     .prepare_cached("DELETE FROM sightings WHERE seen_at < ?")?
-                    .execute([sighting.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS)])?;
+                    .execute([presence.seen_at.0.saturating_sub(PRESENCE_RETENTION_MS)])?;
                 connection
                     .prepare_cached(
                         "INSERT INTO sightings (process, agent_id, location, chromium, host_index,
@@ -119,14 +121,14 @@ impl AgentStore for SqliteStore {
                              seen_at = excluded.seen_at",
                     )?
                     .execute(params![
-                        sighting.process,
-                        sighting.agent_id,
-                        sighting.location,
-                        sighting.chromium,
-                        sighting.host_index,
-                        sighting.slots,
-                        sighting.version,
-                        sighting.seen_at.0
+                        presence.process,
+                        presence.agent_id,
+                        presence.location,
+                        presence.chromium,
+                        presence.host_index,
+                        presence.slots,
+                        presence.version,
+                        presence.seen_at.0
                     ])?;
                 Ok(())
             })
@@ -135,7 +137,7 @@ impl AgentStore for SqliteStore {
 
     async fn presences(&self, since: Timestamp) -> Result<Vec<AgentPresence>, StoreError> {
         self.readers
-            .patient(move |connection| {
+            .blocking(move |connection| {
                 let mut statement = connection.prepare_cached(
                     "SELECT process, agent_id, location, chromium, host_index, slots, version,
                             seen_at
@@ -178,20 +180,20 @@ impl AgentStore for SqliteStore {
     async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
         let prefix = process_prefix.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 let processes = connection
                     .prepare_cached("SELECT process FROM sightings")?
                     .query_map([], |row| row.get(0))?
                     .collect::<Result<Vec<String>, _>>()?;
-                let mut gone = 0;
+                let mut removed = 0;
                 // Compared here and not in SQL, as in `recover`.
                 for process in processes.iter().filter(|name| name.starts_with(&prefix)) {
                     connection
                         .prepare_cached("DELETE FROM sightings WHERE process = ?")?
                         .execute([process])?;
-                    gone += 1;
+                    removed += 1;
                 }
-                Ok(gone)
+                Ok(removed)
             })
             .await
     }
@@ -204,7 +206,7 @@ impl AgentStore for SqliteStore {
         let tracking_id = tracking_id.to_owned();
         self.readers
             .quick(move |connection| {
-                let found = connection
+                let state = connection
                     .prepare_cached(&format!("{LEASE} WHERE tracking_id = ? AND attempt = ?"))?
                     .query_row(params![tracking_id, attempt], |row| {
                         match row.get::<_, String>(11)?.as_str() {
@@ -214,7 +216,7 @@ impl AgentStore for SqliteStore {
                         }
                     })
                     .optional()?;
-                Ok(found.unwrap_or(AttemptState::Lost))
+                Ok(state.unwrap_or(AttemptState::Lost))
             })
             .await
     }
@@ -223,7 +225,7 @@ impl AgentStore for SqliteStore {
         let Some(owner) = owner.map(str::to_owned) else {
             return self
                 .readers
-                .patient(|connection| {
+                .blocking(|connection| {
                     let sql = format!(
                         "{LEASE} INDEXED BY audits_running WHERE state = 'running' ORDER BY position"
                     );
@@ -247,8 +249,8 @@ impl AgentStore for SqliteStore {
     }
 }
 
-/// The id of the agent that has this name now.
-fn named(connection: &Connection, name: &str) -> Result<Option<String>, rusqlite::Error> {
+/// Returns the id of the agent that currently has this name.
+fn active_agent_id(connection: &Connection, name: &str) -> Result<Option<String>, rusqlite::Error> {
     connection
         .prepare_cached("SELECT id FROM agents WHERE name = ? AND revoked_at IS NULL")?
         .query_row([name], |row| row.get(0))
@@ -267,7 +269,7 @@ fn agent(row: &Row<'_>) -> Result<AgentRecord, rusqlite::Error> {
     })
 }
 
-/// Of a running audit, as [`LEASE`] selects it.
+/// Returns the lease of a running audit from a row that [`LEASE`] selects.
 fn lease(row: &Row<'_>) -> Result<Lease, rusqlite::Error> {
     Ok(Lease {
         tracking_id: row.get(0)?,

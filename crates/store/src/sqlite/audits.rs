@@ -1,4 +1,4 @@
-//! Audits as their clients see them: accepted, asked after, read.
+//! Audits from the view of clients: submission, status and report.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ pub(super) fn submit(
     connection: &Connection,
     submission: &Submission,
 ) -> Result<Acceptance, StoreError> {
-    if let Some(replay) = &submission.idempotency
-        && let Some(earlier) = earlier_reply(connection, submission, replay)?
+    if let Some(record) = &submission.idempotency
+        && let Some(earlier) = earlier_acceptance(connection, submission, record)?
     {
         return Ok(earlier);
     }
@@ -24,13 +24,13 @@ pub(super) fn submit(
         return Ok(Acceptance::TooManyFailed(until));
     }
     let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
-    if let Some(at_most) = submission.max_unfinished {
+    if let Some(max) = submission.max_unfinished {
         let unfinished = unfinished(connection, &submission.account_id)?;
-        if (unfinished + audits).unsigned_abs() > at_most {
+        if (unfinished + audits).unsigned_abs() > max {
             return Ok(Acceptance::TooManyUnfinished);
         }
     }
-    let paid: Option<i64> = connection
+    let last_number: Option<i64> = connection
         .prepare_cached(
             "UPDATE accounts SET credits = credits - ?1, audits = audits + ?2
              WHERE id = ?3 AND credits >= ?1 RETURNING audits",
@@ -40,7 +40,7 @@ pub(super) fn submit(
             |row| row.get(0),
         )
         .optional()?;
-    let Some(last_number) = paid else {
+    let Some(last_number) = last_number else {
         return match accounts::balance(connection, &submission.account_id)? {
             Some(_) => Ok(Acceptance::InsufficientCredits),
             None => Err(StoreError::NotFound("account")),
@@ -71,8 +71,8 @@ pub(super) fn submit(
             .open(connection, position)?;
         }
     }
-    if let Some(replay) = &submission.idempotency {
-        remember(connection, &submission.account_id, replay)?;
+    if let Some(record) = &submission.idempotency {
+        store_idempotency(connection, &submission.account_id, record)?;
     }
     Ok(Acceptance::Accepted)
 }
@@ -104,7 +104,7 @@ fn queue(
             audit.accepted_at.0
         ])?;
     let position = connection.last_insert_rowid();
-    accounts::enter(
+    accounts::add_ledger_entry(
         connection,
         &submission.account_id,
         -i64::from(audit.options.runs),
@@ -115,31 +115,34 @@ fn queue(
     Ok(position)
 }
 
-fn earlier_reply(
+fn earlier_acceptance(
     connection: &Connection,
     submission: &Submission,
-    replay: &IdempotencyRecord,
+    record: &IdempotencyRecord,
 ) -> Result<Option<Acceptance>, StoreError> {
-    let found: Option<([u8; 32], String)> = connection
+    let stored: Option<([u8; 32], String)> = connection
         .prepare_cached(
             "SELECT digest, reply FROM replies WHERE account_id = ? AND key = ? AND expires_at > ?",
         )?
         .query_row(
-            params![submission.account_id, replay.key, submission.accepted_at.0],
+            params![submission.account_id, record.key, submission.accepted_at.0],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    Ok(found.map(|(digest, reply)| match digest == replay.digest {
-        true => Acceptance::Replayed(reply),
-        false => Acceptance::KeyReused,
+    Ok(stored.map(|(digest, reply)| {
+        if digest == record.digest {
+            Acceptance::Replayed(reply)
+        } else {
+            Acceptance::KeyReused
+        }
     }))
 }
 
-/// In place of one that is over, if there is one.
-fn remember(
+/// Stores an idempotency record, in place of an expired one.
+fn store_idempotency(
     connection: &Connection,
     account_id: &str,
-    replay: &IdempotencyRecord,
+    record: &IdempotencyRecord,
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -149,15 +152,15 @@ fn remember(
         )?
         .execute(params![
             account_id,
-            replay.key,
-            replay.digest,
-            replay.reply,
-            replay.until.0
+            record.key,
+            record.digest,
+            record.reply,
+            record.until.0
         ])?;
     Ok(())
 }
 
-/// When the account may start again, where too many of its audits have failed lately.
+/// Returns when the account may submit again, if too many of its audits have failed recently.
 fn too_many_failed(
     connection: &Connection,
     submission: &Submission,
@@ -165,7 +168,7 @@ fn too_many_failed(
     let Some(limit) = submission.failures else {
         return Ok(None);
     };
-    let last_that_counts: Option<i64> = connection
+    let oldest_counted: Option<i64> = connection
         .prepare_cached(
             "SELECT at FROM ledger INDEXED BY ledger_refunds
              WHERE account_id = ? AND reason = 'refund' AND at > ?
@@ -175,12 +178,12 @@ fn too_many_failed(
             params![
                 submission.account_id,
                 limit.since(submission.accepted_at),
-                limit.newer()
+                limit.offset()
             ],
             |row| row.get(0),
         )
         .optional()?;
-    Ok(last_that_counts.map(|at| Timestamp(at).plus(limit.window)))
+    Ok(oldest_counted.map(|at| Timestamp(at).plus(limit.window)))
 }
 
 fn unfinished(connection: &Connection, account_id: &str) -> Result<i64, StoreError> {
@@ -242,7 +245,7 @@ pub(super) fn report(
         .optional()?)
 }
 
-/// From four columns: url, device, network, location.
+/// Reads an order from four columns: url, device, network, location.
 pub(super) fn order(row: &Row<'_>, first: usize) -> Result<AuditOrder, rusqlite::Error> {
     Ok(AuditOrder {
         url: row.get(first)?,
@@ -252,7 +255,7 @@ pub(super) fn order(row: &Row<'_>, first: usize) -> Result<AuditOrder, rusqlite:
     })
 }
 
-/// From two columns: whether completed, whether ever leased.
+/// Reads a state from two columns: whether completed, whether ever leased.
 pub(super) fn state(row: &Row<'_>, first: usize) -> Result<AuditState, rusqlite::Error> {
     Ok(match (row.get(first)?, row.get(first + 1)?) {
         (true, _) => AuditState::Completed,

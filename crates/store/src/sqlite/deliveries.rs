@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::audits;
-use crate::delivery_turns::{CANDIDATES_PER_ACCOUNT, Candidate, UnderWay, choose};
+use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
     DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
@@ -24,7 +24,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// See [`Store::claim_deliveries`](crate::Store::claim_deliveries).
+/// Implements [`Store::claim_deliveries`](crate::Store::claim_deliveries).
 pub(super) fn claim(
     connection: &Connection,
     claim: &DeliveryClaim,
@@ -33,22 +33,22 @@ pub(super) fn claim(
     let lane = Lane::of(claim.lane);
     let candidates = candidates(connection, &lane, now)?;
     let mut claimed = ClaimedDeliveries {
-        next_claim_at: next(connection, now)?,
+        next_claim_at: next_due_at(connection, now)?,
         ..ClaimedDeliveries::default()
     };
     if candidates.is_empty() {
         return Ok(claimed);
     }
-    let chosen = choose(
+    let selection = select(
         claim.lane,
         &claim.after_account,
         usize::try_from(claim.limit).unwrap_or(usize::MAX),
-        &under_way(connection, now)?,
+        &active_attempts(connection, now)?,
         candidates,
     );
-    claimed.has_more_due = chosen.has_more_due;
+    claimed.has_more_due = selection.has_more_due;
     let until = now.plus(claim.hold);
-    for position in chosen.positions {
+    for position in selection.positions {
         claimed
             .deliveries
             .push(attempt(connection, position, until)?);
@@ -91,7 +91,7 @@ impl Lane {
     }
 }
 
-/// The longest due webhooks of every account that has any.
+/// Returns the webhooks of every account that are due longest.
 fn candidates(
     connection: &Connection,
     lane: &Lane,
@@ -99,7 +99,7 @@ fn candidates(
 ) -> Result<Vec<Candidate>, rusqlite::Error> {
     let mut next_account = connection.prepare_cached(lane.next_account)?;
     let mut due = connection.prepare_cached(lane.due_of_account)?;
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     let mut after = String::new();
     while let Some(account_id) = next_account
         .query_row([&after], |row| row.get::<_, String>(0))
@@ -114,14 +114,17 @@ fn candidates(
                 })
             })?;
         for candidate in of_account {
-            found.push(candidate?);
+            candidates.push(candidate?);
         }
         after = account_id;
     }
-    Ok(found)
+    Ok(candidates)
 }
 
-fn under_way(connection: &Connection, now: Timestamp) -> Result<Vec<UnderWay>, rusqlite::Error> {
+fn active_attempts(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<Vec<ActiveAttempt>, rusqlite::Error> {
     connection
         .prepare_cached(
             "SELECT a.account_id, a.webhook, d.attempts > 1
@@ -130,7 +133,7 @@ fn under_way(connection: &Connection, now: Timestamp) -> Result<Vec<UnderWay>, r
              WHERE d.claimed_until > ?",
         )?
         .query_map([now.0], |row| {
-            Ok(UnderWay {
+            Ok(ActiveAttempt {
                 account_id: row.get(0)?,
                 webhook: row.get(1)?,
                 is_retry: row.get(2)?,
@@ -178,9 +181,9 @@ pub(super) fn settle(
     connection: &Connection,
     tracking_id: &str,
     attempt: u32,
-    settled: &DeliveryOutcome,
+    outcome: &DeliveryOutcome,
 ) -> Result<Hold, StoreError> {
-    let (state, due_at, error) = match settled {
+    let (state, due_at, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", None, None),
         DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),
         DeliveryOutcome::GivenUp(error) => ("given-up", None, Some(error)),
@@ -196,8 +199,11 @@ pub(super) fn settle(
     Ok(if changed == 0 { Hold::Lost } else { Hold::Held })
 }
 
-/// When the next falls due that is not due yet.
-fn next(connection: &Connection, now: Timestamp) -> Result<Option<Timestamp>, rusqlite::Error> {
+/// Returns when the next webhook becomes due.
+fn next_due_at(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, rusqlite::Error> {
     connection
         .prepare_cached(
             "SELECT due_at FROM deliveries INDEXED BY deliveries_pending

@@ -1,10 +1,10 @@
-//! Whose turn it is: accounts in turn, single starts before batches.
+//! Decides which account is served next: accounts take turns, single audits before batches.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, StoreError};
 
-/// What an audit waits behind: those of its account, of the same kind, for the same location.
+/// A queue of waiting audits of one account, of the same kind (single or batch) and location.
 pub(super) struct Lane<'a> {
     pub(super) account_id: &'a str,
     pub(super) location: &'a str,
@@ -12,7 +12,7 @@ pub(super) struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// Nothing where it is open already.
+    /// Opens the lane, unless it is open already.
     pub(super) fn open(&self, connection: &Connection, position: i64) -> Result<(), StoreError> {
         connection
             .prepare_cached(
@@ -30,9 +30,9 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// Something of it was leased: the account goes behind all others, and a lane in which nothing
-    /// waits any more is closed.
-    pub(super) fn served(&self, connection: &Connection) -> Result<(), StoreError> {
+    /// Records that an audit of the lane was leased: the account goes behind all others, and the
+    /// lane is closed if no audit waits in it.
+    pub(super) fn record_served(&self, connection: &Connection) -> Result<(), StoreError> {
         let turn: i64 = connection
             .prepare_cached(
                 "UPDATE queue_clock SET turn = turn + 1,
@@ -61,10 +61,10 @@ impl Lane<'_> {
     }
 }
 
-/// The position of the audit to be leased next, of those that wait.
+/// Returns the position of the waiting audit to be leased next.
 pub(super) fn next(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     running_per_account: Option<u32>,
 ) -> Result<Option<i64>, StoreError> {
     let batches_lag: i64 = connection
@@ -72,9 +72,9 @@ pub(super) fn next(
         .query_row([], |row| row.get(0))?;
     let interactive_first = batches_lag < MAX_INTERACTIVE_IN_A_ROW;
     for interactive in [interactive_first, !interactive_first] {
-        if let Some(account_id) = next_account(connection, seat, running_per_account, interactive)?
+        if let Some(account_id) = next_account(connection, scope, running_per_account, interactive)?
         {
-            return first_of(connection, seat, &account_id, interactive);
+            return next_of_account(connection, scope, &account_id, interactive);
         }
     }
     Ok(None)
@@ -82,13 +82,13 @@ pub(super) fn next(
 
 fn next_account(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     running_per_account: Option<u32>,
     interactive: bool,
 ) -> Result<Option<String>, rusqlite::Error> {
     let mut first: Option<(i64, i64, String)> = None;
-    for place in seat.places() {
-        let index = match place {
+    for location in scope.location_filters() {
+        let index = match location {
             Some(_) => "INDEXED BY lanes_by_location WHERE location = ?3 AND",
             None => "INDEXED BY lanes_by_turn WHERE ?3 IS NULL AND",
         };
@@ -99,27 +99,27 @@ fn next_account(
                                         AND audits.account_id = lanes.account_id))
              ORDER BY turn, since LIMIT 1"
         );
-        let found = connection
+        let head = connection
             .prepare_cached(&sql)?
-            .query_row(params![interactive, running_per_account, place], |row| {
+            .query_row(params![interactive, running_per_account, location], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })
             .optional()?;
-        first = first.into_iter().chain(found).min();
+        first = first.into_iter().chain(head).min();
     }
     Ok(first.map(|(_, _, account_id)| account_id))
 }
 
-/// Of those that failed least often the oldest.
-fn first_of(
+/// Returns the position of the audit with the fewest faults, then the oldest, of an account.
+fn next_of_account(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     account_id: &str,
     interactive: bool,
 ) -> Result<Option<i64>, StoreError> {
     let mut first: Option<(i64, i64)> = None;
-    for place in seat.places() {
-        let found = connection
+    for location in scope.location_filters() {
+        let head = connection
             .prepare_cached(
                 "SELECT head.faults, head.position FROM lanes
                  JOIN audits AS head ON head.position =
@@ -132,23 +132,23 @@ fn first_of(
                    AND (?3 IS NULL OR lanes.location = ?3)
                  ORDER BY head.faults, head.position LIMIT 1",
             )?
-            .query_row(params![account_id, interactive, place], |row| {
+            .query_row(params![account_id, interactive, location], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
-        first = first.into_iter().chain(found).min();
+        first = first.into_iter().chain(head).min();
     }
     Ok(first.map(|(_, position)| position))
 }
 
-/// Whether anything waits that the seat may take now.
-pub(super) fn any_waits(
+/// Whether an audit waits that the scope may lease now.
+pub(super) fn has_waiting(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     running_per_account: Option<u32>,
 ) -> Result<bool, rusqlite::Error> {
     for interactive in [true, false] {
-        if next_account(connection, seat, running_per_account, interactive)?.is_some() {
+        if next_account(connection, scope, running_per_account, interactive)?.is_some() {
             return Ok(true);
         }
     }

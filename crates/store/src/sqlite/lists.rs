@@ -1,4 +1,4 @@
-//! Audits in pages and batches.
+//! Lists of audits and batches.
 
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 
@@ -7,15 +7,16 @@ use crate::{
     AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
 };
 
-/// How many audits are looked at for one page. An index serves any one filter; several together
-/// may fit nothing of a million audits, and the next page then goes on where this one stopped.
-const LOOKED_AT: u32 = 2_000;
+/// Maximum number of audits that are examined for one page. An index serves any single filter;
+/// several together may match none of a million audits, and the next page then continues where this
+/// one stopped.
+const MAX_EXAMINED: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
                        attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
                        finished_at, number, lab_data";
 
-/// Whether an index gives a page without looking at anything beside it.
+/// Whether an index returns exactly the audits of a page.
 pub(super) fn is_quick(filter: &AuditFilter) -> bool {
     let set = [
         filter.url.is_some(),
@@ -45,40 +46,40 @@ pub(super) fn page(
         Value::from(account_id.to_owned()),
         Value::from(below.accepted_at.0),
         Value::from(below.number),
-        Value::from(LOOKED_AT),
+        Value::from(MAX_EXAMINED),
     ];
     values.extend(value.map(|value| Value::from(value.to_owned())));
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
 
-    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page_size = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut page = AuditPage {
         audits: Vec::new(),
         next: None,
     };
-    let mut looked_at = 0;
-    let mut last_seen = below;
+    let mut examined = 0;
+    let mut cursor = below;
     while let Some(row) = rows.next()? {
         let audit = entry(row)?;
         if filter.from.is_some_and(|from| audit.accepted_at < from) {
             return Ok(page);
         }
-        // There is more than this page holds: it ends at the audit before.
-        if page.audits.len() == wanted {
-            page.next = Some(last_seen);
+        // The page is full and there are more audits: the next page begins after the previous one.
+        if page.audits.len() == page_size {
+            page.next = Some(cursor);
             return Ok(page);
         }
-        last_seen = place(&audit);
-        looked_at += 1;
+        cursor = cursor_of(&audit);
+        examined += 1;
         if filter.matches(&audit) {
             page.audits.push(audit);
         }
     }
-    page.next = (looked_at == LOOKED_AT).then_some(last_seen);
+    page.next = (examined == MAX_EXAMINED).then_some(cursor);
     Ok(page)
 }
 
-/// The index to follow, what it adds to the condition, and the value of that.
+/// Returns the index to use, its condition, and the value of the condition.
 fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
     if matches!(
         filter.state,
@@ -97,7 +98,7 @@ fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
         .unwrap_or(("audits_by_account", "", None))
 }
 
-/// Everything on the page stands before this.
+/// Returns the cursor before which all audits of the page are.
 fn upper_bound(filter: &AuditFilter, after: Option<ListCursor>) -> ListCursor {
     const END: ListCursor = ListCursor {
         accepted_at: Timestamp(i64::MAX),
@@ -110,7 +111,7 @@ fn upper_bound(filter: &AuditFilter, after: Option<ListCursor>) -> ListCursor {
     after.map_or(to, |after| after.min(to))
 }
 
-fn place(audit: &AuditEntry) -> ListCursor {
+fn cursor_of(audit: &AuditEntry) -> ListCursor {
     ListCursor {
         accepted_at: audit.accepted_at,
         number: audit.number,
@@ -138,13 +139,13 @@ pub(super) fn batch(
     account_id: &str,
     batch_id: &str,
 ) -> Result<Option<Batch>, StoreError> {
-    let found: Option<(i64, i64)> = connection
+    let batch: Option<(i64, i64)> = connection
         .prepare_cached("SELECT audits, accepted_at FROM batches WHERE id = ? AND account_id = ?")?
         .query_row(params![batch_id, account_id], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .optional()?;
-    let Some((accepted, accepted_at)) = found else {
+    let Some((accepted, accepted_at)) = batch else {
         return Ok(None);
     };
     let sql = format!("SELECT {COLUMNS} FROM audits WHERE batch_id = ? ORDER BY number");

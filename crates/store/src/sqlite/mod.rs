@@ -1,4 +1,4 @@
-//! The store in one SQLite file, shared between processes on one machine.
+//! A store in one SQLite file, which several processes on one machine can use.
 
 mod accounts;
 mod agents;
@@ -22,9 +22,9 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::queue::Attempt;
+use self::queue::LeaseFence;
 use self::readers::Readers;
-use self::writer::{Wakes, Writer};
+use self::writer::{Wakeup, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
@@ -34,12 +34,12 @@ use crate::{
     WEBHOOK_SECRET_LENGTH, random,
 };
 
-/// One SQLite file in WAL mode, every commit synced to disk.
+/// A store in a SQLite file in WAL mode, which syncs every commit to disk.
 ///
-/// Other processes may open the same file at the same time. Dropping the store finishes the writes
-/// that were begun, then closes the file.
+/// Other processes may open the same file at the same time. Dropping the store completes pending
+/// writes, then closes the file.
 pub struct SqliteStore {
-    // Closed before the writer, which as the last to close empties the write-ahead log.
+    // Dropped before the writer: the last connection to close empties the write-ahead log.
     readers: Readers,
     writer: Writer,
     progress: AuditProgress,
@@ -47,9 +47,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, creating it (and its directory) private to the owner where it is missing.
+    /// Opens the file. If it is missing, it is created with its directory, private to the owner.
     ///
-    /// Blocks for as long as that takes: for use at start-up.
+    /// Blocks the thread, for use at start-up.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = open::writer(path)?;
         Ok(Self {
@@ -60,17 +60,17 @@ impl SqliteStore {
         })
     }
 
-    /// No account gets more leases at a time than this; what is over waits, and others go first.
-    pub fn running_per_account(mut self, at_most: Option<u32>) -> Self {
-        self.running_per_account = at_most;
+    /// Sets the maximum number of leases of an account at a time.
+    pub fn running_per_account(mut self, limit: Option<u32>) -> Self {
+        self.running_per_account = limit;
         self
     }
 
-    /// Every change of an account's balance, oldest first; their sum is the balance.
+    /// Returns every change of an account's balance, oldest first. Their sum is the balance.
     pub async fn ledger(&self, account_id: &str) -> Result<Vec<LedgerEntry>, StoreError> {
         let account_id = account_id.to_owned();
         self.readers
-            .patient(move |connection| accounts::ledger(connection, &account_id))
+            .blocking(move |connection| accounts::ledger(connection, &account_id))
             .await
     }
 }
@@ -91,7 +91,7 @@ impl Store for SqliteStore {
             created_at: now,
         };
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 accounts::create(connection, &account)?;
                 Ok(account)
             })
@@ -108,14 +108,14 @@ impl Store for SqliteStore {
     ) -> Result<(), StoreError> {
         let (account_id, key_id) = (account_id.to_owned(), key_id.to_owned());
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 accounts::add_key(connection, &account_id, &key_id, digest, expires_at, now)
             })
             .await
     }
 
     async fn keys(&self) -> Result<Vec<KeyRecord>, StoreError> {
-        self.readers.patient(accounts::keys).await
+        self.readers.blocking(accounts::keys).await
     }
 
     async fn key(&self, key_id: &str) -> Result<Option<KeyRecord>, StoreError> {
@@ -128,7 +128,7 @@ impl Store for SqliteStore {
     async fn revoke_key(&self, key_id: &str, now: Timestamp) -> Result<(), StoreError> {
         let key_id = key_id.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 accounts::revoke_key(connection, &key_id, now)
             })
             .await
@@ -142,7 +142,7 @@ impl Store for SqliteStore {
     ) -> Result<i64, StoreError> {
         let account_id = account_id.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 accounts::add_credits(connection, &account_id, amount, now)
             })
             .await
@@ -150,7 +150,7 @@ impl Store for SqliteStore {
 
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError> {
         self.writer
-            .write(Wakes::Leasers, move |connection| {
+            .write(Wakeup::Leasers, move |connection| {
                 audits::submit(connection, &submission)
             })
             .await
@@ -171,18 +171,18 @@ impl Store for SqliteStore {
         &self,
         account_id: &str,
         tracking_id: &str,
-        at_most: Duration,
+        max_wait: Duration,
     ) -> Result<Option<AuditStatus>, StoreError> {
-        let deadline = Instant::now() + at_most;
+        let deadline = Instant::now() + max_wait;
         loop {
-            let mut finish = std::pin::pin!(self.writer.bells().finishes.notified());
-            // First listen, then look, as in `wait_for_work`.
+            let mut finish = std::pin::pin!(self.writer.notifier().finishes.notified());
+            // Register first, then query, as in `wait_for_work`.
             finish.as_mut().enable();
             let status = self.status(account_id, tracking_id).await?;
-            let is_over = status
+            let is_completed = status
                 .as_ref()
                 .is_none_or(|status| status.state == AuditState::Completed);
-            if is_over || timeout_at(deadline, finish).await.is_err() {
+            if is_completed || timeout_at(deadline, finish).await.is_err() {
                 return Ok(status);
             }
         }
@@ -200,26 +200,25 @@ impl Store for SqliteStore {
         let page = move |connection: &rusqlite::Connection| {
             lists::page(connection, &account_id, &filter, after, limit)
         };
-        match is_quick {
-            true => self.readers.quick(page).await,
-            false => {
-                let page = move |connection: &rusqlite::Connection| Ok(page(connection)?);
-                self.readers.patient(page).await
-            }
+        if is_quick {
+            self.readers.quick(page).await
+        } else {
+            let page = move |connection: &rusqlite::Connection| Ok(page(connection)?);
+            self.readers.blocking(page).await
         }
     }
 
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError> {
         let (account_id, batch_id) = (account_id.to_owned(), batch_id.to_owned());
         self.readers
-            .patient(move |connection| lists::batch(connection, &account_id, &batch_id))
+            .blocking(move |connection| lists::batch(connection, &account_id, &batch_id))
             .await
     }
 
     async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 retention::delete(connection, &account_id, &audit_id)
             })
             .await
@@ -232,67 +231,67 @@ impl Store for SqliteStore {
     ) -> Result<Option<StoredReport>, StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.readers
-            .patient(move |connection| audits::report(connection, &account_id, &audit_id))
+            .blocking(move |connection| audits::report(connection, &account_id, &audit_id))
             .await
     }
 
     async fn lease(
         &self,
-        seat: &LeaseScope,
+        scope: &LeaseScope,
         now: Timestamp,
-        lasting: Duration,
+        duration: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let (seat, at_once) = (seat.clone(), self.running_per_account);
+        let (scope, per_account) = (scope.clone(), self.running_per_account);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                queue::lease(connection, &seat, at_once, now, now.plus(lasting))
+            .write(Wakeup::None, move |connection| {
+                queue::lease(connection, &scope, per_account, now, now.plus(duration))
             })
             .await
     }
 
-    async fn wait_for_work(&self, seat: &LeaseScope, at_most: Duration) {
-        let (seat, at_once) = (seat.clone(), self.running_per_account);
-        let arrives = async {
-            let mut arrival = std::pin::pin!(self.writer.bells().arrivals.notified());
-            // First listen, then look: what is committed before the look is seen by it, what is
-            // committed after it is heard. The other way round, an audit accepted in between would
-            // wake nobody.
+    async fn wait_for_work(&self, scope: &LeaseScope, max_wait: Duration) {
+        let (scope, per_account) = (scope.clone(), self.running_per_account);
+        let wait = async {
+            let mut arrival = std::pin::pin!(self.writer.notifier().arrivals.notified());
+            // Register first, then query: the query finds what was committed before it, and the
+            // notification reports what is committed later. In the other order, an audit accepted
+            // in between would wake nobody.
             arrival.as_mut().enable();
-            let look = move |connection: &_| lanes::any_waits(connection, &seat, at_once);
-            if !matches!(self.readers.quick(look).await, Ok(true)) {
+            let query = move |connection: &_| lanes::has_waiting(connection, &scope, per_account);
+            if !matches!(self.readers.quick(query).await, Ok(true)) {
                 arrival.await;
             }
         };
-        // Past `at_most` there is nothing to report: callers try to lease either way.
-        let _ = timeout(at_most, arrives).await;
+        // A timeout is not reported: callers try to lease either way.
+        let _ = timeout(max_wait, wait).await;
     }
 
     async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
+        let fence = LeaseFence::from(lease);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                queue::heartbeat(connection, &held, until)
+            .write(Wakeup::None, move |connection| {
+                queue::heartbeat(connection, &fence, until)
             })
             .await
     }
 
     async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
-        // An account at its bound may have the next one leased.
-        let wakes = match self.running_per_account {
-            None => Wakes::Watchers,
-            Some(_) => Wakes::Everybody,
+        let fence = LeaseFence::from(lease);
+        // An account at its limit may get its next lease.
+        let wakeup = match self.running_per_account {
+            None => Wakeup::Watchers,
+            Some(_) => Wakeup::All,
         };
         self.writer
-            .write(wakes, move |connection| {
-                queue::finish(connection, &held, &finished)
+            .write(wakeup, move |connection| {
+                queue::finish(connection, &fence, &finished)
             })
             .await
     }
 
-    async fn unsummarized(&self, at_most: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
+    async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError> {
         self.readers
-            .patient(move |connection| queue::unsummarized(connection, at_most))
+            .blocking(move |connection| queue::unsummarized(connection, limit))
             .await
     }
 
@@ -303,17 +302,17 @@ impl Store for SqliteStore {
     ) -> Result<(), StoreError> {
         let tracking_id = tracking_id.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 queue::store_summary(connection, &tracking_id, &summary)
             })
             .await
     }
 
-    async fn release(&self, lease: &Lease, why: ReleaseReason) -> Result<Hold, StoreError> {
-        let held = Attempt::from(lease);
+    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+        let fence = LeaseFence::from(lease);
         self.writer
-            .write(Wakes::Leasers, move |connection| {
-                queue::release(connection, &held, why)
+            .write(Wakeup::Leasers, move |connection| {
+                queue::release(connection, &fence, reason)
             })
             .await
     }
@@ -321,35 +320,35 @@ impl Store for SqliteStore {
     async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError> {
         let owner_prefix = owner_prefix.to_owned();
         self.writer
-            .write(Wakes::Leasers, move |connection| {
+            .write(Wakeup::Leasers, move |connection| {
                 queue::recover(connection, &owner_prefix)
             })
             .await
     }
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
-        self.readers.patient(queue::depth).await
+        self.readers.blocking(queue::depth).await
     }
 
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.readers.patient(queue::waiting_since).await
+        self.readers.blocking(queue::waiting_since).await
     }
 
-    async fn queue(&self, at_most: u32) -> Result<Vec<QueuedAudit>, StoreError> {
+    async fn queue(&self, limit: u32) -> Result<Vec<QueuedAudit>, StoreError> {
         self.readers
-            .patient(move |connection| queue::unfinished(connection, at_most))
+            .blocking(move |connection| queue::unfinished(connection, limit))
             .await
     }
 
     async fn accounts(&self) -> Result<Vec<AccountSummary>, StoreError> {
-        self.readers.patient(accounts::summaries).await
+        self.readers.blocking(accounts::summaries).await
     }
 
     async fn webhook_secret(&self, account_id: &str, rotate: bool) -> Result<String, StoreError> {
         let fresh = format!("whsec_{}", random(WEBHOOK_SECRET_LENGTH)?);
         let account_id = account_id.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 accounts::webhook_secret(connection, &account_id, rotate, &fresh)
             })
             .await
@@ -361,7 +360,7 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<ClaimedDeliveries, StoreError> {
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 deliveries::claim(connection, &claim, now)
             })
             .await
@@ -370,33 +369,33 @@ impl Store for SqliteStore {
     async fn settle(
         &self,
         delivery: &Delivery,
-        settled: DeliveryOutcome,
+        outcome: DeliveryOutcome,
     ) -> Result<Hold, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                deliveries::settle(connection, &tracking_id, attempt, &settled)
+            .write(Wakeup::None, move |connection| {
+                deliveries::settle(connection, &tracking_id, attempt, &outcome)
             })
             .await
     }
 
     fn delivery_notify(&self) -> &Notify {
-        &self.writer.bells().finishes
+        &self.writer.notifier().finishes
     }
 
     async fn delivery_depth(&self) -> Result<DeliveryDepth, StoreError> {
-        self.readers.patient(deliveries::depth).await
+        self.readers.blocking(deliveries::depth).await
     }
 
     async fn purge(
         &self,
         retention: Retention,
         now: Timestamp,
-        at_most: u32,
+        limit: u32,
     ) -> Result<PurgeResult, StoreError> {
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                retention::purge(connection, &retention, now, at_most)
+            .write(Wakeup::None, move |connection| {
+                retention::purge(connection, &retention, now, limit)
             })
             .await
     }
@@ -413,8 +412,8 @@ impl Store for SqliteStore {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        // An empty transaction: shows that the writer lives and gets the file, and syncs nothing.
-        self.writer.write(Wakes::Nobody, |_| Ok(())).await
+        // An empty transaction shows that the writer runs and can lock the file; it syncs nothing.
+        self.writer.write(Wakeup::None, |_| Ok(())).await
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::writer::Wakes;
+use super::writer::Wakeup;
 use super::{SqliteStore, accounts, audits};
 use crate::{
     AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
@@ -17,12 +17,12 @@ impl PageStore for SqliteStore {
         session: KeyDigest,
         key_id: &str,
         expires_at: Timestamp,
-        at_most: u32,
+        limit: u32,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let key_id = key_id.to_owned();
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 connection
                     .prepare_cached("DELETE FROM sessions WHERE expires_at <= ?")?
                     .execute([now.0])?;
@@ -32,7 +32,7 @@ impl PageStore for SqliteStore {
                              SELECT digest FROM sessions WHERE key_id = ?
                              ORDER BY expires_at DESC, digest LIMIT -1 OFFSET ?)",
                     )?
-                    .execute(params![key_id, at_most.saturating_sub(1)])?;
+                    .execute(params![key_id, limit.saturating_sub(1)])?;
                 connection
                     .prepare_cached(
                         "INSERT INTO sessions (digest, key_id, expires_at) VALUES (?, ?, ?)",
@@ -66,7 +66,7 @@ impl PageStore for SqliteStore {
 
     async fn close_session(&self, session: KeyDigest) -> Result<(), StoreError> {
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 connection
                     .prepare_cached("DELETE FROM sessions WHERE digest = ?")?
                     .execute([session.0])?;
@@ -78,7 +78,7 @@ impl PageStore for SqliteStore {
     async fn close_sessions(&self, key_id: Option<&str>) -> Result<u64, StoreError> {
         let key_id = key_id.map(str::to_owned);
         self.writer
-            .write(Wakes::Nobody, move |connection| {
+            .write(Wakeup::None, move |connection| {
                 let closed = connection
                     .prepare_cached("DELETE FROM sessions WHERE ?1 IS NULL OR key_id = ?1")?
                     .execute([key_id])?;
@@ -96,8 +96,8 @@ impl PageStore for SqliteStore {
     ) -> Result<(), StoreError> {
         let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
         self.writer
-            .write(Wakes::Nobody, move |connection| {
-                let position = reported(connection, &account_id, &audit_id)?
+            .write(Wakeup::None, move |connection| {
+                let position = position_with_report(connection, &account_id, &audit_id)?
                     .ok_or(StoreError::NotFound("report"))?;
                 connection
                     .prepare_cached("DELETE FROM shares WHERE position = ?")?
@@ -150,8 +150,8 @@ impl PageStore for SqliteStore {
     ) -> Result<Option<StoredReport>, StoreError> {
         let token = token.to_owned();
         self.readers
-            .patient(move |connection| {
-                let found: Option<(String, String)> = connection
+            .blocking(move |connection| {
+                let shared: Option<(String, String)> = connection
                     .prepare_cached(
                         "SELECT audits.account_id, audits.audit_id FROM shares
                          JOIN audits ON audits.position = shares.position
@@ -160,7 +160,7 @@ impl PageStore for SqliteStore {
                     )?
                     .query_row(params![token, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
                     .optional()?;
-                match found {
+                match shared {
                     Some((account_id, audit_id)) => {
                         audits::report(connection, &account_id, &audit_id)
                     }
@@ -174,11 +174,11 @@ impl PageStore for SqliteStore {
         &self,
         account_id: &str,
         url: Option<&str>,
-        at_most: u32,
+        limit: u32,
     ) -> Result<Vec<RecentAudit>, StoreError> {
         let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
         self.readers
-            .patient(move |connection| recent(connection, &account_id, url.as_deref(), at_most))
+            .blocking(move |connection| recent(connection, &account_id, url.as_deref(), limit))
             .await
     }
 
@@ -202,8 +202,8 @@ impl PageStore for SqliteStore {
     }
 }
 
-/// The position of an audit of this account that has a report.
-fn reported(
+/// Returns the position of an audit of this account that has a report.
+fn position_with_report(
     connection: &Connection,
     account_id: &str,
     audit_id: &str,
@@ -221,7 +221,7 @@ fn recent(
     connection: &Connection,
     account_id: &str,
     url: Option<&str>,
-    at_most: u32,
+    limit: u32,
 ) -> Result<Vec<RecentAudit>, StoreError> {
     const COLUMNS: &str =
         "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
@@ -243,11 +243,11 @@ fn recent(
     let rows = match url {
         None => connection
             .prepare_cached(&format!("{COLUMNS} {ORDER}"))?
-            .query_map(params![account_id, at_most], audit)?
+            .query_map(params![account_id, limit], audit)?
             .collect::<Result<_, _>>()?,
         Some(url) => connection
             .prepare_cached(&format!("{COLUMNS} AND audits.url = ? {ORDER}"))?
-            .query_map(params![account_id, url, at_most], audit)?
+            .query_map(params![account_id, url, limit], audit)?
             .collect::<Result<_, _>>()?,
     };
     Ok(rows)

@@ -1,4 +1,4 @@
-//! Audits as agents see them: leased, prolonged, finished, put back.
+//! Audits from the view of agents: lease, heartbeat, finish, release.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -9,25 +9,25 @@ use crate::{
     ReleaseReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
-// `INDEXED BY` makes a statement fail rather than walk a million finished audits: SQLite would
-// otherwise be free to follow the rowid, which has the same order.
+// `INDEXED BY` makes a statement fail rather than scan a million finished audits: SQLite could
+// otherwise use the rowid, which has the same order.
 
 pub(super) fn lease(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     running_per_account: Option<u32>,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
-    if let Some(bound) = &seat.slots {
-        let held = held(connection, &bound.owner_prefix, now)?;
-        if held >= i64::from(bound.max_leases) {
-            return Err(StoreError::SlotsInUse(bound.max_leases));
+    if let Some(slots) = &scope.slots {
+        let leases = count_leases(connection, &slots.owner_prefix, now)?;
+        if leases >= i64::from(slots.max_leases) {
+            return Err(StoreError::SlotsInUse(slots.max_leases));
         }
     }
-    let position = match first_expired(connection, seat, now)? {
+    let position = match first_expired(connection, scope, now)? {
         Some(position) => position,
-        None => match lanes::next(connection, seat, running_per_account)? {
+        None => match lanes::next(connection, scope, running_per_account)? {
             Some(position) => position,
             None => return Ok(None),
         },
@@ -40,12 +40,12 @@ pub(super) fn lease(
              RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
                        runs, account_id, batch_id IS NULL",
         )?
-        .query_row(params![seat.owner, expires_at.0, position], |row| {
+        .query_row(params![scope.owner, expires_at.0, position], |row| {
             let lease = Lease {
                 tracking_id: row.get(0)?,
                 audit_id: row.get(1)?,
                 attempt: row.get(2)?,
-                owner: seat.owner.clone(),
+                owner: scope.owner.clone(),
                 expires_at,
                 order: audits::order(row, 4)?,
                 runs: row.get(8)?,
@@ -58,12 +58,16 @@ pub(super) fn lease(
         location: &lease.order.location,
         interactive,
     }
-    .served(connection)?;
+    .record_served(connection)?;
     Ok(Some(lease))
 }
 
-/// How many audits owners of this name hold whose leases have not expired.
-fn held(connection: &Connection, owner_prefix: &str, now: Timestamp) -> Result<i64, StoreError> {
+/// Returns the number of leases of owners with this prefix that have not expired.
+fn count_leases(
+    connection: &Connection,
+    owner_prefix: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
     let length = i64::try_from(owner_prefix.chars().count()).unwrap_or(i64::MAX);
     Ok(connection
         .prepare_cached(
@@ -76,28 +80,30 @@ fn held(connection: &Connection, owner_prefix: &str, now: Timestamp) -> Result<i
 
 fn first_expired(
     connection: &Connection,
-    seat: &LeaseScope,
+    scope: &LeaseScope,
     now: Timestamp,
 ) -> Result<Option<i64>, StoreError> {
     let mut first: Option<(i64, i64)> = None;
-    for place in seat.places() {
-        let found = connection
+    for location in scope.location_filters() {
+        let head = connection
             .prepare_cached(
                 "SELECT lease_expires_at, position FROM audits INDEXED BY audits_running
                  WHERE state = 'running' AND lease_expires_at <= ?2
                    AND (?1 IS NULL OR location = ?1)
                  ORDER BY lease_expires_at, position LIMIT 1",
             )?
-            .query_row(params![place, now.0], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row(params![location, now.0], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
-        first = first.into_iter().chain(found).min();
+        first = first.into_iter().chain(head).min();
     }
     Ok(first.map(|(_, position)| position))
 }
 
 pub(super) fn heartbeat(
     connection: &Connection,
-    held: &Attempt,
+    fence: &LeaseFence,
     until: Timestamp,
 ) -> Result<Hold, StoreError> {
     let changed = connection
@@ -105,13 +111,13 @@ pub(super) fn heartbeat(
             "UPDATE audits SET lease_expires_at = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'",
         )?
-        .execute(params![until.0, held.tracking_id, held.attempt])?;
+        .execute(params![until.0, fence.tracking_id, fence.attempt])?;
     Ok(hold(changed))
 }
 
 pub(super) fn finish(
     connection: &Connection,
-    held: &Attempt,
+    fence: &LeaseFence,
     finished: &FinishedAudit,
 ) -> Result<Hold, StoreError> {
     let error = finished.error.as_ref();
@@ -131,8 +137,8 @@ pub(super) fn finish(
                 error.map(|error| &error.message),
                 summary.and_then(|summary| summary.lab_data.as_deref()),
                 summary.map(|summary| &summary.summary),
-                held.tracking_id,
-                held.attempt
+                fence.tracking_id,
+                fence.attempt
             ],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
@@ -151,7 +157,7 @@ pub(super) fn finish(
             .prepare_cached("UPDATE accounts SET credits = credits + ? WHERE id = ?")?
             .execute(params![cost, account_id])?;
         let at = finished.finished_at;
-        accounts::enter(
+        accounts::add_ledger_entry(
             connection,
             &account_id,
             cost,
@@ -165,7 +171,7 @@ pub(super) fn finish(
 
 pub(super) fn unsummarized(
     connection: &Connection,
-    at_most: u32,
+    limit: u32,
 ) -> Result<Vec<UnsummarizedAudit>, StoreError> {
     let audits = connection
         .prepare_cached(
@@ -174,7 +180,7 @@ pub(super) fn unsummarized(
              JOIN reports ON reports.position = audits.position
              WHERE audits.state = 'completed' AND audits.summary IS NULL LIMIT ?",
         )?
-        .query_map([at_most], |row| {
+        .query_map([limit], |row| {
             Ok(UnsummarizedAudit {
                 tracking_id: row.get(0)?,
                 report: row.get(1)?,
@@ -200,10 +206,10 @@ pub(super) fn store_summary(
 
 pub(super) fn release(
     connection: &Connection,
-    held: &Attempt,
-    why: ReleaseReason,
+    fence: &LeaseFence,
+    reason: ReleaseReason,
 ) -> Result<Hold, StoreError> {
-    let back = connection
+    let position = connection
         .prepare_cached(
             "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                                faults = faults + ?
@@ -213,16 +219,16 @@ pub(super) fn release(
         )?
         .query_row(
             params![
-                why == ReleaseReason::Fault,
-                held.tracking_id,
-                held.attempt,
-                why == ReleaseReason::Unconfirmed,
-                held.expires_at.0
+                reason == ReleaseReason::Fault,
+                fence.tracking_id,
+                fence.attempt,
+                reason == ReleaseReason::Unconfirmed,
+                fence.expires_at.0
             ],
             |row| row.get(0),
         )
         .optional()?;
-    match back {
+    match position {
         None => Ok(Hold::Lost),
         Some(position) => {
             open_lane(connection, position)?;
@@ -231,7 +237,7 @@ pub(super) fn release(
     }
 }
 
-/// For an audit that waits again.
+/// Opens the lane of an audit that waits again.
 fn open_lane(connection: &Connection, position: i64) -> Result<(), StoreError> {
     let (account_id, location, interactive): (String, String, bool) = connection
         .prepare_cached(
@@ -250,15 +256,15 @@ fn open_lane(connection: &Connection, position: i64) -> Result<(), StoreError> {
 
 pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64, StoreError> {
     // Compared here and not in SQL: LIKE has wildcards and folds case, substr() stops at a NUL.
-    let abandoned = connection
+    let running = connection
         .prepare_cached(
             "SELECT position, lease_owner FROM audits INDEXED BY audits_running
              WHERE state = 'running'",
         )?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<Vec<(i64, String)>, _>>()?;
-    let mut put_back = 0;
-    for (position, _) in abandoned
+    let mut recovered = 0;
+    for (position, _) in running
         .iter()
         .filter(|(_, owner)| owner.starts_with(owner_prefix))
     {
@@ -270,9 +276,9 @@ pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64
             )?
             .execute([position])?;
         open_lane(connection, *position)?;
-        put_back += 1;
+        recovered += 1;
     }
-    Ok(put_back)
+    Ok(recovered)
 }
 
 pub(super) fn depth(connection: &Connection) -> Result<QueueDepth, StoreError> {
@@ -301,7 +307,7 @@ pub(super) fn waiting_since(connection: &Connection) -> Result<Option<Timestamp>
 
 pub(super) fn unfinished(
     connection: &Connection,
-    at_most: u32,
+    limit: u32,
 ) -> Result<Vec<QueuedAudit>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT tracking_id, account_id, url, accepted_at, attempt, faults, lease_owner,
@@ -312,7 +318,7 @@ pub(super) fn unfinished(
              SELECT position FROM audits INDEXED BY audits_running WHERE state = 'running')
          ORDER BY position LIMIT ?",
     )?;
-    let rows = statement.query_map([at_most], |row| {
+    let rows = statement.query_map([limit], |row| {
         let owner: Option<String> = row.get(6)?;
         let until: Option<i64> = row.get(7)?;
         Ok(QueuedAudit {
@@ -328,15 +334,15 @@ pub(super) fn unfinished(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What of a lease fences: owners may share a name, attempts do not.
-pub(super) struct Attempt {
+/// The part of a lease that identifies it. Owners may share a name, but attempts are unique.
+pub(super) struct LeaseFence {
     tracking_id: String,
     attempt: u32,
-    /// As it was leased, or last looked at.
+    /// The expiry when it was leased or last read.
     expires_at: Timestamp,
 }
 
-impl From<&Lease> for Attempt {
+impl From<&Lease> for LeaseFence {
     fn from(lease: &Lease) -> Self {
         Self {
             tracking_id: lease.tracking_id.clone(),

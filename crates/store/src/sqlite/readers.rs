@@ -1,4 +1,4 @@
-//! Connections that only read. In WAL mode they wait for no writer, nor a writer for them.
+//! Connections for reading. In WAL mode readers and the writer do not block each other.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,54 +8,55 @@ use std::time::Instant;
 
 use rusqlite::Connection;
 
-use super::open::{self, Patience};
+use super::open::{self, BusyPolicy};
 use crate::StoreError;
 use crate::latency::Latency;
 
-/// For what may take long: large reports, counts, listings.
-const PATIENT: usize = 2;
+/// Number of connections for reads that may take long: large reports, counts, lists.
+const BLOCKING_CONNECTIONS: usize = 2;
 
 pub(super) struct Readers {
     quick: Vec<Mutex<Connection>>,
-    patient: Vec<Arc<tokio::sync::Mutex<Connection>>>,
-    turn: AtomicUsize,
+    blocking: Vec<Arc<tokio::sync::Mutex<Connection>>>,
+    next: AtomicUsize,
     pub(super) latency: Latency,
 }
 
 impl Readers {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        // No more can run at once; without bound they would cost memory on large machines.
+        // No more can run at once; on large machines more would waste memory.
         let cores = thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8));
         Ok(Self {
             quick: (0..cores)
-                .map(|_| open::reader(path, Patience::None).map(Mutex::new))
+                .map(|_| open::reader(path, BusyPolicy::Fail).map(Mutex::new))
                 .collect::<Result<_, _>>()?,
-            patient: (0..PATIENT)
-                .map(|_| open::reader(path, Patience::Waits))
+            blocking: (0..BLOCKING_CONNECTIONS)
+                .map(|_| open::reader(path, BusyPolicy::Wait))
                 .map(|reader| reader.map(tokio::sync::Mutex::new).map(Arc::new))
                 .collect::<Result<_, _>>()?,
-            turn: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
             latency: Latency::default(),
         })
     }
 
-    /// For reads of a few rows by index: done on the caller's own thread.
+    /// Reads a few rows by index, on the caller's own thread.
     ///
     /// Measured with 100,000 audits on two busy cores: two such reads take one caller 27 µs here and
     /// 50 µs on another thread; of 16 callers, the slowest percent waits 0.3 ms here and 4 to 8 ms
-    /// there, pool or dedicated threads alike.
-    /// These connections never wait for a lock: where one would, the read is done patiently.
+    /// there, with a pool as with dedicated threads.
+    /// These connections never wait for a lock: if the file is locked, the read is repeated on a
+    /// blocking thread.
     pub(super) async fn quick<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let began = Instant::now();
+        let start = Instant::now();
         match self.on_this_thread(&work) {
             Err(error) if open::is_busy(&error) => {
-                self.patient(move |connection| Ok(work(connection)?)).await
+                self.blocking(move |connection| Ok(work(connection)?)).await
             }
             result => {
-                self.latency.note(began.elapsed());
+                self.latency.record(start.elapsed());
                 Ok(result?)
             }
         }
@@ -68,26 +69,26 @@ impl Readers {
         if let Some(free) = self.quick.iter().find_map(|reader| reader.try_lock().ok()) {
             return work(&free);
         }
-        // All in use, for some microseconds each.
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.quick.len();
-        // A reader has no state that a panic could have left half changed.
-        let next = self.quick[turn]
+        // All are in use, for some microseconds each.
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.quick.len();
+        // A reader has no state that a panic could have left inconsistent.
+        let connection = self.quick[next]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        work(&next)
+        work(&connection)
     }
 
-    /// On a thread that may block. Callers queue without one.
-    pub(super) async fn patient<T: Send + 'static>(
+    /// Reads on a blocking thread. Callers wait for a connection without occupying a thread.
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let began = Instant::now();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.patient.len();
-        let reader = Arc::clone(&self.patient[turn]).lock_owned().await;
-        let read = tokio::task::spawn_blocking(move || work(&reader)).await;
-        self.latency.note(began.elapsed());
-        read.map_err(|error| StoreError::Backend(format!("a read was cut short: {error}")))?
+        let start = Instant::now();
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.blocking.len();
+        let reader = Arc::clone(&self.blocking[next]).lock_owned().await;
+        let result = tokio::task::spawn_blocking(move || work(&reader)).await;
+        self.latency.record(start.elapsed());
+        result.map_err(|error| StoreError::Backend(format!("read task failed: {error}")))?
     }
 }
 
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_quick_read_that_would_wait_is_done_patiently() {
+    async fn a_quick_read_of_a_locked_file_is_repeated_on_a_blocking_thread() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("readers.db");
         open::writer(&path).unwrap();

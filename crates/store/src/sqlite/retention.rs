@@ -1,4 +1,4 @@
-//! What is deleted: by its owner, or because it has been kept long enough.
+//! Deletion of audits, by their owner or by retention.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -38,7 +38,7 @@ pub(super) fn purge(
     connection: &Connection,
     retention: &Retention,
     now: Timestamp,
-    at_most: u32,
+    limit: u32,
 ) -> Result<PurgeResult, StoreError> {
     connection
         .prepare_cached("DELETE FROM replies WHERE expires_at <= ?")?
@@ -46,17 +46,17 @@ pub(super) fn purge(
     connection
         .prepare_cached("DELETE FROM shares WHERE expires_at <= ?")?
         .execute([now.0])?;
-    let mut over = Vec::new();
+    let mut expired = Vec::new();
     if let Some(before) = retention.accepted_before {
-        too_old(connection, before, at_most, &mut over)?;
+        find_old(connection, before, limit, &mut expired)?;
     }
     if let Some(keep) = retention.keep_per_account {
-        too_many(connection, keep, at_most, &mut over)?;
+        find_excess(connection, keep, limit, &mut expired)?;
     }
-    let mut forgotten = PurgeResult::default();
-    for (position, audit_id, attempt) in over {
+    let mut result = PurgeResult::default();
+    for (position, audit_id, attempt) in expired {
         remove(connection, position)?;
-        forgotten.audits.push(PurgedAudit { audit_id, attempt });
+        result.audits.push(PurgedAudit { audit_id, attempt });
     }
     connection
         .prepare_cached(
@@ -64,19 +64,19 @@ pub(super) fn purge(
              AND NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
         )?
         .execute([retention.accepted_before.map_or(i64::MIN, |at| at.0)])?;
-    Ok(forgotten)
+    Ok(result)
 }
 
-/// A position, its audit's id, and the attempt that finished it.
-type Found = (i64, String, u32);
+/// The position of an audit, its id, and the attempt that finished it.
+type ExpiredAudit = (i64, String, u32);
 
-/// From the oldest on. Positions follow time closely enough: where a clock was set back, an audit is
-/// forgotten later, never earlier.
-fn too_old(
+/// Finds audits accepted before a time, the oldest first. Positions approximate the order of time:
+/// if a clock was set back, an audit is deleted later, never earlier.
+fn find_old(
     connection: &Connection,
     before: Timestamp,
-    at_most: u32,
-    over: &mut Vec<Found>,
+    limit: u32,
+    expired: &mut Vec<ExpiredAudit>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT position, audit_id, attempt, state = 'completed', accepted_at FROM audits
@@ -84,29 +84,29 @@ fn too_old(
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(4)? >= before.0 || full(over, at_most) {
+        if row.get::<_, i64>(4)? >= before.0 || is_full(expired, limit) {
             break;
         }
         if row.get(3)? {
-            over.push((row.get(0)?, row.get(1)?, row.get(2)?));
+            expired.push((row.get(0)?, row.get(1)?, row.get(2)?));
         }
     }
     Ok(())
 }
 
-/// Of each account, what stands before its newest `keep`.
-fn too_many(
+/// Finds the audits of each account that are older than its newest `keep`.
+fn find_excess(
     connection: &Connection,
     keep: u64,
-    at_most: u32,
-    over: &mut Vec<Found>,
+    limit: u32,
+    expired: &mut Vec<ExpiredAudit>,
 ) -> Result<(), StoreError> {
     let accounts = connection
         .prepare_cached("SELECT id FROM accounts WHERE audits > ?")?
         .query_map([i64::try_from(keep).unwrap_or(i64::MAX)], |row| row.get(0))?
         .collect::<Result<Vec<String>, _>>()?;
     for account_id in accounts {
-        let first_kept: Option<(i64, i64)> = connection
+        let oldest_kept: Option<(i64, i64)> = connection
             .prepare_cached(
                 "SELECT accepted_at, number FROM audits INDEXED BY audits_by_account
                  WHERE account_id = ? ORDER BY accepted_at DESC, number DESC LIMIT 1 OFFSET ?",
@@ -119,9 +119,9 @@ fn too_many(
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .optional()?;
-        let (accepted_at, number) = match first_kept {
+        let (accepted_at, number) = match oldest_kept {
             Some(_) if keep == 0 => (i64::MAX, i64::MAX),
-            Some(first_kept) => first_kept,
+            Some(oldest_kept) => oldest_kept,
             None => continue,
         };
         let mut statement = connection.prepare_cached(
@@ -132,18 +132,18 @@ fn too_many(
         )?;
         let mut rows = statement.query(params![account_id, accepted_at, number])?;
         while let Some(row) = rows.next()? {
-            if full(over, at_most) {
+            if is_full(expired, limit) {
                 return Ok(());
             }
-            let found: Found = (row.get(0)?, row.get(1)?, row.get(2)?);
-            if row.get(3)? && !over.contains(&found) {
-                over.push(found);
+            let audit: ExpiredAudit = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if row.get(3)? && !expired.contains(&audit) {
+                expired.push(audit);
             }
         }
     }
     Ok(())
 }
 
-fn full(over: &[Found], at_most: u32) -> bool {
-    over.len() >= usize::try_from(at_most).unwrap_or(usize::MAX)
+fn is_full(expired: &[ExpiredAudit], limit: u32) -> bool {
+    expired.len() >= usize::try_from(limit).unwrap_or(usize::MAX)
 }

@@ -1,5 +1,5 @@
-//! One thread writes. What waits while it syncs to disk goes into its next transaction together:
-//! one sync for many callers, and nobody is answered before it.
+//! The thread that writes. Writes that arrive while it syncs to disk share its next transaction, so
+//! that one sync serves many callers. No caller gets a result before the sync.
 
 use std::mem;
 use std::sync::Arc;
@@ -13,97 +13,101 @@ use tokio::sync::{Notify, oneshot};
 use crate::StoreError;
 use crate::latency::Latency;
 
-/// Bounds how long the first of a batch waits for the last.
-const BATCH: usize = 128;
+/// Maximum number of writes in a transaction, which limits how long the first waits for the last.
+const MAX_BATCH: usize = 128;
 
 pub(super) struct Writer {
     jobs: Option<Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
-    bells: Arc<Bells>,
+    notifier: Arc<Notifier>,
     pub(super) latency: Latency,
 }
 
-/// Told after the commit, also where the caller that wrote has gone away meanwhile.
+/// Notifies waiting tasks after a commit, even if the caller of the write is gone.
 #[derive(Default)]
-pub(super) struct Bells {
-    /// The queue may have something to lease.
+pub(super) struct Notifier {
+    /// Notified when there may be an audit to lease.
     pub(super) arrivals: Notify,
-    /// An audit was finished.
+    /// Notified when an audit was finished.
     pub(super) finishes: Notify,
 }
 
-/// Whom a write may have given something to do.
+/// The tasks to wake after a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wakes {
+pub(super) enum Wakeup {
+    /// Tasks that wait for an audit to lease.
     Leasers,
-    /// Those who wait for an audit to be finished.
+    /// Tasks that wait for an audit to be finished.
     Watchers,
-    Everybody,
-    Nobody,
+    All,
+    None,
 }
 
+/// The tasks to wake after a batch of writes.
 #[derive(Default)]
-struct Woken {
+struct BatchWakeup {
     leasers: bool,
     watchers: bool,
 }
 
-impl Woken {
-    fn add(&mut self, wakes: Wakes) {
-        self.leasers |= matches!(wakes, Wakes::Leasers | Wakes::Everybody);
-        self.watchers |= matches!(wakes, Wakes::Watchers | Wakes::Everybody);
+impl BatchWakeup {
+    fn add(&mut self, wakeup: Wakeup) {
+        self.leasers |= matches!(wakeup, Wakeup::Leasers | Wakeup::All);
+        self.watchers |= matches!(wakeup, Wakeup::Watchers | Wakeup::All);
     }
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
-        let bells = Arc::new(Bells::default());
+        let notifier = Arc::new(Notifier::default());
         let (jobs, queue) = channel();
-        let waking = Arc::clone(&bells);
+        let thread_notifier = Arc::clone(&notifier);
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || write_until_closed(&connection, &queue, &waking))
-            .map_err(|error| StoreError::Backend(format!("no thread to write: {error}")))?;
+            .spawn(move || write_until_closed(&connection, &queue, &thread_notifier))
+            .map_err(|error| {
+                StoreError::Backend(format!("failed to start the writer thread: {error}"))
+            })?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
-            bells,
+            notifier,
             latency: Latency::default(),
         })
     }
 
-    pub(super) fn bells(&self) -> &Bells {
-        &self.bells
+    pub(super) fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
-    /// Runs `work` in a transaction: committed when it returns `Ok`, undone when `Err`. Once begun it
-    /// runs to its end, whether or not the caller still waits.
+    /// Runs `work` in a transaction, which is committed on `Ok` and rolled back on `Err`. Once sent
+    /// to the writer it runs to its end, even if the caller no longer waits.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        wakes: Wakes,
+        wakeup: Wakeup,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let began = Instant::now();
-        let (reply, answer) = oneshot::channel();
+        let start = Instant::now();
+        let (reply, result) = oneshot::channel();
         let job = Box::new(Write {
             step: Step::Waiting(work),
-            wakes,
+            wakeup,
             reply,
         });
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(job).map_err(|_| stopped())?;
-        let answer = answer.await;
-        self.latency.note(began.elapsed());
-        answer.map_err(|_| stopped())?
+        let result = result.await;
+        self.latency.record(start.elapsed());
+        result.map_err(|_| stopped())?
     }
 
-    /// Finishes what is queued, then closes the file.
+    /// Completes the queued writes, then closes the file.
     pub(super) fn stop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the store's writer had panicked");
+            tracing::error!("store writer thread panicked");
         }
     }
 }
@@ -115,22 +119,22 @@ impl Drop for Writer {
 }
 
 fn stopped() -> StoreError {
-    StoreError::Backend("the writer has stopped".to_owned())
+    StoreError::Backend("the writer thread has stopped".to_owned())
 }
 
-/// One caller's transaction, with the type of its result hidden from the thread.
+/// The write of one caller, independent of the type of its result.
 trait Job: Send {
-    /// `Err` when what it wrote must be undone.
-    fn run(&mut self, connection: &Connection) -> Result<Wakes, Undo>;
-    /// `lost` says why nothing of the whole batch was kept.
-    fn answer(self: Box<Self>, lost: Option<&str>);
+    /// Performs the write. On `Err` it must be rolled back.
+    fn run(&mut self, connection: &Connection) -> Result<Wakeup, Rollback>;
+    /// Sends the result to the caller. `batch_error` is set if the whole batch was rolled back.
+    fn reply(self: Box<Self>, batch_error: Option<&str>);
 }
 
-struct Undo;
+struct Rollback;
 
 struct Write<W, T> {
     step: Step<W, T>,
-    wakes: Wakes,
+    wakeup: Wakeup,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
@@ -145,90 +149,101 @@ where
     W: FnOnce(&Connection) -> Result<T, StoreError> + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<Wakes, Undo> {
+    fn run(&mut self, connection: &Connection) -> Result<Wakeup, Rollback> {
         let Step::Waiting(work) = mem::replace(&mut self.step, Step::Running) else {
-            return Err(Undo);
+            return Err(Rollback);
         };
         let result = work(connection);
-        let kept = result.is_ok();
+        let succeeded = result.is_ok();
         self.step = Step::Done(result);
-        if kept { Ok(self.wakes) } else { Err(Undo) }
+        if succeeded {
+            Ok(self.wakeup)
+        } else {
+            Err(Rollback)
+        }
     }
 
-    fn answer(self: Box<Self>, lost: Option<&str>) {
-        let answer = match (self.step, lost) {
-            // An error of its own says more than that the batch was lost.
-            (Step::Done(Err(own)), _) => Err(own),
+    fn reply(self: Box<Self>, batch_error: Option<&str>) {
+        let result = match (self.step, batch_error) {
+            // The write's own error says more than that of the batch.
+            (Step::Done(Err(error)), _) => Err(error),
             (_, Some(reason)) => Err(StoreError::Backend(reason.to_owned())),
             (Step::Done(Ok(value)), None) => Ok(value),
             (_, None) => Err(stopped()),
         };
-        // Who no longer listens has gone away, which undoes nothing.
-        let _ = self.reply.send(answer);
+        // The caller may be gone, which undoes nothing.
+        let _ = self.reply.send(result);
     }
 }
 
-fn write_until_closed(connection: &Connection, queue: &Receiver<Box<dyn Job>>, bells: &Bells) {
+fn write_until_closed(
+    connection: &Connection,
+    queue: &Receiver<Box<dyn Job>>,
+    notifier: &Notifier,
+) {
     while let Ok(first) = queue.recv() {
         let mut batch = vec![first];
-        batch.extend(queue.try_iter().take(BATCH - 1));
-        write_together(connection, batch, bells);
+        batch.extend(queue.try_iter().take(MAX_BATCH - 1));
+        write_batch(connection, batch, notifier);
     }
 }
 
-fn write_together(connection: &Connection, mut batch: Vec<Box<dyn Job>>, bells: &Bells) {
-    let committed = commit_together(connection, &mut batch);
-    let lost = committed.as_ref().err().map(ToString::to_string);
-    if let Some(reason) = &lost {
-        tracing::error!(reason, writes = batch.len(), "the store could not write");
+fn write_batch(connection: &Connection, mut batch: Vec<Box<dyn Job>>, notifier: &Notifier) {
+    let result = commit_batch(connection, &mut batch);
+    let batch_error = result.as_ref().err().map(ToString::to_string);
+    if let Some(reason) = &batch_error {
+        tracing::error!(reason, writes = batch.len(), "store write failed");
     }
-    if let Ok(woken) = committed {
-        if woken.leasers {
-            bells.arrivals.notify_waiters();
+    if let Ok(wakeup) = result {
+        if wakeup.leasers {
+            notifier.arrivals.notify_waiters();
         }
-        if woken.watchers {
-            bells.finishes.notify_waiters();
+        if wakeup.watchers {
+            notifier.finishes.notify_waiters();
         }
     }
     for job in batch {
-        job.answer(lost.as_deref());
+        job.reply(batch_error.as_deref());
     }
 }
 
-/// Each job in a savepoint of its own, so that one failure does not undo the others.
-fn commit_together(
+fn commit_batch(
     connection: &Connection,
     batch: &mut [Box<dyn Job>],
-) -> Result<Woken, StoreError> {
-    let outcome = run_together(connection, batch);
-    if outcome.is_err() && !connection.is_autocommit() {
-        command(connection, "ROLLBACK")?;
+) -> Result<BatchWakeup, StoreError> {
+    let result = run_batch(connection, batch);
+    if result.is_err() && !connection.is_autocommit() {
+        execute(connection, "ROLLBACK")?;
     }
-    outcome
+    result
 }
 
-fn run_together(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<Woken, StoreError> {
-    let mut woken = Woken::default();
-    command(connection, "BEGIN IMMEDIATE")?;
+/// Runs each job in its own savepoint, so that the failure of one does not undo the others.
+fn run_batch(
+    connection: &Connection,
+    batch: &mut [Box<dyn Job>],
+) -> Result<BatchWakeup, StoreError> {
+    let mut batch_wakeup = BatchWakeup::default();
+    execute(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
-        command(connection, "SAVEPOINT job")?;
+        execute(connection, "SAVEPOINT job")?;
         match job.run(connection) {
-            Ok(wakes) => woken.add(wakes),
-            // After some failures, of the disk say, SQLite undoes the whole transaction by itself.
-            Err(Undo) if connection.is_autocommit() => {
+            Ok(wakeup) => batch_wakeup.add(wakeup),
+            // After some errors, for instance of the disk, SQLite rolls back the whole transaction.
+            Err(Rollback) if connection.is_autocommit() => {
                 return Err(StoreError::Backend(
-                    "undone together with another write, which failed".to_owned(),
+                    "rolled back together with another write that failed".to_owned(),
                 ));
             }
-            Err(Undo) => command(connection, "ROLLBACK TO job")?,
+            Err(Rollback) => execute(connection, "ROLLBACK TO job")?,
         }
-        command(connection, "RELEASE job")?;
+        execute(connection, "RELEASE job")?;
     }
-    command(connection, "COMMIT")?;
-    Ok(woken)
+    execute(connection, "COMMIT")?;
+    Ok(batch_wakeup)
 }
 
-fn command(connection: &Connection, sql: &str) -> Result<(), StoreError> {
+fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {
     connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }
@@ -237,35 +252,35 @@ fn command(connection: &Connection, sql: &str) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
-    type Answer = oneshot::Receiver<Result<(), StoreError>>;
+    type Reply = oneshot::Receiver<Result<(), StoreError>>;
 
-    fn job(sql: &'static str) -> (Box<dyn Job>, Answer) {
-        let (reply, answer) = oneshot::channel();
+    fn job(sql: &'static str) -> (Box<dyn Job>, Reply) {
+        let (reply, result) = oneshot::channel();
         let work = move |connection: &Connection| Ok(connection.execute_batch(sql)?);
         let job = Write {
             step: Step::Waiting(work),
-            wakes: Wakes::Nobody,
+            wakeup: Wakeup::None,
             reply,
         };
-        (Box::new(job), answer)
+        (Box::new(job), result)
     }
 
-    /// Which of the writes were answered with success, and what the table holds afterwards.
-    fn written(sqls: &[&'static str]) -> (Vec<bool>, Vec<i64>) {
+    /// Returns which writes were reported as successful, and the rows of the table afterwards.
+    fn write(sqls: &[&'static str]) -> (Vec<bool>, Vec<i64>) {
         let connection = Connection::open_in_memory().unwrap();
         connection
             .execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
-        let (batch, mut answers): (Vec<_>, Vec<_>) = sqls.iter().map(|sql| job(sql)).unzip();
-        write_together(&connection, batch, &Bells::default());
+        let (batch, mut replies): (Vec<_>, Vec<_>) = sqls.iter().map(|sql| job(sql)).unzip();
+        write_batch(&connection, batch, &Notifier::default());
         assert!(connection.is_autocommit());
         let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
         let rows = statement.query_map([], |row| row.get(0)).unwrap();
         let rows = rows.collect::<Result<_, _>>().unwrap();
-        let answers = answers
+        let successes = replies
             .iter_mut()
-            .map(|answer| answer.try_recv().unwrap().is_ok());
-        (answers.collect(), rows)
+            .map(|reply| reply.try_recv().unwrap().is_ok());
+        (successes.collect(), rows)
     }
 
     #[test]
@@ -275,26 +290,26 @@ mod tests {
             "INSERT INTO t VALUES (2); INSERT INTO t VALUES (1)",
             "INSERT INTO t VALUES (3)",
         ];
-        assert_eq!(written(&sqls), (vec![true, false, true], vec![1, 3]));
+        assert_eq!(write(&sqls), (vec![true, false, true], vec![1, 3]));
     }
 
     #[test]
-    fn when_all_is_undone_nobody_is_told_otherwise() {
+    fn a_rollback_of_the_batch_is_reported_to_all_callers() {
         let sqls = [
             "INSERT INTO t VALUES (1)",
             "ROLLBACK; INSERT INTO t VALUES ('no number')",
             "INSERT INTO t VALUES (3)",
         ];
-        assert_eq!(written(&sqls), (vec![false; 3], vec![]));
+        assert_eq!(write(&sqls), (vec![false; 3], vec![]));
     }
 
     #[test]
-    fn when_the_commit_fails_nobody_is_told_otherwise() {
+    fn a_failed_commit_is_reported_to_all_callers() {
         let sqls = [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (n REFERENCES t DEFERRABLE INITIALLY DEFERRED);
              PRAGMA defer_foreign_keys = ON; INSERT INTO u VALUES (7)",
         ];
-        assert_eq!(written(&sqls), (vec![false; 2], vec![]));
+        assert_eq!(write(&sqls), (vec![false; 2], vec![]));
     }
 }

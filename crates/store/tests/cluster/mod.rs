@@ -1,7 +1,9 @@
-//! A PostgreSQL of the tests' own: one cluster per test program in a temporary directory, one database
-//! per test. It runs without privileges and goes, with its directory, when the program ends, however that is.
+//! A PostgreSQL server for tests: one cluster per test program in a temporary directory, and one
+//! database per test. It runs without privileges, and is removed with its directory when the program
+//! ends for whatever reason.
 //!
-//! `PLUMBLINE_TEST_POSTGRES=postgres://…` names a server to use instead, on which databases may be created.
+//! `PLUMBLINE_TEST_POSTGRES=postgres://…` names a server to use instead, on which databases may be
+//! created.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -17,8 +19,8 @@ use std::thread;
 
 const SERVER: &str = "PLUMBLINE_TEST_POSTGRES";
 
-/// What runs the server, and cleans up when its standard input ends: that is when this program has ended.
-/// `$1` the directory, `$2` the programs'.
+/// The script that runs the server. It cleans up at the end of its standard input, when this program
+/// has ended. `$1` is the data directory, `$2` the directory of the programs.
 const SUPERVISOR: &str = r#"
     start() {
         "$2/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c full_page_writes=off \
@@ -37,8 +39,8 @@ pub struct Cluster {
     directory: PathBuf,
     programs: PathBuf,
     supervisor: Child,
-    // Dropped, it ends everything; a line written to it restarts the server.
-    life: Option<ChildStdin>,
+    // Dropping it ends the server; a line written to it restarts the server.
+    control: Option<ChildStdin>,
     ready: Mutex<Receiver<()>>,
 }
 
@@ -54,7 +56,7 @@ impl Cluster {
         if let Some((uid, gid)) = unprivileged() {
             chown(&directory, Some(uid), Some(gid)).unwrap();
         }
-        let made = as_somebody(Command::new(programs.join("initdb")))
+        let output = as_unprivileged(Command::new(programs.join("initdb")))
             .arg("-D")
             .arg(directory.join("data"))
             .args(["-U", "postgres", "-A", "trust", "-E", "UTF8"])
@@ -63,26 +65,26 @@ impl Cluster {
             .output()
             .unwrap();
         assert!(
-            made.status.success(),
+            output.status.success(),
             "initdb: {}",
-            String::from_utf8_lossy(&made.stderr)
+            String::from_utf8_lossy(&output.stderr)
         );
         Self::over(directory, programs)
     }
 
     fn over(directory: PathBuf, programs: PathBuf) -> Self {
-        let mut supervisor = as_somebody(Command::new("sh"))
+        let mut supervisor = as_unprivileged(Command::new("sh"))
             .args(["-c", SUPERVISOR, "sh"])
             .args([&directory, &programs])
             .current_dir(&directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            // An interrupt at the terminal is for this program, which then ends the server.
+            // An interrupt from the terminal goes to this program only, which then ends the server.
             .process_group(0)
             .spawn()
             .unwrap();
-        let life = supervisor.stdin.take();
+        let control = supervisor.stdin.take();
         let log = BufReader::new(supervisor.stderr.take().unwrap()).lines();
         let (is_ready, ready) = channel();
         thread::spawn(move || {
@@ -97,20 +99,20 @@ impl Cluster {
             directory,
             programs,
             supervisor,
-            life,
+            control,
             ready: Mutex::new(ready),
         }
     }
 
-    /// Ends it, and starts it again where asked to, as after a crash: connections are cut, and what was not
-    /// committed is gone.
-    pub fn end(&mut self, and_start_again: bool) {
-        if and_start_again {
-            writeln!(self.life.as_mut().unwrap(), "again").unwrap();
+    /// Stops the server as in a crash, and optionally restarts it: connections are closed, and
+    /// uncommitted changes are lost.
+    pub fn stop(&mut self, restart: bool) {
+        if restart {
+            writeln!(self.control.as_mut().unwrap(), "again").unwrap();
             let ready = self.ready.lock().unwrap();
             ready.recv().expect("PostgreSQL starts again");
         } else {
-            self.life = None;
+            self.control = None;
             let _ = self.supervisor.wait();
         }
     }
@@ -123,20 +125,20 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.end(false);
+        self.stop(false);
     }
 }
 
-/// A database that holds nothing.
+/// An empty database.
 pub struct Database {
     pub url: String,
     programs: PathBuf,
-    /// Where it has to be dropped: on a server that stays.
-    stays: Option<(String, String)>,
+    /// The URL of the server and the name of the database, if it must be dropped explicitly.
+    drop_from: Option<(String, String)>,
 }
 
 impl Database {
-    /// On the server that all tests of this program share.
+    /// Creates a database on the server that all tests of this program share.
     pub fn fresh() -> Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         match env::var(SERVER) {
@@ -152,7 +154,7 @@ impl Database {
                 };
                 let mut database = Self::create(&programs(), host, &query);
                 let name = database.url[host.len() + 1..].replace(&query, "");
-                database.stays = Some((format!("{host}/postgres{query}"), name));
+                database.drop_from = Some((format!("{host}/postgres{query}"), name));
                 database
             }
             Err(_) => SHARED.get_or_init(Cluster::start).database(),
@@ -163,27 +165,27 @@ impl Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("plumbline_test_{}_{number}", std::process::id());
-        let made = Command::new(programs.join("createdb"))
+        let output = Command::new(programs.join("createdb"))
             .arg(format!("--maintenance-db={server}/postgres{query}"))
             .args(["-T", "template0", "-E", "UTF8", &name])
             .output()
             .unwrap();
         assert!(
-            made.status.success(),
+            output.status.success(),
             "createdb: {}",
-            String::from_utf8_lossy(&made.stderr)
+            String::from_utf8_lossy(&output.stderr)
         );
         Self {
             url: format!("{server}/{name}{query}"),
             programs: programs.to_owned(),
-            stays: None,
+            drop_from: None,
         }
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        if let Some((server, name)) = &self.stays {
+        if let Some((server, name)) = &self.drop_from {
             let _ = Command::new(self.programs.join("dropdb"))
                 .arg(format!("--maintenance-db={server}"))
                 .args(["--force", name])
@@ -192,7 +194,7 @@ impl Drop for Database {
     }
 }
 
-/// Debian keeps them out of the way.
+/// Returns the directory of the PostgreSQL programs, which Debian does not put on the PATH.
 fn programs() -> PathBuf {
     let on_path = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
     let mut debians: Vec<_> = fs::read_dir("/usr/lib/postgresql")
@@ -212,13 +214,14 @@ fn programs() -> PathBuf {
         .expect("PostgreSQL is installed (tools/setup test does it)")
 }
 
-/// PostgreSQL refuses to run as root; so, when we are root, it runs as nobody.
+/// Returns the user and group `nobody` if this program runs as root, as which PostgreSQL refuses to
+/// run.
 fn unprivileged() -> Option<(u32, u32)> {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     is_root.then_some((65534, 65534))
 }
 
-fn as_somebody(mut command: Command) -> Command {
+fn as_unprivileged(mut command: Command) -> Command {
     if let Some((uid, gid)) = unprivileged() {
         command.uid(uid).gid(gid);
     }

@@ -1,4 +1,4 @@
-//! A server that speaks S3, for tests.
+//! An S3 server for tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use plumbline_store::S3Config;
 
-/// s3rver over a temporary directory; ends with the test.
+/// An s3rver process with a temporary directory, which ends with the test.
 pub struct S3Server {
     port: u16,
     process: Child,
-    _until: ChildStdin,
+    _stdin: ChildStdin,
     _dir: tempfile::TempDir,
 }
 
@@ -22,24 +22,24 @@ impl S3Server {
         let dir = tempfile::tempdir().unwrap();
         let mut process = Command::new("node")
             .arg(Path::new(SCRIPTS).join("serve.mjs"))
-            .args([dir.path().join("kept"), PathBuf::from("audits")])
+            .args([dir.path().join("objects"), PathBuf::from("audits")])
             .arg(modules())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("node is installed");
-        let mut said = String::new();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        lines.read_line(&mut said).unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
         Self {
-            port: said.trim().parse().unwrap(),
-            _until: process.stdin.take().unwrap(),
+            port: line.trim().parse().unwrap(),
+            _stdin: process.stdin.take().unwrap(),
             process,
             _dir: dir,
         }
     }
 
-    pub fn place(&self) -> S3Config {
+    pub fn config(&self) -> S3Config {
         S3Config {
             bucket: "audits".to_owned(),
             endpoint: Some(format!("http://127.0.0.1:{}", self.port)),
@@ -59,14 +59,14 @@ impl Drop for S3Server {
 }
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3");
-const INSTALL_WITHIN: Duration = Duration::from_secs(300);
+const INSTALL_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Where the packages are. Installed once per lock file, below the build directory;
-/// `PLUMBLINE_S3_MODULES` names a `node_modules` directory that has them already.
+/// Returns the directory of the npm packages, which are installed once per lock file below the build
+/// directory. `PLUMBLINE_S3_MODULES` names a `node_modules` directory to use instead.
 fn modules() -> &'static Path {
     static MODULES: OnceLock<PathBuf> = OnceLock::new();
     MODULES.get_or_init(|| match std::env::var_os("PLUMBLINE_S3_MODULES") {
-        Some(ready_made) => PathBuf::from(ready_made),
+        Some(modules) => PathBuf::from(modules),
         None => install(),
     })
 }
@@ -88,7 +88,7 @@ fn install() -> PathBuf {
         .current_dir(&dir)
         .spawn()
         .expect("npm is installed");
-    let deadline = Instant::now() + INSTALL_WITHIN;
+    let deadline = Instant::now() + INSTALL_DEADLINE;
     let status = loop {
         if let Some(status) = npm.try_wait().unwrap() {
             break status;

@@ -1,5 +1,6 @@
-// node serve.mjs DIRECTORY BUCKET MODULES: an S3 server over a directory, on a port of its own, until standard input
-// ends. The key is S3RVER, and so is the secret. s3rver does not check version 4 signatures; this does.
+// node serve.mjs DIRECTORY BUCKET MODULES
+// Runs an S3 server for a directory on a free port, until standard input ends. Key and secret are S3RVER.
+// s3rver does not check version 4 signatures, so this script does.
 import { createHash, createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -7,17 +8,17 @@ import { join } from "node:path";
 
 const [directory, bucket, modules] = process.argv.slice(2);
 const S3rver = createRequire(join(modules, "index.js"))("s3rver");
-const kept = new S3rver({ silent: true, directory, configureBuckets: [{ name: bucket }] });
-await kept.configureBuckets();
-const answer = kept.callback();
+const store = new S3rver({ silent: true, directory, configureBuckets: [{ name: bucket }] });
+await store.configureBuckets();
+const handle = store.callback();
 
 // AWS General Reference, "Create a signed AWS API request".
 const hmac = (key, text) => createHmac("sha256", key).update(text).digest();
 const isSigned = ({ method, url, headers }) => {
-  const said = /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=(\w+)$/
+  const match = /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=(\w+)$/
     .exec(headers.authorization ?? "");
-  if (!said) return false;
-  const [, credential, names, signature] = said;
+  if (!match) return false;
+  const [, credential, names, signature] = match;
   const [key, ...scope] = credential.split("/");
   const [path, query = ""] = url.split("?");
   const pairs = query.split("&").filter(Boolean).map((pair) => (pair.includes("=") ? pair : `${pair}=`)).sort();
@@ -30,7 +31,7 @@ const isSigned = ({ method, url, headers }) => {
 };
 
 const server = createServer((request, response) => {
-  if (isSigned(request)) return answer(request, response);
+  if (isSigned(request)) return handle(request, response);
   response.writeHead(403, { "Content-Type": "application/xml" });
   response.end("<Error><Code>SignatureDoesNotMatch</Code></Error>");
 });

@@ -16,7 +16,7 @@ async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
     token
 }
 
-fn sighting(process: &str, agent: Option<&AgentToken>, location: &str) -> AgentPresence {
+fn presence(process: &str, agent: Option<&AgentToken>, location: &str) -> AgentPresence {
     AgentPresence {
         process: process.to_owned(),
         agent_id: agent.map(|token| token.key().id().to_owned()),
@@ -29,26 +29,26 @@ fn sighting(process: &str, agent: Option<&AgentToken>, location: &str) -> AgentP
     }
 }
 
-pub async fn an_agent_is_found_by_its_token_until_and_after_it_is_revoked(backend: &dyn Backend) {
+pub async fn an_agent_is_found_by_its_token_also_after_it_is_revoked(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let token = add(&*agents, "frankfurt").await;
-    let found = agents.agent(token.key().id()).await.unwrap().unwrap();
-    assert_eq!(found.name, "frankfurt");
-    assert_eq!(found.digest, token.key().digest());
-    assert_eq!((found.revoked_at, found.drained_at), (None, None));
+    let record = agents.agent(token.key().id()).await.unwrap().unwrap();
+    assert_eq!(record.name, "frankfurt");
+    assert_eq!(record.digest, token.key().digest());
+    assert_eq!((record.revoked_at, record.drained_at), (None, None));
     assert_eq!(agents.agent("nobody").await.unwrap(), None);
 
     agents
         .revoke_agent("frankfurt", later(LEASE))
         .await
         .unwrap();
-    let found = agents.agent(token.key().id()).await.unwrap().unwrap();
-    assert_eq!(found.revoked_at, Some(later(LEASE)));
+    let record = agents.agent(token.key().id()).await.unwrap().unwrap();
+    assert_eq!(record.revoked_at, Some(later(LEASE)));
     let again = agents.revoke_agent("frankfurt", NOW).await;
     assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
 }
 
-pub async fn a_name_is_one_agents_until_it_is_revoked(backend: &dyn Backend) {
+pub async fn the_name_of_an_agent_is_unique_until_it_is_revoked(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let first = add(&*agents, "frankfurt").await;
     let other = AgentToken::generate().unwrap();
@@ -64,18 +64,18 @@ pub async fn a_name_is_one_agents_until_it_is_revoked(backend: &dyn Backend) {
     let names: Vec<_> = all.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["dallas", "frankfurt", "frankfurt"]);
     let valid = |token: &AgentToken| {
-        let found = all.iter().find(|agent| agent.id == token.key().id());
-        found.unwrap().revoked_at.is_none()
+        let record = all.iter().find(|agent| agent.id == token.key().id());
+        record.unwrap().revoked_at.is_none()
     };
     assert!(!valid(&first) && valid(&second));
 }
 
-pub async fn an_agent_is_drained_until_it_may_work_again(backend: &dyn Backend) {
+pub async fn an_agent_is_drained_until_it_is_resumed(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let token = add(&*agents, "frankfurt").await;
     let drained_at = async || {
-        let found = agents.agent(token.key().id()).await.unwrap();
-        found.unwrap().drained_at
+        let record = agents.agent(token.key().id()).await.unwrap();
+        record.unwrap().drained_at
     };
     agents.drain_agent("frankfurt", true, NOW).await.unwrap();
     let again = agents.drain_agent("frankfurt", true, later(LEASE));
@@ -87,12 +87,12 @@ pub async fn an_agent_is_drained_until_it_may_work_again(backend: &dyn Backend) 
     assert!(matches!(nobody, Err(StoreError::NotFound(_))), "{nobody:?}");
 }
 
-pub async fn who_was_seen_last_is_known_and_forgotten_after_a_day(backend: &dyn Backend) {
+pub async fn the_newest_presence_is_kept_for_a_day(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let token = add(&*agents, "frankfurt").await;
-    let first = sighting("agent/x", Some(&token), "eu");
+    let first = presence("agent/x", Some(&token), "eu");
     agents.record_presence(first.clone()).await.unwrap();
-    let embedded = sighting("embedded-y", None, "us-tx");
+    let embedded = presence("embedded-y", None, "us-tx");
     agents.record_presence(embedded.clone()).await.unwrap();
     assert_eq!(
         agents.presences(NOW).await.unwrap(),
@@ -120,17 +120,17 @@ pub async fn who_was_seen_last_is_known_and_forgotten_after_a_day(backend: &dyn 
     assert_eq!(agents.presences(Timestamp(0)).await.unwrap(), []);
 }
 
-pub async fn a_place_is_stood_at_while_somebody_may_work_there(backend: &dyn Backend) {
+pub async fn a_location_is_active_while_an_agent_may_work_there(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let eu = add(&*agents, "frankfurt").await;
     let asia = add(&*agents, "singapore").await;
-    for seen in [
-        sighting("embedded-y", None, "us-tx"),
-        sighting("agent/1", Some(&eu), "eu"),
-        sighting("agent/2", Some(&eu), "eu"),
-        sighting("agent/3", Some(&asia), "asia"),
+    for presence in [
+        presence("embedded-y", None, "us-tx"),
+        presence("agent/1", Some(&eu), "eu"),
+        presence("agent/2", Some(&eu), "eu"),
+        presence("agent/3", Some(&asia), "asia"),
     ] {
-        agents.record_presence(seen).await.unwrap();
+        agents.record_presence(presence).await.unwrap();
     }
     assert_eq!(
         agents.active_locations(NOW).await.unwrap(),
@@ -145,9 +145,7 @@ pub async fn a_place_is_stood_at_while_somebody_may_work_there(backend: &dyn Bac
     assert_eq!(agents.active_locations(after).await.unwrap(), [""; 0]);
 }
 
-pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
-    backend: &dyn Backend,
-) {
+pub async fn an_attempt_is_held_until_it_is_finished_released_or_taken_over(backend: &dyn Backend) {
     let (store, agents) = backend.open_agents().await;
     accepted(&*store, &["a"]).await;
     assert_eq!(
@@ -166,7 +164,7 @@ pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
         .await
         .unwrap();
     let lost = agents.attempt_state("a", second.attempt).await.unwrap();
-    assert_eq!(lost, AttemptState::Lost, "handed back");
+    assert_eq!(lost, AttemptState::Lost, "released");
 
     let third = lease(&*store, later(LEASE)).await.unwrap();
     store.finish(&third, measured()).await.unwrap();
@@ -182,7 +180,7 @@ pub async fn an_attempt_is_held_until_it_is_finished_handed_back_or_taken_over(
     );
 }
 
-pub async fn what_runs_is_known_by_its_owner(backend: &dyn Backend) {
+pub async fn running_leases_are_found_by_their_owner(backend: &dyn Backend) {
     let (store, agents) = backend.open_agents().await;
     accepted(&*store, &["a", "b", "c"]).await;
     let first = lease(&*store, NOW).await.unwrap();
@@ -196,7 +194,7 @@ pub async fn what_runs_is_known_by_its_owner(backend: &dyn Backend) {
     assert_eq!(agents.running(None).await.unwrap(), [second]);
 }
 
-pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
+pub async fn the_bounds_of_a_token_are_stored(backend: &dyn Backend) {
     let (_, agents) = backend.open_agents().await;
     let unbound = add(&*agents, "unbound").await;
     let bounds = AgentBounds {
@@ -207,9 +205,9 @@ pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
     let key = token.key();
     let added = agents.add_agent("bound", key.id(), key.digest(), &bounds, NOW);
     added.await.unwrap();
-    let found = agents.agent(key.id()).await.unwrap().unwrap();
-    assert_eq!(found.bounds, bounds);
-    assert!(found.bounds.allows_location("eu") && !found.bounds.allows_location("fr"));
+    let record = agents.agent(key.id()).await.unwrap().unwrap();
+    assert_eq!(record.bounds, bounds);
+    assert!(record.bounds.allows_location("eu") && !record.bounds.allows_location("fr"));
     let other = agents.agent(unbound.key().id()).await.unwrap().unwrap();
     assert_eq!(other.bounds, AgentBounds::default());
     assert!(other.bounds.allows_location("anywhere"));
@@ -224,20 +222,20 @@ pub async fn a_token_keeps_what_it_is_bound_to(backend: &dyn Backend) {
     }
 }
 
-fn bounded(owner: &str, at_most: u32) -> LeaseScope {
+fn limited(owner: &str, max_leases: u32) -> LeaseScope {
     LeaseScope {
         slots: Some(SlotLimit {
             owner_prefix: "agent/t/".to_owned(),
-            max_leases: at_most,
+            max_leases,
         }),
         ..LeaseScope::any_location(owner)
     }
 }
 
-pub async fn no_more_is_held_than_a_token_has_slots(backend: &dyn Backend) {
+pub async fn the_number_of_leases_is_limited_by_the_slots_of_a_token(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b", "c", "d"]).await;
-    let take = async |owner: &str, now| store.lease(&bounded(owner, 2), now, LEASE).await;
+    let take = async |owner: &str, now| store.lease(&limited(owner, 2), now, LEASE).await;
     let first = take("agent/t/p/0", NOW).await.unwrap().unwrap();
     take("agent/t/q/0", NOW).await.unwrap().unwrap();
     let refused = take("agent/t/p/1", NOW).await;
@@ -245,9 +243,9 @@ pub async fn no_more_is_held_than_a_token_has_slots(backend: &dyn Backend) {
         matches!(refused, Err(StoreError::SlotsInUse(2))),
         "{refused:?}"
     );
-    // Another's name that begins alike has slots of its own.
-    let seat = LeaseScope::any_location("agent/tt/p/0");
-    let other = store.lease(&seat, NOW, LEASE).await.unwrap().unwrap();
+    // An owner with a similar name has its own slots.
+    let scope = LeaseScope::any_location("agent/tt/p/0");
+    let other = store.lease(&scope, NOW, LEASE).await.unwrap().unwrap();
     store.finish(&other, measured()).await.unwrap();
 
     store.finish(&first, measured()).await.unwrap();
@@ -257,12 +255,12 @@ pub async fn no_more_is_held_than_a_token_has_slots(backend: &dyn Backend) {
         matches!(refused, Err(StoreError::SlotsInUse(2))),
         "empty queue"
     );
-    // Leases that have expired are nobody's any more.
+    // Expired leases do not count.
     let after = take("agent/t/r/0", later(LEASE)).await.unwrap().unwrap();
     assert_eq!(after.faults, 1, "{next:?} or the one beside it");
 }
 
-pub async fn of_many_who_lease_at_once_none_exceeds_the_slots(backend: &dyn Backend) {
+pub async fn concurrent_leases_do_not_exceed_the_slots_of_a_token(backend: &dyn Backend) {
     let names: Vec<String> = (0..24).map(|n| format!("audit-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let stores = [backend.open().await, backend.open().await];
@@ -270,8 +268,8 @@ pub async fn of_many_who_lease_at_once_none_exceeds_the_slots(backend: &dyn Back
     let leases = (0..24).map(|n| {
         let store = std::sync::Arc::clone(&stores[n % 2]);
         tokio::spawn(async move {
-            let seat = bounded(&format!("agent/t/p{n}/0"), 3);
-            match store.lease(&seat, NOW, LEASE).await {
+            let scope = limited(&format!("agent/t/p{n}/0"), 3);
+            match store.lease(&scope, NOW, LEASE).await {
                 Ok(lease) => lease.is_some(),
                 Err(StoreError::SlotsInUse(3)) => false,
                 Err(error) => panic!("{error}"),

@@ -80,7 +80,7 @@ pub async fn an_id_that_is_in_use_is_refused_and_costs_nothing(backend: &dyn Bac
     }
     assert_eq!(balance(backend, &*store, &account).await, 4);
 
-    // Nor does a refusal undo those who happen to be written together with it.
+    // A refusal does not undo other submissions in the same transaction.
     let starts: Vec<_> = (0..40)
         .map(|n| {
             let id = if n % 2 == 0 {
@@ -100,7 +100,7 @@ pub async fn an_id_that_is_in_use_is_refused_and_costs_nothing(backend: &dyn Bac
     assert_eq!(balance(backend, &*store, &account).await, 0);
 }
 
-pub async fn taking_more_than_there_is_leaves_zero(backend: &dyn Backend) {
+pub async fn subtracting_more_than_the_balance_leaves_zero(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 3).await;
     assert_eq!(store.add_credits(&account.id, -2, NOW).await.unwrap(), 1);
@@ -109,7 +109,7 @@ pub async fn taking_more_than_there_is_leaves_zero(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 0);
 }
 
-pub async fn amounts_beyond_any_balance_do_no_harm(backend: &dyn Backend) {
+pub async fn extreme_amounts_do_not_overflow_the_balance(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, u32::MAX).await;
     let most = store.add_credits(&account.id, i64::MAX, NOW).await.unwrap();
@@ -130,7 +130,7 @@ pub async fn an_unknown_account_is_not_found(backend: &dyn Backend) {
     assert!(matches!(refused, Err(StoreError::NotFound("account"))));
 }
 
-pub async fn an_audit_without_measurements_gives_the_credit_back_once(backend: &dyn Backend) {
+pub async fn an_audit_without_measurements_is_refunded_once(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["fails", "works"]).await;
     let fails = lease(&*store, NOW).await.unwrap();

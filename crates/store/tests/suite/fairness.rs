@@ -4,9 +4,9 @@ use std::time::Duration;
 use plumbline_store::{Account, MAX_INTERACTIVE_IN_A_ROW, Store, Submission};
 use tokio::time::timeout;
 
-use super::{Backend, LEASE, NEVER, NOW, account, audit, later, lease, measured, seat_at};
+use super::{Backend, LEASE, NEVER, NOW, account, audit, later, lease, measured, scope_at};
 
-/// Audits `{name}0`, `{name}1`, … of an account of their own.
+/// Submits the audits `{name}0`, `{name}1`, … of a new account.
 async fn singles(store: &dyn Store, name: &str, count: u32) -> Account {
     let account = account(store, count).await;
     for n in 0..count {
@@ -41,28 +41,28 @@ pub async fn accounts_take_turns(backend: &dyn Backend) {
     singles(&*store, "a", 3).await;
     singles(&*store, "b", 3).await;
     assert_eq!(leased(&*store, 3).await, ["a0", "b0", "a1"]);
-    // Also through another server, and for who comes later.
+    // This holds across servers, and for accounts that come later.
     let other = backend.open().await;
     singles(&*other, "c", 2).await;
     assert_eq!(leased(&*other, 3).await, ["c0", "b1", "a2"]);
     assert_eq!(leased(&*store, 9).await, ["c1", "b2"]);
 }
 
-pub async fn a_batch_of_many_does_not_delay_anothers_start(backend: &dyn Backend) {
+pub async fn a_large_batch_does_not_delay_single_audits_of_others(backend: &dyn Backend) {
     let store = backend.open().await;
     let busy = account(&*store, 1000).await;
     batch(&*store, &busy, "many", 1000).await;
     assert_eq!(leased(&*store, 3).await, ["many0", "many1", "many2"]);
     singles(&*store, "one", 1).await;
     assert_eq!(leased(&*store, 2).await, ["one0", "many3"]);
-    // Of two batches neither waits for the other's end.
+    // Two batches are leased in turn.
     let second = account(&*store, 10).await;
     batch(&*store, &second, "few", 10).await;
     assert_eq!(leased(&*store, 3).await, ["few0", "many4", "few1"]);
 }
 
-/// Having nothing waiting for a moment is no way to the front.
-pub async fn who_starts_one_after_another_takes_turns_all_the_same(backend: &dyn Backend) {
+/// An account does not move to the front by having no waiting audit for a moment.
+pub async fn accounts_with_one_waiting_audit_at_a_time_take_turns_as_well(backend: &dyn Backend) {
     let store = backend.open().await;
     singles(&*store, "a", 5).await;
     let other = account(&*store, 5).await;
@@ -80,7 +80,7 @@ pub async fn who_starts_one_after_another_takes_turns_all_the_same(backend: &dyn
     }
 }
 
-pub async fn starts_go_before_batches_but_do_not_starve_them(backend: &dyn Backend) {
+pub async fn single_audits_go_before_batches_but_do_not_starve_them(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1000).await;
     batch(&*store, &account, "batch", 3).await;
@@ -96,15 +96,15 @@ pub async fn starts_go_before_batches_but_do_not_starve_them(backend: &dyn Backe
     let in_a_row = usize::try_from(MAX_INTERACTIVE_IN_A_ROW).unwrap();
     for n in 0..3 {
         let name = format!("batch{n}");
-        let place = order.iter().position(|leased| *leased == name).unwrap();
+        let index = order.iter().position(|leased| *leased == name).unwrap();
         assert!(
-            place >= n * in_a_row && place < (n + 1) * (in_a_row + 1),
+            index >= n * in_a_row && index < (n + 1) * (in_a_row + 1),
             "{order:?}"
         );
     }
 }
 
-pub async fn an_account_has_only_so_many_running(backend: &dyn Backend) {
+pub async fn the_number_of_running_audits_per_account_is_limited(backend: &dyn Backend) {
     let store = backend.open_bounded(2).await;
     singles(&*store, "a", 4).await;
     let held = lease(&*store, NOW).await.unwrap();
@@ -113,20 +113,22 @@ pub async fn an_account_has_only_so_many_running(backend: &dyn Backend) {
     singles(&*store, "b", 1).await;
     assert_eq!(leased(&*store, 2).await, ["b0"]);
 
-    let anywhere = plumbline_store::LeaseScope::any_location("waiter");
-    let mut waiter = pin!(store.wait_for_work(&anywhere, NEVER));
+    let scope = plumbline_store::LeaseScope::any_location("waiter");
+    let mut waiter = pin!(store.wait_for_work(&scope, NEVER));
     let early = timeout(Duration::from_millis(50), waiter.as_mut()).await;
-    assert!(early.is_err(), "woke for what may not run yet");
+    assert!(early.is_err(), "woken although nothing may run");
     store.finish(&held, measured()).await.unwrap();
-    timeout(NEVER / 2, waiter).await.expect("one ended");
+    timeout(NEVER / 2, waiter)
+        .await
+        .expect("woken when an audit ended");
     assert_eq!(leased(&*store, 2).await, ["a2"]);
 
-    // A lease that expires is taken over: that makes no more of them.
+    // Taking over an expired lease does not increase the number of running audits.
     let over = lease(&*store, later(LEASE)).await.unwrap();
     assert_eq!(over.tracking_id, second.tracking_id);
 }
 
-pub async fn whose_turn_it_is_is_decided_among_what_a_seat_may_take(backend: &dyn Backend) {
+pub async fn turns_are_decided_among_the_audits_of_the_scopes_locations(backend: &dyn Backend) {
     let store = backend.open().await;
     let (one, two) = (account(&*store, 9).await, account(&*store, 9).await);
     for (account, name, location) in [
@@ -147,40 +149,40 @@ pub async fn whose_turn_it_is_is_decided_among_what_a_seat_may_take(backend: &dy
         &["here", "there"],
         &["there"],
     ] {
-        let seat = seat_at(locations);
-        let lease = store.lease(&seat, NOW, LEASE).await.unwrap();
+        let scope = scope_at(locations);
+        let lease = store.lease(&scope, NOW, LEASE).await.unwrap();
         order.extend(lease.map(|lease| lease.tracking_id));
     }
     assert_eq!(order, ["a1", "b1", "a0", "a2"]);
     assert_eq!(leased(&*store, 2).await, ["b0"]);
 }
 
-/// A store may serve who asks at once together.
-pub async fn many_who_ask_at_once_are_served_in_turn(backend: &dyn Backend) {
+/// A store may serve concurrent requests in one transaction.
+pub async fn concurrent_requests_are_served_in_turn(backend: &dyn Backend) {
     let store = backend.open().await;
     for name in ["a", "b", "c"] {
         singles(&*store, name, 8).await;
     }
-    let ask = |locations: Option<Vec<String>>| {
+    let request = |locations: Option<Vec<String>>| {
         let store = store.clone();
         tokio::spawn(async move {
             let owner = "agent/1".to_owned();
-            let seat = plumbline_store::LeaseScope {
+            let scope = plumbline_store::LeaseScope {
                 owner,
                 locations,
                 slots: None,
             };
-            store.lease(&seat, NOW, LEASE).await.unwrap()
+            store.lease(&scope, NOW, LEASE).await.unwrap()
         })
     };
-    for places in [
+    for locations in [
         None,
         Some(vec!["some-place".to_owned(), "another".to_owned()]),
     ] {
-        let asked: Vec<_> = (0..12).map(|_| ask(places.clone())).collect();
+        let requests: Vec<_> = (0..12).map(|_| request(locations.clone())).collect();
         let mut names = Vec::new();
-        for asked in asked {
-            names.push(asked.await.unwrap().unwrap().tracking_id);
+        for request in requests {
+            names.push(request.await.unwrap().unwrap().tracking_id);
         }
         for account in ["a", "b", "c"] {
             let of_account = names.iter().filter(|name| name.starts_with(account));

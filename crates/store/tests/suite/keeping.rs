@@ -7,7 +7,7 @@ use super::{
     Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
 };
 
-pub async fn anothers_audits_and_reports_are_not_found(backend: &dyn Backend) {
+pub async fn audits_and_reports_of_other_accounts_are_not_found(backend: &dyn Backend) {
     let store = backend.open().await;
     let mine = accepted(&*store, &["mine"]).await;
     let theirs = account(&*store, 1).await;
@@ -27,7 +27,7 @@ pub async fn anothers_audits_and_reports_are_not_found(backend: &dyn Backend) {
     }
 }
 
-pub async fn reopening_keeps_everything(backend: &dyn Backend) {
+pub async fn all_data_survives_reopening(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["done", "failed", "running", "waiting"]).await;
     let key = Key::generate().unwrap();
@@ -42,8 +42,8 @@ pub async fn reopening_keeps_everything(backend: &dyn Backend) {
 
     let store = backend.open().await;
     assert_eq!(balance(backend, &*store, &account).await, 1);
-    let found = store.key(key.id()).await.unwrap().unwrap();
-    assert_eq!((found.digest, found.credits), (key.digest(), 1));
+    let record = store.key(key.id()).await.unwrap().unwrap();
+    assert_eq!((record.digest, record.credits), (key.digest(), 1));
     for (name, state, error) in [
         ("done", AuditState::Completed, None),
         ("failed", AuditState::Completed, failed().error),
@@ -56,7 +56,7 @@ pub async fn reopening_keeps_everything(backend: &dyn Backend) {
     }
     let report = store.report(&account.id, &done.audit_id).await.unwrap();
     assert_eq!(report.unwrap().report, measured().report);
-    // A lease is held across a restart of the store, by the same attempt.
+    // A lease is still held by the same attempt after a restart of the store.
     assert_eq!(
         store.heartbeat(&running, later(LEASE)).await.unwrap(),
         Hold::Held
@@ -65,17 +65,17 @@ pub async fn reopening_keeps_everything(backend: &dyn Backend) {
     assert_eq!(next.tracking_id, "waiting");
 }
 
-pub async fn two_opened_at_once_see_each_others_writes(backend: &dyn Backend) {
+pub async fn two_open_stores_see_each_others_writes(backend: &dyn Backend) {
     let one = backend.open().await;
     let two = backend.open().await;
     let account = account(&*one, 1).await;
     assert_eq!(two.add_credits(&account.id, 1, NOW).await.unwrap(), 2);
     for (store, name) in [(&one, "a"), (&two, "b")] {
-        let answer = store
+        let acceptance = store
             .submit(Submission::single(audit(&account, name)))
             .await
             .unwrap();
-        assert_eq!(answer, Acceptance::Accepted);
+        assert_eq!(acceptance, Acceptance::Accepted);
     }
     let refused = one
         .submit(Submission::single(audit(&account, "c")))
@@ -90,9 +90,9 @@ pub async fn two_opened_at_once_see_each_others_writes(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*two, &account).await, 1);
 }
 
-/// A backend may refuse what it cannot keep (PostgreSQL has no NUL in text), but then it charges
-/// nothing; what it accepts comes back as it was.
-pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
+/// A backend may refuse text that it cannot store (PostgreSQL has no NUL in text), but then it
+/// charges nothing. Accepted text is returned unchanged.
+pub async fn unusual_text_is_stored_unchanged_or_refused(backend: &dyn Backend) {
     let store = backend.open().await;
     let long = "x".repeat(100_000);
     let odd = [
@@ -184,7 +184,7 @@ pub async fn odd_text_does_no_harm(backend: &dyn Backend) {
     store.ping().await.unwrap();
 }
 
-pub async fn a_large_report_comes_back_unchanged(backend: &dyn Backend) {
+pub async fn a_large_report_is_returned_unchanged(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
@@ -197,6 +197,6 @@ pub async fn a_large_report_comes_back_unchanged(backend: &dyn Backend) {
     assert!(report.unwrap().report == finished.report);
 }
 
-pub async fn ping_answers(backend: &dyn Backend) {
+pub async fn ping_succeeds(backend: &dyn Backend) {
     backend.open().await.ping().await.unwrap();
 }

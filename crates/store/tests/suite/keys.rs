@@ -12,25 +12,25 @@ pub async fn a_key_is_found_with_its_account_and_balance(backend: &dyn Backend) 
     let add = store.add_key(&account.id, key.id(), digest, None, NOW);
     add.await.unwrap();
 
-    let found = store.key(key.id()).await.unwrap().unwrap();
-    assert_eq!(found.id, key.id());
-    assert_eq!(found.account_id, account.id);
-    assert_eq!(found.account_name, "someone");
-    assert_eq!(found.digest, key.digest());
-    assert_eq!(found.credits, 7);
-    assert_eq!(found.created_at, NOW);
-    assert!(found.is_usable(NOW));
-    assert_eq!(store.keys().await.unwrap(), [found]);
+    let record = store.key(key.id()).await.unwrap().unwrap();
+    assert_eq!(record.id, key.id());
+    assert_eq!(record.account_id, account.id);
+    assert_eq!(record.account_name, "someone");
+    assert_eq!(record.digest, key.digest());
+    assert_eq!(record.credits, 7);
+    assert_eq!(record.created_at, NOW);
+    assert!(record.is_usable(NOW));
+    assert_eq!(store.keys().await.unwrap(), [record]);
 
     store
         .submit(Submission::single(audit(&account, "a")))
         .await
         .unwrap();
-    let found = store.key(key.id()).await.unwrap().unwrap();
-    assert_eq!(found.credits, 6);
+    let record = store.key(key.id()).await.unwrap().unwrap();
+    assert_eq!(record.credits, 6);
 }
 
-pub async fn a_key_can_be_revoked_once_and_expires_by_itself(backend: &dyn Backend) {
+pub async fn a_key_can_be_revoked_once_and_expires(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 0).await;
     let digest = Key::generate().unwrap().digest();
@@ -65,7 +65,7 @@ pub async fn an_unknown_key_is_none_and_cannot_be_revoked(backend: &dyn Backend)
     assert_eq!(store.keys().await.unwrap(), []);
 }
 
-pub async fn a_key_id_is_given_once(backend: &dyn Backend) {
+pub async fn a_key_id_is_unique(backend: &dyn Backend) {
     let store = backend.open().await;
     let mine = account(&*store, 0).await;
     let theirs = account(&*store, 0).await;
@@ -75,6 +75,6 @@ pub async fn a_key_id_is_given_once(backend: &dyn Backend) {
     first.await.unwrap();
     let second = store.add_key(&theirs.id, "same", key.digest(), None, NOW);
     assert!(second.await.is_err());
-    let found = store.key("same").await.unwrap().unwrap();
-    assert_eq!(found.account_id, mine.id);
+    let record = store.key("same").await.unwrap().unwrap();
+    assert_eq!(record.account_id, mine.id);
 }

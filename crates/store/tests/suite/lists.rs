@@ -25,25 +25,28 @@ fn names(audits: &[AuditEntry]) -> Vec<&str> {
 }
 
 async fn all(store: &dyn Store, account: &Account, filter: AuditFilter, limit: u32) -> Vec<String> {
-    let (mut found, mut after) = (Vec::new(), None);
+    let (mut entries, mut after) = (Vec::new(), None);
     loop {
         let page = store
             .audits(&account.id, filter.clone(), after, limit)
             .await
             .unwrap();
         assert!(page.audits.len() <= limit as usize);
-        found.extend(names(&page.audits).into_iter().map(str::to_owned));
+        entries.extend(names(&page.audits).into_iter().map(str::to_owned));
         match page.next {
             Some(next) => {
-                assert!(after.is_none_or(|before| next < before), "no way forward");
+                assert!(
+                    after.is_none_or(|before| next < before),
+                    "the cursor must advance"
+                );
                 after = Some(next);
             }
-            None => return found,
+            None => return entries,
         }
     }
 }
 
-pub async fn audits_are_listed_newest_first_and_only_ones_own(backend: &dyn Backend) {
+pub async fn audits_of_the_account_are_listed_newest_first(backend: &dyn Backend) {
     let store = backend.open().await;
     let mine = account(&*store, 10).await;
     let theirs = account(&*store, 10).await;
@@ -130,19 +133,23 @@ pub async fn a_page_ends_where_the_next_begins(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 10).await;
     for n in 0..7 {
-        // Several in the same millisecond: the order of acceptance decides.
+        // Several have the same time: the order of acceptance decides.
         store
             .submit(Submission::single(at(&account, &n.to_string(), n / 3)))
             .await
             .unwrap();
     }
     for limit in [1, 2, 3, 6, 7, 8] {
-        let found = all(&*store, &account, AuditFilter::default(), limit).await;
-        assert_eq!(found, ["6", "5", "4", "3", "2", "1", "0"], "limit {limit}");
+        let entries = all(&*store, &account, AuditFilter::default(), limit).await;
+        assert_eq!(
+            entries,
+            ["6", "5", "4", "3", "2", "1", "0"],
+            "limit {limit}"
+        );
     }
 }
 
-pub async fn pages_are_stable_while_audits_come_and_go(backend: &dyn Backend) {
+pub async fn pages_are_stable_while_audits_are_added_and_deleted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 20).await;
     for n in 0..6 {
@@ -160,7 +167,7 @@ pub async fn pages_are_stable_while_audits_come_and_go(backend: &dyn Backend) {
         .submit(Submission::single(at(&account, "new", 9)))
         .await
         .unwrap();
-    // The audit at which the page ended, and one on the next page, are deleted meanwhile.
+    // The last audit of the page, and one of the next page, are deleted meanwhile.
     for _ in 0..4 {
         let held = lease(&*store, NOW).await.unwrap();
         store.finish(&held, measured()).await.unwrap();
@@ -177,7 +184,7 @@ pub async fn pages_are_stable_while_audits_come_and_go(backend: &dyn Backend) {
     assert_eq!(second.next, None);
 }
 
-pub async fn any_filter_lists_what_fits_and_nothing_else(backend: &dyn Backend) {
+pub async fn any_filter_lists_exactly_the_matching_audits(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1000).await;
     let mut runner = TestRunner::default();
@@ -234,14 +241,14 @@ pub async fn any_filter_lists_what_fits_and_nothing_else(backend: &dyn Backend) 
             to: to.map(|ms| Timestamp(NOW.0 + ms)),
         };
         let fitting: Vec<_> = every.iter().filter(|audit| filter.matches(audit)).collect();
-        let found = all(&*store, &account, filter.clone(), limit).await;
+        let entries = all(&*store, &account, filter.clone(), limit).await;
         let expected: Vec<_> = fitting.iter().map(|a| a.tracking_id.clone()).collect();
-        assert_eq!(found, expected, "{filter:?}");
+        assert_eq!(entries, expected, "{filter:?}");
     }
 }
 
-/// A filter that fits nothing must not walk through everything in one go, nor end early.
-pub async fn a_search_that_finds_nothing_still_comes_to_its_end(backend: &dyn Backend) {
+/// A page must not examine all audits, and the list must not end early.
+pub async fn a_search_with_few_matches_comes_to_its_end(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 10_000).await;
     let audits = |n: i64| {
@@ -265,7 +272,7 @@ pub async fn a_search_that_finds_nothing_still_comes_to_its_end(backend: &dyn Ba
     assert_eq!(all(&*store, &account, filter, 5).await, ["0"]);
 }
 
-pub async fn a_place_is_no_way_into_anothers_list(backend: &dyn Backend) {
+pub async fn a_cursor_gives_no_access_to_other_accounts(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["theirs"]).await;
     let mine = account(&*store, 1).await;
@@ -277,7 +284,7 @@ pub async fn a_place_is_no_way_into_anothers_list(backend: &dyn Backend) {
     assert_eq!(page.await.unwrap().audits, []);
 }
 
-pub async fn a_deleted_audit_is_gone_and_stays_paid_for(backend: &dyn Backend) {
+pub async fn a_deleted_audit_is_not_refunded(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["done", "waiting"]).await;
     let held = lease(&*store, NOW).await.unwrap();
@@ -311,7 +318,7 @@ pub async fn a_deleted_audit_is_gone_and_stays_paid_for(backend: &dyn Backend) {
         store.finish(&held, measured()).await.unwrap(),
         plumbline_store::Hold::Lost
     );
-    // What is accepted next takes nothing over from it.
+    // The next audit does not inherit anything from the deleted one.
     store.add_credits(&account.id, 1, NOW).await.unwrap();
     store
         .submit(Submission::single(audit(&account, "next")))
@@ -320,7 +327,7 @@ pub async fn a_deleted_audit_is_gone_and_stays_paid_for(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 0);
 }
 
-pub async fn who_waits_for_a_completion_is_woken_by_it(backend: &dyn Backend) {
+pub async fn waiting_for_completion_ends_with_the_audit(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["a", "b"]).await;
     let (a, b) = (
@@ -336,7 +343,7 @@ pub async fn who_waits_for_a_completion_is_woken_by_it(backend: &dyn Backend) {
                 .unwrap()
         })
     };
-    // Another audit's end is not this one's.
+    // The end of another audit does not matter.
     store.finish(&b, measured()).await.unwrap();
     let at_once = store
         .wait_for_completion(&account.id, "b", NEVER)

@@ -1,4 +1,4 @@
-//! The conformance suite: each function is a sentence about any [`Store`].
+//! The conformance suite: each function is a requirement of every [`Store`].
 
 pub mod agents;
 pub mod credits;
@@ -25,31 +25,31 @@ use plumbline_store::{
     Submission, Timestamp,
 };
 
-/// One place where data is kept, empty at first.
+/// A backend with its own data, initially empty.
 #[async_trait]
 pub trait Backend: Send + Sync {
-    /// Each call opens the same data anew, as another process would.
+    /// Opens the data once more, as another process would.
     async fn open(&self) -> Arc<dyn Store>;
 
-    /// Whether several servers may use it at the same time.
+    /// Whether several servers can use it at the same time.
     fn is_shared(&self) -> bool;
 
-    /// The same data; no account has more audits running than this.
+    /// Opens the data with a limit of running audits per account.
     async fn open_bounded(&self, running_per_account: u32) -> Arc<dyn Store>;
 
-    /// The same data, with the pages' view of it.
+    /// Opens the data with the trait of the web pages.
     async fn open_pages(&self) -> (Arc<dyn Store>, Arc<dyn PageStore>);
 
-    /// The same data, with the agents' view of it.
+    /// Opens the data with the trait of agents.
     async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>);
 
-    /// Every change of the account's balance, oldest first.
+    /// Returns every change of the balance of an account, oldest first.
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;
 }
 
 pub const NOW: Timestamp = Timestamp(1_700_000_000_000);
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Far longer than anything here takes: reached only when something hangs.
+/// A time far longer than any test takes, reached only when something hangs.
 pub const NEVER: Duration = Duration::from_secs(60);
 
 pub fn later(by: Duration) -> Timestamp {
@@ -100,15 +100,15 @@ pub async fn account(store: &dyn Store, credits: u32) -> Account {
     store.create_account("someone", credits, NOW).await.unwrap()
 }
 
-/// An account with as many credits as names, and an audit accepted for each.
+/// Creates an account with as many credits as names, and submits an audit for each.
 pub async fn accepted(store: &dyn Store, names: &[&str]) -> Account {
     let account = account(store, names.len().try_into().unwrap()).await;
     for name in names {
-        let answer = store
+        let acceptance = store
             .submit(Submission::single(audit(&account, name)))
             .await
             .unwrap();
-        assert_eq!(answer, Acceptance::Accepted);
+        assert_eq!(acceptance, Acceptance::Accepted);
     }
     account
 }
@@ -120,7 +120,7 @@ pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
         .unwrap()
 }
 
-pub fn seat_at(locations: &[&str]) -> LeaseScope {
+pub fn scope_at(locations: &[&str]) -> LeaseScope {
     LeaseScope {
         owner: "agent/there".to_owned(),
         locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
@@ -128,8 +128,8 @@ pub fn seat_at(locations: &[&str]) -> LeaseScope {
     }
 }
 
-/// The balance, after checking that it is the sum of the ledger and that no audit was charged or
-/// refunded twice.
+/// Returns the balance, after checking that it is the sum of the ledger and that no audit was charged
+/// or refunded twice.
 pub async fn balance(backend: &dyn Backend, store: &dyn Store, account: &Account) -> i64 {
     let balance = store.add_credits(&account.id, 0, NOW).await.unwrap();
     let ledger = backend.ledger(&account.id).await;
@@ -146,7 +146,7 @@ pub async fn balance(backend: &dyn Backend, store: &dyn Store, account: &Account
         assert!(of_audits.iter().all(|entry| entry.amount == amount));
         let mut ids: Vec<_> = of_audits
             .iter()
-            // A deleted audit has no name any more.
+            // The tracking id of a deleted audit is not known.
             .filter_map(|entry| entry.tracking_id.as_deref())
             .collect();
         ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! The queue as a few lines of plain code, and any sequence of operations on both.
+//! A simple model of the queue, which is compared with a store for random sequences of operations.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Backend, LEASE, NOW, account, audit, balance, failed, measured};
 enum Step {
     Accept,
     Lease,
-    /// One of the leases ever given, the newest or not.
+    /// Extends one of all leases so far, not only the newest.
     Heartbeat(prop::sample::Index),
     Finish(prop::sample::Index, bool),
     Release(prop::sample::Index, ReleaseReason),
@@ -31,14 +31,14 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Lease),
         2 => which().prop_map(Step::Heartbeat),
         3 => (which(), any::<bool>()).prop_map(|(lease, fails)| Step::Finish(lease, fails)),
-        3 => (which(), why()).prop_map(|(lease, why)| Step::Release(lease, why)),
+        3 => (which(), reason()).prop_map(|(lease, reason)| Step::Release(lease, reason)),
         1 => Just(Step::Recover),
         1 => (-3..6_i64).prop_map(Step::AddCredits),
         2 => (1..90_u64).prop_map(Step::Wait),
     ]
 }
 
-fn why() -> impl Strategy<Value = ReleaseReason> {
+fn reason() -> impl Strategy<Value = ReleaseReason> {
     prop::sample::select(vec![
         ReleaseReason::Drained,
         ReleaseReason::Fault,
@@ -54,7 +54,7 @@ enum State {
 }
 
 #[derive(Debug, Clone)]
-struct Modelled {
+struct ModelAudit {
     state: State,
     attempt: u32,
     faults: u32,
@@ -63,8 +63,8 @@ struct Modelled {
 struct Model {
     now: Timestamp,
     credits: i64,
-    /// In order of acceptance; the index is the name.
-    audits: Vec<Modelled>,
+    /// The audits in order of acceptance; the index is the name.
+    audits: Vec<ModelAudit>,
     leases: Vec<Lease>,
 }
 
@@ -96,8 +96,8 @@ impl Model {
         Some((index.to_string(), audit.attempt, audit.faults))
     }
 
-    /// The audit of a lease that still holds it.
-    fn held(&mut self, lease: &Lease) -> Option<&mut Modelled> {
+    /// Returns the audit of a lease that is still held.
+    fn held(&mut self, lease: &Lease) -> Option<&mut ModelAudit> {
         let index: usize = lease.tracking_id.parse().unwrap();
         let audit = &mut self.audits[index];
         let running = matches!(audit.state, State::Running { .. });
@@ -106,8 +106,8 @@ impl Model {
 
     fn depth(&self) -> QueueDepth {
         let count = |matches: fn(&State) -> bool| {
-            let found = self.audits.iter().filter(|audit| matches(&audit.state));
-            found.count() as u64
+            let matching = self.audits.iter().filter(|audit| matches(&audit.state));
+            matching.count() as u64
         };
         QueueDepth {
             waiting: count(|state| *state == State::Waiting),
@@ -143,7 +143,7 @@ async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
         );
     }
     assert_eq!(balance(backend, store, &account).await, model.credits);
-    // The next sequence finds an empty queue.
+    // The queue must be empty for the next sequence.
     let much_later = model.now.plus(LEASE * 1000);
     while let Some(lease) = store
         .lease(&LeaseScope::any_location("end"), much_later, LEASE)
@@ -154,7 +154,7 @@ async fn follow(backend: &dyn Backend, store: &dyn Store, steps: &[Step]) {
     }
 }
 
-/// Names are unique in the store and numbers in the model.
+/// Returns the name of an audit in the store, which is unique; in the model it is a number.
 fn full_name(account: &Account, name: &str) -> String {
     format!("{}:{name}", account.id)
 }
@@ -171,17 +171,17 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
     match step {
         Step::Accept => {
             let name = full_name(account, &model.audits.len().to_string());
-            let answer = store
+            let acceptance = store
                 .submit(Submission::single(audit(account, &name)))
                 .await
                 .unwrap();
             assert_eq!(
-                answer == plumbline_store::Acceptance::Accepted,
+                acceptance == plumbline_store::Acceptance::Accepted,
                 model.credits > 0
             );
             if model.credits > 0 {
                 model.credits -= 1;
-                model.audits.push(Modelled {
+                model.audits.push(ModelAudit {
                     state: State::Waiting,
                     attempt: 0,
                     faults: 0,
@@ -194,12 +194,12 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
                 .await
                 .unwrap();
             let expected = model.lease();
-            let got = leased
+            let actual = leased
                 .as_ref()
                 .map(|lease| (lease.tracking_id.clone(), lease.attempt, lease.faults));
             let renamed = expected
                 .map(|(name, attempt, faults)| (full_name(account, &name), attempt, faults));
-            assert_eq!(got, renamed);
+            assert_eq!(actual, renamed);
             if let Some(mut lease) = leased {
                 let prefix = full_name(account, "");
                 lease.tracking_id = lease.tracking_id.replace(&prefix, "");
@@ -212,26 +212,32 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             };
             let until = model.now.plus(LEASE);
             let held = model.held(&lease);
-            let want = expected(held.is_some());
+            let expected_hold = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Running { expires_at: until };
             }
-            assert_eq!(store.heartbeat(&real(&lease), until).await.unwrap(), want);
+            assert_eq!(
+                store.heartbeat(&real(&lease), until).await.unwrap(),
+                expected_hold
+            );
         }
         Step::Finish(which, fails) => {
             let Some(lease) = pick(which, model) else {
                 return;
             };
             let held = model.held(&lease);
-            let want = expected(held.is_some());
+            let expected_hold = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Completed;
                 model.credits += i64::from(*fails);
             }
             let end = if *fails { failed() } else { measured() };
-            assert_eq!(store.finish(&real(&lease), end).await.unwrap(), want);
+            assert_eq!(
+                store.finish(&real(&lease), end).await.unwrap(),
+                expected_hold
+            );
         }
-        Step::Release(which, why) => {
+        Step::Release(which, reason) => {
             let Some(lease) = pick(which, model) else {
                 return;
             };
@@ -239,14 +245,17 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
                 expires_at: lease.expires_at,
             };
             let held = model.held(&lease);
-            let held =
-                held.filter(|audit| *why != ReleaseReason::Unconfirmed || audit.state == as_leased);
-            let want = expected(held.is_some());
+            let held = held
+                .filter(|audit| *reason != ReleaseReason::Unconfirmed || audit.state == as_leased);
+            let expected_hold = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Waiting;
-                audit.faults += u32::from(*why == ReleaseReason::Fault);
+                audit.faults += u32::from(*reason == ReleaseReason::Fault);
             }
-            assert_eq!(store.release(&real(&lease), *why).await.unwrap(), want);
+            assert_eq!(
+                store.release(&real(&lease), *reason).await.unwrap(),
+                expected_hold
+            );
         }
         Step::Recover => {
             let mut count = 0;

@@ -7,12 +7,12 @@ use plumbline_store::{
 
 use super::{Backend, NOW, accepted, account, audit, balance, lease, measured};
 
-fn ids(forgotten: &PurgeResult) -> Vec<&str> {
-    let audits = forgotten.audits.iter();
+fn ids(purged: &PurgeResult) -> Vec<&str> {
+    let audits = purged.audits.iter();
     audits.map(|audit| audit.audit_id.as_str()).collect()
 }
 
-pub async fn what_was_kept_long_enough_is_forgotten(backend: &dyn Backend) {
+pub async fn audits_beyond_their_retention_are_deleted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 10).await;
     for (name, ms) in [("old", 0), ("old-too", 1), ("running", 2), ("new", 100)] {
@@ -48,7 +48,7 @@ pub async fn what_was_kept_long_enough_is_forgotten(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 6);
 }
 
-pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
+pub async fn the_number_of_audits_kept_per_account_is_limited(backend: &dyn Backend) {
     let store = backend.open().await;
     let many = accepted(&*store, &["a", "b", "c", "d"]).await;
     let few = accepted(&*store, &["e", "f"]).await;
@@ -60,10 +60,10 @@ pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
         accepted_before: None,
         keep_per_account: Some(2),
     };
-    let forgotten = store.purge(retention, NOW, 100).await.unwrap();
-    let mut forgotten = ids(&forgotten);
-    forgotten.sort_unstable();
-    assert_eq!(forgotten, ["report-of-a", "report-of-b"]);
+    let purged = store.purge(retention, NOW, 100).await.unwrap();
+    let mut purged = ids(&purged);
+    purged.sort_unstable();
+    assert_eq!(purged, ["report-of-a", "report-of-b"]);
     assert_eq!(
         ids(&store.purge(retention, NOW, 100).await.unwrap()),
         [""; 0]
@@ -76,7 +76,7 @@ pub async fn of_each_account_only_so_many_are_kept(backend: &dyn Backend) {
     assert_eq!(ids(&store.purge(none, NOW, 100).await.unwrap()), [""; 0]);
 }
 
-pub async fn forgetting_a_reply_frees_its_key(backend: &dyn Backend) {
+pub async fn purging_an_idempotency_record_frees_its_key(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 5).await;
     let submission = |name: &str| Submission {
@@ -98,7 +98,7 @@ pub async fn forgetting_a_reply_frees_its_key(backend: &dyn Backend) {
     assert_eq!(again, Acceptance::Accepted);
 }
 
-pub async fn operators_see_accounts_and_what_waits(backend: &dyn Backend) {
+pub async fn operators_see_accounts_and_the_queue(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(store.waiting_since().await.unwrap(), None);
     let account = account(&*store, 9).await;

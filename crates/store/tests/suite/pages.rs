@@ -5,7 +5,7 @@ use plumbline_store::{AuditState, Key, Retention, Share, StoreError, session_dig
 
 use super::{Backend, NOW, accepted, account, audit, later, lease, measured};
 
-pub async fn a_session_lasts_until_it_is_closed_or_over(backend: &dyn Backend) {
+pub async fn a_session_lasts_until_it_is_closed_or_expires(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let account = account(&*store, 1).await;
     let key = Key::generate().unwrap();
@@ -16,21 +16,21 @@ pub async fn a_session_lasts_until_it_is_closed_or_over(backend: &dyn Backend) {
         let open = pages.open_session(session_digest(secret), key.id(), later(hour), 9, NOW);
         open.await.unwrap();
     }
-    let whose = |secret: &'static str, now| {
+    let key_id = |secret: &'static str, now| {
         let pages = Arc::clone(&pages);
         async move {
             let key = pages.session(session_digest(secret), now).await.unwrap();
             key.map(|key| key.id)
         }
     };
-    assert_eq!(whose("one", NOW).await.as_deref(), Some(key.id()));
-    assert_eq!(whose("never opened", NOW).await, None);
-    assert_eq!(whose("one", later(hour)).await, None, "it is over");
+    assert_eq!(key_id("one", NOW).await.as_deref(), Some(key.id()));
+    assert_eq!(key_id("never opened", NOW).await, None);
+    assert_eq!(key_id("one", later(hour)).await, None, "expired");
 
     pages.close_session(session_digest("one")).await.unwrap();
     pages.close_session(session_digest("one")).await.unwrap();
-    assert_eq!(whose("one", NOW).await, None, "it is closed");
-    assert_eq!(whose("other", NOW).await.as_deref(), Some(key.id()));
+    assert_eq!(key_id("one", NOW).await, None, "closed");
+    assert_eq!(key_id("other", NOW).await.as_deref(), Some(key.id()));
 }
 
 pub async fn a_session_needs_a_key_that_exists(backend: &dyn Backend) {
@@ -39,7 +39,7 @@ pub async fn a_session_needs_a_key_that_exists(backend: &dyn Backend) {
     assert!(open.await.is_err());
 }
 
-pub async fn a_shared_report_is_read_by_its_token_until_it_is_switched_off(backend: &dyn Backend) {
+pub async fn a_report_can_be_read_by_its_token_while_it_is_shared(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let mine = accepted(&*store, &["mine", "waiting"]).await;
     let theirs = account(&*store, 1).await;
@@ -48,13 +48,16 @@ pub async fn a_shared_report_is_read_by_its_token_until_it_is_switched_off(backe
     let id = held.audit_id.as_str();
 
     assert_eq!(pages.shared_report("token", NOW).await.unwrap(), None);
-    for (who, what) in [
+    for (account_id, audit_id) in [
         (theirs.id.as_str(), id),
         (&mine.id, "report-of-waiting"),
         (&mine.id, "unknown"),
     ] {
-        let refused = pages.share(who, what, link("token"), NOW).await;
-        assert!(matches!(refused, Err(StoreError::NotFound(_))), "{what}");
+        let refused = pages.share(account_id, audit_id, link("token"), NOW).await;
+        assert!(
+            matches!(refused, Err(StoreError::NotFound(_))),
+            "{audit_id}"
+        );
     }
     pages.share(&mine.id, id, link("first"), NOW).await.unwrap();
     pages.share(&mine.id, id, link("token"), NOW).await.unwrap();
@@ -76,7 +79,7 @@ pub async fn a_shared_report_is_read_by_its_token_until_it_is_switched_off(backe
     assert_eq!(
         pages.shared_report("token", NOW).await.unwrap(),
         None,
-        "switched off"
+        "not shared"
     );
     assert_eq!(pages.shared(&mine.id, id, NOW).await.unwrap(), None);
 }
@@ -88,7 +91,7 @@ fn link(token: &str) -> Option<Share> {
     })
 }
 
-pub async fn a_link_that_is_over_opens_nothing_and_is_forgotten(backend: &dyn Backend) {
+pub async fn an_expired_link_is_invalid_and_deleted(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let mine = accepted(&*store, &["mine"]).await;
     let held = lease(&*store, NOW).await.unwrap();
@@ -107,17 +110,19 @@ pub async fn a_link_that_is_over_opens_nothing_and_is_forgotten(backend: &dyn Ba
     assert!(!opens(end).await);
     assert_eq!(pages.shared(&mine.id, id, end).await.unwrap(), None);
 
-    let forget = async |now| store.purge(Retention::default(), now, 10).await.unwrap();
-    forget(before).await;
+    let purge = async |now| store.purge(Retention::default(), now, 10).await.unwrap();
+    purge(before).await;
     assert!(opens(before).await);
-    forget(end).await;
-    assert!(!opens(before).await, "removed, and not only over");
+    purge(end).await;
+    assert!(!opens(before).await, "deleted, not only expired");
     pages.share(&mine.id, id, link("again"), end).await.unwrap();
     let shared = pages.shared_report("again", later(day * 9999)).await;
-    assert!(shared.unwrap().is_some(), "without an end");
+    assert!(shared.unwrap().is_some(), "without expiry");
 }
 
-pub async fn a_key_has_only_so_many_sessions_and_the_oldest_end_first(backend: &dyn Backend) {
+pub async fn the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first(
+    backend: &dyn Backend,
+) {
     let (store, pages) = backend.open_pages().await;
     let account = account(&*store, 1).await;
     let keys = [Key::generate().unwrap(), Key::generate().unwrap()];
@@ -135,8 +140,8 @@ pub async fn a_key_has_only_so_many_sessions_and_the_oldest_end_first(backend: &
         open.await.unwrap();
     }
     let is_open = async |secret: &str| {
-        let found = pages.session(session_digest(secret), NOW).await;
-        found.unwrap().is_some()
+        let record = pages.session(session_digest(secret), NOW).await;
+        record.unwrap().is_some()
     };
     for (secret, open) in [
         ("a", false),
@@ -155,7 +160,7 @@ pub async fn a_key_has_only_so_many_sessions_and_the_oldest_end_first(backend: &
     assert!(!is_open("other e").await);
 }
 
-pub async fn recent_audits_are_the_accounts_own_newest_first(backend: &dyn Backend) {
+pub async fn recent_audits_of_the_account_are_listed_newest_first(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let mine = accepted(&*store, &["a", "b", "c"]).await;
     let theirs = accepted(&*store, &["d"]).await;
@@ -167,7 +172,7 @@ pub async fn recent_audits_are_the_accounts_own_newest_first(backend: &dyn Backe
     assert_eq!(names, ["c", "b", "a"]);
     assert_eq!(
         all[0].audit_id, None,
-        "told to nobody before it is completed"
+        "not published before it is completed"
     );
     assert_eq!(all[2].audit_id.as_deref(), Some("report-of-a"));
     let summary = measured().summary.map(|summary| summary.summary);
@@ -181,12 +186,12 @@ pub async fn recent_audits_are_the_accounts_own_newest_first(backend: &dyn Backe
     assert_eq!(pages.recent(&theirs.id, Some(&url), 10).await.unwrap(), []);
 }
 
-pub async fn an_order_is_told_to_its_account_only(backend: &dyn Backend) {
+pub async fn an_order_is_found_by_its_account_only(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let mine = accepted(&*store, &["mine"]).await;
     let theirs = account(&*store, 1).await;
-    let found = pages.order(&mine.id, "mine").await.unwrap();
-    assert_eq!(found, Some(audit(&mine, "mine").order));
+    let order = pages.order(&mine.id, "mine").await.unwrap();
+    assert_eq!(order, Some(audit(&mine, "mine").order));
     assert_eq!(pages.order(&theirs.id, "mine").await.unwrap(), None);
     let status = store.status(&mine.id, "mine").await.unwrap().unwrap();
     assert_eq!(status.state, AuditState::NotStarted);

@@ -8,7 +8,8 @@ use plumbline_store::{
 };
 
 use super::{
-    Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured, seat_at,
+    Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
+    scope_at,
 };
 
 pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn Backend) {
@@ -23,7 +24,7 @@ pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn
     for accept in accepts {
         accept.await.unwrap();
     }
-    // Half of them through the same store, half as another process would.
+    // Half of them use the same store, half another one, as another process would.
     let other = backend.open().await;
     let leasers: Vec<_> = (0..16)
         .map(|n| {
@@ -55,7 +56,7 @@ pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn
 
 pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
     let store = backend.open().await;
-    // Neither their names nor their times decide, only the order of acceptance.
+    // Only the order of acceptance decides, not names and times.
     let account = account(&*store, 3).await;
     for (name, after_s) in [("c", 3), ("a", 1), ("b", 2)] {
         let mut audit = audit(&account, name);
@@ -74,7 +75,7 @@ pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
     assert_eq!(lease(&*store, NOW).await, None);
 }
 
-pub async fn a_seat_takes_only_audits_of_its_locations(backend: &dyn Backend) {
+pub async fn only_audits_of_the_scopes_locations_are_leased(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 4).await;
     for (name, location) in [("a", "here"), ("b", "there"), ("c", "far"), ("d", "here")] {
@@ -83,7 +84,7 @@ pub async fn a_seat_takes_only_audits_of_its_locations(backend: &dyn Backend) {
         store.submit(Submission::single(audit)).await.unwrap();
     }
     let taken = async |locations: &[&str], now| {
-        let lease = store.lease(&seat_at(locations), now, LEASE).await.unwrap();
+        let lease = store.lease(&scope_at(locations), now, LEASE).await.unwrap();
         lease.map(|lease| lease.tracking_id)
     };
     assert_eq!(taken(&[], NOW).await, None);
@@ -95,7 +96,7 @@ pub async fn a_seat_takes_only_audits_of_its_locations(backend: &dyn Backend) {
         lease(&*store, NOW).await.map(|lease| lease.tracking_id),
         Some("a".to_owned())
     );
-    // Also of those whose lease has expired.
+    // This includes audits whose lease has expired.
     let over = later(LEASE);
     assert_eq!(taken(&["far"], over).await.as_deref(), Some("c"));
     assert_eq!(taken(&["far"], over).await, None);
@@ -129,8 +130,8 @@ pub async fn a_late_result_is_refused(backend: &dyn Backend) {
         Hold::Lost
     );
     assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
-    let back = store.release(&late, ReleaseReason::Fault).await.unwrap();
-    assert_eq!(back, Hold::Lost);
+    let hold = store.release(&late, ReleaseReason::Fault).await.unwrap();
+    assert_eq!(hold, Hold::Lost);
     let status = store.status(&account.id, "a").await.unwrap().unwrap();
     assert_eq!(status.state, AuditState::InProgress);
     assert_eq!(balance(backend, &*store, &account).await, 0);
@@ -142,12 +143,12 @@ pub async fn a_late_result_is_refused(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 0);
 }
 
-pub async fn a_held_lease_survives_its_expiry_while_nobody_takes_over(backend: &dyn Backend) {
+pub async fn an_expired_lease_stays_valid_until_another_takes_over(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b"]).await;
     let a = lease(&*store, NOW).await.unwrap();
     let b = lease(&*store, NOW).await.unwrap();
-    // Both expired long ago by the time these are told.
+    // Both leases expired long ago.
     let much_later = later(LEASE * 10);
     assert_eq!(store.heartbeat(&a, much_later).await.unwrap(), Hold::Held);
     let mut finished = measured();
@@ -156,7 +157,7 @@ pub async fn a_held_lease_survives_its_expiry_while_nobody_takes_over(backend: &
     assert_eq!(store.finish(&a, measured()).await.unwrap(), Hold::Held);
 }
 
-pub async fn a_heartbeat_keeps_others_away(backend: &dyn Backend) {
+pub async fn a_heartbeat_prevents_a_takeover(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
@@ -166,7 +167,7 @@ pub async fn a_heartbeat_keeps_others_away(backend: &dyn Backend) {
     assert!(lease(&*store, until).await.is_some());
 }
 
-pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
+pub async fn a_finished_or_released_lease_is_lost(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b"]).await;
     let finished = lease(&*store, NOW).await.unwrap();
@@ -175,58 +176,61 @@ pub async fn what_is_finished_or_handed_back_is_lost(backend: &dyn Backend) {
         store.finish(&finished, measured()).await.unwrap(),
         Hold::Held
     );
-    let back = store
+    let hold = store
         .release(&returned, ReleaseReason::Drained)
         .await
         .unwrap();
-    assert_eq!(back, Hold::Held);
+    assert_eq!(hold, Hold::Held);
     for lost in [&finished, &returned] {
         assert_eq!(
             store.heartbeat(lost, later(LEASE)).await.unwrap(),
             Hold::Lost
         );
         assert_eq!(store.finish(lost, measured()).await.unwrap(), Hold::Lost);
-        let back = store.release(lost, ReleaseReason::Fault).await.unwrap();
-        assert_eq!(back, Hold::Lost);
+        let hold = store.release(lost, ReleaseReason::Fault).await.unwrap();
+        assert_eq!(hold, Hold::Lost);
     }
     let again = lease(&*store, NOW).await.unwrap();
     assert_eq!((again.attempt, again.faults), (2, 0));
 }
 
-pub async fn what_nobody_has_heard_of_goes_back_and_what_was_prolonged_stays(
-    backend: &dyn Backend,
-) {
+pub async fn only_unconfirmed_leases_can_be_released_as_unconfirmed(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b"]).await;
-    let unheard = lease(&*store, NOW).await.unwrap();
-    let heard = lease(&*store, NOW).await.unwrap();
-    let prolonged = Timestamp(heard.expires_at.0 + 1);
-    store.heartbeat(&heard, prolonged).await.unwrap();
+    let unconfirmed = lease(&*store, NOW).await.unwrap();
+    let confirmed = lease(&*store, NOW).await.unwrap();
+    let extended = Timestamp(confirmed.expires_at.0 + 1);
+    store.heartbeat(&confirmed, extended).await.unwrap();
     for (lease, hold) in [
-        (&unheard, Hold::Held),
-        (&unheard, Hold::Lost),
-        (&heard, Hold::Lost),
+        (&unconfirmed, Hold::Held),
+        (&unconfirmed, Hold::Lost),
+        (&confirmed, Hold::Lost),
     ] {
-        let back = store.release(lease, ReleaseReason::Unconfirmed).await;
-        assert_eq!(back.unwrap(), hold);
+        let result = store.release(lease, ReleaseReason::Unconfirmed).await;
+        assert_eq!(result.unwrap(), hold);
     }
     let again = lease(&*store, NOW).await.unwrap();
     assert_eq!(again.tracking_id, "a");
     assert_eq!((again.attempt, again.faults), (2, 0));
-    // Of an earlier attempt, nothing can be said any more.
-    let late = store.release(&unheard, ReleaseReason::Unconfirmed).await;
+    // An earlier attempt cannot release the audit.
+    let late = store
+        .release(&unconfirmed, ReleaseReason::Unconfirmed)
+        .await;
     assert_eq!(late.unwrap(), Hold::Lost);
-    assert_eq!(store.finish(&heard, measured()).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.finish(&confirmed, measured()).await.unwrap(),
+        Hold::Held
+    );
 }
 
-pub async fn an_audit_handed_back_keeps_its_place(backend: &dyn Backend) {
+pub async fn a_released_audit_keeps_its_position(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b", "c"]).await;
     let a = lease(&*store, NOW).await.unwrap();
     let b = lease(&*store, NOW).await.unwrap();
     store.release(&b, ReleaseReason::Fault).await.unwrap();
     store.release(&a, ReleaseReason::Drained).await.unwrap();
-    // One that has failed lets others go first.
+    // An audit with a fault goes after others.
     for expected in ["a", "c", "b"] {
         let lease = lease(&*store, NOW).await.unwrap();
         assert_eq!(lease.tracking_id, expected);
@@ -250,7 +254,7 @@ pub async fn only_faults_exhaust_an_audit(backend: &dyn Backend) {
         assert!(!faulty.is_exhausted());
         store.release(&faulty, ReleaseReason::Fault).await.unwrap();
     }
-    // Who should have ended it may itself be gone: it is offered until someone does.
+    // The holder may die before it finishes the audit, so it is leased until one does.
     let last = lease(&*store, NOW).await.unwrap();
     assert!(last.is_exhausted());
     let last = lease(&*store, last.expires_at).await.unwrap();
@@ -272,13 +276,13 @@ pub async fn an_audit_leased_too_often_is_exhausted(backend: &dyn Backend) {
     assert_eq!((last.faults, last.is_exhausted()), (0, true));
 }
 
-pub async fn three_deaths_of_its_process_exhaust_an_audit(backend: &dyn Backend) {
+pub async fn three_crashes_of_its_process_exhaust_an_audit(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = accepted(&*store, &["a"]).await;
     for faults in 0..MAX_FAULTS {
         let held = lease(&*store, NOW).await.unwrap();
         assert_eq!((held.faults, held.is_exhausted()), (faults, false));
-        // Whether it had been confirmed or not: the process had begun to work on it.
+        // Confirmed or not, the process had started to work on it.
         store.heartbeat(&held, later(LEASE)).await.unwrap();
         assert_eq!(store.recover("agent/").await.unwrap(), 1);
     }
@@ -288,11 +292,11 @@ pub async fn three_deaths_of_its_process_exhaust_an_audit(backend: &dyn Backend)
     assert_eq!(balance(backend, &*store, &account).await, 1);
 }
 
-pub async fn deaths_are_shared_among_the_audits_that_wait(backend: &dyn Backend) {
+pub async fn crashes_are_spread_over_the_waiting_audits(backend: &dyn Backend) {
     let store = backend.open().await;
     let names = ["a", "b", "c", "d", "e"];
     accepted(&*store, &names).await;
-    // Twice as many deaths as there are audits: each of them was at work for two, and none is exhausted.
+    // Twice as many crashes as audits: each audit has two faults, and none is exhausted.
     for nth in 0..2 * names.len() {
         let held = lease(&*store, NOW).await.unwrap();
         assert_eq!(held.tracking_id, names[nth % names.len()]);
@@ -301,7 +305,7 @@ pub async fn deaths_are_shared_among_the_audits_that_wait(backend: &dyn Backend)
     }
 }
 
-pub async fn recovery_puts_back_what_the_dead_process_held(backend: &dyn Backend) {
+pub async fn recovery_returns_the_audits_of_a_dead_process_to_the_queue(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a", "b", "c", "d", "e"]).await;
     let mut leases = Vec::new();
@@ -375,7 +379,7 @@ pub async fn a_report_is_readable_once_the_audit_is_completed(backend: &dyn Back
     assert_eq!(report.created_at, finished.finished_at);
     assert_eq!(report.error, None);
     assert_eq!(report.report, finished.report);
-    // A tracking id is no audit id, nor the other way round.
+    // A tracking id is not an audit id, and vice versa.
     assert_eq!(store.report(&account.id, "a").await.unwrap(), None);
     assert_eq!(store.status(&account.id, &audit_id).await.unwrap(), None);
 }
@@ -387,11 +391,11 @@ pub async fn an_unknown_lease_is_lost(backend: &dyn Backend) {
     unknown.tracking_id = "unknown".to_owned();
     assert_eq!(store.heartbeat(&unknown, NOW).await.unwrap(), Hold::Lost);
     assert_eq!(store.finish(&unknown, failed()).await.unwrap(), Hold::Lost);
-    let back = store.release(&unknown, ReleaseReason::Fault).await.unwrap();
-    assert_eq!(back, Hold::Lost);
+    let hold = store.release(&unknown, ReleaseReason::Fault).await.unwrap();
+    assert_eq!(hold, Hold::Lost);
 }
 
-pub async fn the_depth_counts_what_waits_and_what_runs(backend: &dyn Backend) {
+pub async fn the_queue_depth_counts_waiting_and_running_audits(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(store.queue_depth().await.unwrap(), QueueDepth::default());
     accepted(&*store, &["a", "b", "c", "d"]).await;

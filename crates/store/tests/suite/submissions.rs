@@ -19,7 +19,7 @@ fn of_runs(account: &Account, name: &str, runs: u32) -> NewAudit {
     }
 }
 
-fn replayable(account: &Account, name: &str, key: &str, digest: u8) -> Submission {
+fn idempotent(account: &Account, name: &str, key: &str, digest: u8) -> Submission {
     Submission {
         idempotency: Some(IdempotencyRecord {
             key: key.to_owned(),
@@ -70,45 +70,47 @@ async fn balance_of(store: &dyn Store, account: &Account) -> i64 {
     store.add_credits(&account.id, 0, NOW).await.unwrap()
 }
 
-pub async fn a_repeated_key_brings_the_first_reply_and_costs_nothing(backend: &dyn Backend) {
+pub async fn a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothing(
+    backend: &dyn Backend,
+) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let first = submitted(&*store, replayable(&account, "a", "key", 1)).await;
+    let first = submitted(&*store, idempotent(&account, "a", "key", 1)).await;
     assert_eq!(first, Acceptance::Accepted);
-    // Also where nothing is left to pay with.
+    // This also holds without credits.
     for name in ["b", "c"] {
-        let again = submitted(&*store, replayable(&account, name, "key", 1)).await;
+        let again = submitted(&*store, idempotent(&account, name, "key", 1)).await;
         assert_eq!(again, Acceptance::Replayed("reply to a".to_owned()));
     }
-    let other = submitted(&*store, replayable(&account, "d", "key", 2)).await;
+    let other = submitted(&*store, idempotent(&account, "d", "key", 2)).await;
     assert_eq!(other, Acceptance::KeyReused);
     assert_eq!(balance(backend, &*store, &account).await, 0);
     drop(store);
     let store = backend.open().await;
-    let again = submitted(&*store, replayable(&account, "e", "key", 1)).await;
+    let again = submitted(&*store, idempotent(&account, "e", "key", 1)).await;
     assert_eq!(again, Acceptance::Replayed("reply to a".to_owned()));
 }
 
-pub async fn a_refused_start_is_not_remembered(backend: &dyn Backend) {
+pub async fn a_refused_submission_does_not_store_its_idempotency_key(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 0).await;
-    let poor = submitted(&*store, replayable(&account, "a", "key", 1)).await;
+    let poor = submitted(&*store, idempotent(&account, "a", "key", 1)).await;
     assert_eq!(poor, Acceptance::InsufficientCredits);
     store.add_credits(&account.id, 1, NOW).await.unwrap();
-    let richer = submitted(&*store, replayable(&account, "b", "key", 1)).await;
+    let richer = submitted(&*store, idempotent(&account, "b", "key", 1)).await;
     assert_eq!(richer, Acceptance::Accepted);
 }
 
-pub async fn a_key_is_one_accounts_and_ends(backend: &dyn Backend) {
+pub async fn an_idempotency_key_belongs_to_one_account_and_expires(backend: &dyn Backend) {
     let store = backend.open().await;
     let (one, two) = (account(&*store, 5).await, account(&*store, 5).await);
     for account in [&one, &two] {
         let name = format!("of-{}", account.id);
-        let answer = submitted(&*store, replayable(account, &name, "key", 1)).await;
-        assert_eq!(answer, Acceptance::Accepted);
+        let acceptance = submitted(&*store, idempotent(account, &name, "key", 1)).await;
+        assert_eq!(acceptance, Acceptance::Accepted);
     }
     let after = |name: &str, at: Timestamp| {
-        let mut submission = replayable(&one, name, "key", 2);
+        let mut submission = idempotent(&one, name, "key", 2);
         submission.accepted_at = at;
         submission
     };
@@ -119,13 +121,13 @@ pub async fn a_key_is_one_accounts_and_ends(backend: &dyn Backend) {
     assert_eq!(late, Acceptance::Accepted);
 }
 
-pub async fn of_many_with_the_same_key_at_once_one_is_accepted(backend: &dyn Backend) {
+pub async fn of_concurrent_submissions_with_the_same_key_one_is_accepted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 100).await;
     let tasks: Vec<_> = (0..50)
         .map(|n| {
             let (store, account) = (store.clone(), account.clone());
-            let submission = replayable(&account, &n.to_string(), "key", 1);
+            let submission = idempotent(&account, &n.to_string(), "key", 1);
             tokio::spawn(async move { store.submit(submission).await.unwrap() })
         })
         .collect();
@@ -140,7 +142,7 @@ pub async fn of_many_with_the_same_key_at_once_one_is_accepted(backend: &dyn Bac
     assert_eq!(balance(backend, &*store, &account).await, 99);
 }
 
-pub async fn an_account_may_have_only_so_many_unfinished_audits(backend: &dyn Backend) {
+pub async fn the_number_of_unfinished_audits_per_account_is_limited(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 10).await;
     let bounded = |name: &str| Submission {
@@ -169,14 +171,14 @@ pub async fn an_account_may_have_only_so_many_unfinished_audits(backend: &dyn Ba
     assert_eq!(submitted(&*store, others).await, Acceptance::Accepted);
 }
 
-pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
+pub async fn a_batch_is_accepted_as_a_whole_or_not_at_all(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 4).await;
-    let too_dear = batch(&account, "dear", &["a", "b", "c", "d", "e"]);
-    let refused = submitted(&*store, too_dear).await;
+    let too_expensive = batch(&account, "expensive", &["a", "b", "c", "d", "e"]);
+    let refused = submitted(&*store, too_expensive).await;
     assert_eq!(refused, Acceptance::InsufficientCredits);
-    assert_eq!(store.batch(&account.id, "dear").await.unwrap(), None);
-    // The third has the id of the first: nothing of it stays.
+    assert_eq!(store.batch(&account.id, "expensive").await.unwrap(), None);
+    // The third audit has the id of the first: nothing is stored.
     let broken = store.submit(batch(&account, "broken", &["a", "b", "a"]));
     assert!(broken.await.is_err());
     assert_eq!(store.batch(&account.id, "broken").await.unwrap(), None);
@@ -187,9 +189,9 @@ pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 1);
     let held = lease(&*store, NOW).await.unwrap();
     store.finish(&held, failed()).await.unwrap();
-    let found = store.batch(&account.id, "good").await.unwrap().unwrap();
-    assert_eq!((found.accepted, found.accepted_at), (3, NOW));
-    let states: Vec<_> = found
+    let stored = store.batch(&account.id, "good").await.unwrap().unwrap();
+    assert_eq!((stored.accepted, stored.accepted_at), (3, NOW));
+    let states: Vec<_> = stored
         .audits
         .iter()
         .map(|audit| (audit.tracking_id.as_str(), audit.state))
@@ -208,12 +210,12 @@ pub async fn a_batch_is_accepted_whole_or_not_at_all(backend: &dyn Backend) {
         .delete_audit(&account.id, &held.audit_id)
         .await
         .unwrap();
-    let found = store.batch(&account.id, "good").await.unwrap().unwrap();
-    assert_eq!((found.accepted, found.audits.len()), (3, 2));
+    let stored = store.batch(&account.id, "good").await.unwrap().unwrap();
+    assert_eq!((stored.accepted, stored.audits.len()), (3, 2));
 }
 
-/// A store may write what comes at once together.
-pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
+/// A store may write concurrent submissions in one transaction.
+pub async fn concurrent_submissions_are_decided_independently(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 21).await;
     store
@@ -222,7 +224,7 @@ pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
         .unwrap();
     let tasks: Vec<_> = (0..40)
         .map(|n| {
-            // Every second has an id that is in use; of the others, one is too dear.
+            // Every second has an id that is in use; one of the others costs too much.
             let name = if n % 2 == 0 { "taken" } else { &n.to_string() };
             let runs = if n == 1 { 22 } else { 1 };
             let submission = Submission::single(of_runs(&account, name, runs));
@@ -241,7 +243,7 @@ pub async fn of_many_at_once_each_is_decided_by_itself(backend: &dyn Backend) {
     assert_eq!(store.queue_depth().await.unwrap().waiting, 20);
 }
 
-pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &dyn Backend) {
+pub async fn the_number_of_failures_within_an_hour_is_limited(backend: &dyn Backend) {
     const HOUR: Duration = Duration::from_secs(60 * 60);
     let store = backend.open().await;
     let account = account(&*store, 20).await;
@@ -272,7 +274,7 @@ pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &
         let finished = if name == "b" { measured() } else { failed() };
         end(finished, minutes(at)).await;
     }
-    // Two have failed, at 0 and at 20 minutes.
+    // Two audits have failed, at 0 and at 20 minutes.
     let refused = Acceptance::TooManyFailed(minutes(60));
     assert_eq!(start("d", minutes(20)).await, refused);
     assert_eq!(start("d", minutes(59)).await, refused);
@@ -292,7 +294,7 @@ pub async fn an_account_may_have_only_so_many_failures_within_an_hour(backend: &
 
     assert_eq!(start("d", minutes(60)).await, Acceptance::Accepted);
     let deleted = end(failed(), minutes(70)).await;
-    // A failure counts on when its audit is deleted.
+    // A failure still counts when its audit is deleted.
     assert!(store.delete_audit(&account.id, &deleted).await.unwrap());
     let refused = Acceptance::TooManyFailed(minutes(80));
     assert_eq!(start("f", minutes(70)).await, refused);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use plumbline_store::{LeaseScope, ReleaseReason, Store, Submission};
 use tokio::time::timeout;
 
-use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, seat_at};
+use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, scope_at};
 
-static ANYWHERE: LeaseScope = LeaseScope {
+static ANY_LOCATION: LeaseScope = LeaseScope {
     owner: String::new(),
     locations: None,
     slots: None,
@@ -16,27 +16,27 @@ static ANYWHERE: LeaseScope = LeaseScope {
 
 type Waiter<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Waits as agents do, having found nothing; what follows certainly happens while it does. A store may wake them for
-/// less than an audit: then they look again.
-async fn waiting<'a>(store: &'a dyn Store, seat: &'a LeaseScope) -> Waiter<'a> {
+/// Returns a future that waits for work, after the queue was found empty. It has been polled once, so
+/// later events happen while it waits. A store may wake waiters spuriously; then it is repeated.
+async fn waiting<'a>(store: &'a dyn Store, scope: &'a LeaseScope) -> Waiter<'a> {
     for _ in 0..1000 {
-        let found = store.lease(seat, NOW, LEASE).await.unwrap();
-        assert_eq!(found, None, "there is nothing to wait for");
-        let mut waiter: Waiter<'a> = Box::pin(store.wait_for_work(seat, NEVER));
+        let result = store.lease(scope, NOW, LEASE).await.unwrap();
+        assert_eq!(result, None, "the queue must be empty");
+        let mut waiter: Waiter<'a> = Box::pin(store.wait_for_work(scope, NEVER));
         tokio::select! {
             biased;
             () = &mut waiter => {}
             () = std::future::ready(()) => return waiter,
         }
     }
-    panic!("it never sleeps");
+    panic!("waiting always returns at once");
 }
 
 pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let first = waiting(&*store, &ANYWHERE).await;
-    let second = waiting(&*store, &ANYWHERE).await;
+    let first = waiting(&*store, &ANY_LOCATION).await;
+    let second = waiting(&*store, &ANY_LOCATION).await;
     store
         .submit(Submission::single(audit(&account, "a")))
         .await
@@ -46,43 +46,43 @@ pub async fn a_waiter_wakes_when_an_audit_is_accepted(backend: &dyn Backend) {
         .expect("both wake");
 }
 
-pub async fn a_waiter_wakes_when_an_audit_is_handed_back_or_recovered(backend: &dyn Backend) {
+pub async fn a_waiter_wakes_when_an_audit_is_released_or_recovered(backend: &dyn Backend) {
     let store = backend.open().await;
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
-    let waiter = waiting(&*store, &ANYWHERE).await;
+    let waiter = waiting(&*store, &ANY_LOCATION).await;
     store.release(&held, ReleaseReason::Drained).await.unwrap();
-    timeout(NEVER / 2, waiter).await.expect("handed back");
+    timeout(NEVER / 2, waiter).await.expect("released");
 
     lease(&*store, NOW).await.unwrap();
-    let waiter = waiting(&*store, &ANYWHERE).await;
+    let waiter = waiting(&*store, &ANY_LOCATION).await;
     store.recover("agent/").await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("recovered");
 }
 
-pub async fn what_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
+pub async fn an_audit_that_arrived_before_waiting_is_not_missed(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(lease(&*store, NOW).await, None);
     accepted(&*store, &["a"]).await;
-    timeout(NEVER / 2, store.wait_for_work(&ANYWHERE, NEVER))
+    timeout(NEVER / 2, store.wait_for_work(&ANY_LOCATION, NEVER))
         .await
         .expect("the audit waits already");
     // Also where another process has accepted it.
     let other = backend.open().await;
-    timeout(NEVER / 2, other.wait_for_work(&ANYWHERE, NEVER))
+    timeout(NEVER / 2, other.wait_for_work(&ANY_LOCATION, NEVER))
         .await
         .expect("the audit waits already");
 }
 
-pub async fn a_waiter_sleeps_while_nothing_waits_that_it_may_take(backend: &dyn Backend) {
+pub async fn a_waiter_sleeps_while_no_audit_of_its_scope_waits(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 2).await;
     store
         .submit(Submission::single(audit(&account, "a")))
         .await
         .unwrap();
-    let seat = seat_at(&["elsewhere"]);
-    let waiter = waiting(&*store, &seat).await;
+    let scope = scope_at(&["elsewhere"]);
+    let waiter = waiting(&*store, &scope).await;
     let mut there = audit(&account, "b");
     there.order.location = "elsewhere".to_owned();
     store.submit(Submission::single(there)).await.unwrap();
@@ -91,19 +91,19 @@ pub async fn a_waiter_sleeps_while_nothing_waits_that_it_may_take(backend: &dyn 
         .expect("there is one for it");
 }
 
-pub async fn a_waiter_gives_up_after_its_time(backend: &dyn Backend) {
+pub async fn waiting_ends_after_its_maximum_time(backend: &dyn Backend) {
     let store = backend.open().await;
     timeout(
         NEVER,
-        store.wait_for_work(&ANYWHERE, Duration::from_millis(1)),
+        store.wait_for_work(&ANY_LOCATION, Duration::from_millis(1)),
     )
     .await
-    .expect("the time had passed");
+    .expect("the maximum time has passed");
 }
 
-/// As agents do it: lease until there is nothing, then wait. With a wake-up lost, one of them sleeps
-/// while audits wait, and the time runs out.
-pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
+/// Like agents, the leasers lease until the queue is empty, then wait. If a wakeup were lost, one
+/// would sleep while audits wait, and the test would time out.
+pub async fn no_wakeup_is_lost_among_many_leasers(backend: &dyn Backend) {
     const AUDITS: u32 = 300;
     let store = backend.open().await;
     let account = account(&*store, AUDITS).await;
@@ -122,7 +122,7 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
                             store.finish(&lease, measured()).await.unwrap();
                             left.add_permits(1);
                         }
-                        None => store.wait_for_work(&ANYWHERE, NEVER).await,
+                        None => store.wait_for_work(&ANY_LOCATION, NEVER).await,
                     }
                 }
             })
@@ -133,7 +133,7 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
             .submit(Submission::single(audit(&account, &n.to_string())))
             .await
             .unwrap();
-        // One at a time, so that the leasers run dry again and again.
+        // One at a time, so that the queue becomes empty repeatedly.
         let done = timeout(NEVER / 2, left.acquire())
             .await
             .expect("all were leased");
@@ -144,10 +144,10 @@ pub async fn no_wake_up_is_lost_between_many_leasers(backend: &dyn Backend) {
     }
 }
 
-pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
+pub async fn a_submission_whose_caller_is_gone_still_wakes_waiters(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 1).await;
-    let waiter = waiting(&*store, &ANYWHERE).await;
+    let waiter = waiting(&*store, &ANY_LOCATION).await;
     {
         let mut accept = pin!(store.submit(Submission::single(audit(&account, "a"))));
         tokio::select! {
@@ -156,5 +156,7 @@ pub async fn an_acceptance_nobody_waits_for_still_wakes(backend: &dyn Backend) {
             () = std::future::ready(()) => {}
         }
     }
-    timeout(NEVER / 2, waiter).await.expect("it was accepted");
+    timeout(NEVER / 2, waiter)
+        .await
+        .expect("woken by the submission");
 }

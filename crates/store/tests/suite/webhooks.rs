@@ -32,7 +32,7 @@ async fn finished(store: &dyn Store, names: &[&str]) -> Account {
     account
 }
 
-/// What is claimed of a lane, beginning after an account.
+/// Claims webhooks of a lane, beginning after an account.
 async fn claim(
     store: &dyn Store,
     lane: DeliveryLane,
@@ -48,7 +48,7 @@ async fn claim(
     store.claim_deliveries(claim, now).await.unwrap().deliveries
 }
 
-/// What is claimed of both lanes.
+/// Claims webhooks of both lanes.
 async fn due(store: &dyn Store, now: Timestamp) -> Vec<Delivery> {
     let mut claimed = claim(store, DeliveryLane::First, "", now).await;
     claimed.extend(claim(store, DeliveryLane::Retry, "", now).await);
@@ -80,9 +80,9 @@ pub async fn a_webhook_is_due_when_its_audit_is_finished(backend: &dyn Backend) 
     }
     drop(store);
     let store = backend.open().await;
-    let found = due(&*store, NOW).await;
-    assert_eq!(found.len(), 1);
-    let delivery = &found[0];
+    let deliveries = due(&*store, NOW).await;
+    assert_eq!(deliveries.len(), 1);
+    let delivery = &deliveries[0];
     assert_eq!(delivery.account_id, account.id);
     assert_eq!(delivery.webhook, "https://a.example/hook");
     assert_eq!(delivery.audit.tracking_id, "a");
@@ -97,8 +97,8 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     assert_eq!(first.len(), 2);
     assert_eq!(due(&*store, NOW).await, [], "claimed");
     let again_at = later(Duration::from_secs(10));
-    let again = DeliveryOutcome::RetryAt(again_at, "refused".to_owned());
-    assert_eq!(store.settle(&first[0], again).await.unwrap(), Hold::Held);
+    let retry = DeliveryOutcome::RetryAt(again_at, "refused".to_owned());
+    assert_eq!(store.settle(&first[0], retry).await.unwrap(), Hold::Held);
     assert_eq!(
         store
             .settle(&first[1], DeliveryOutcome::Delivered)
@@ -118,7 +118,7 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     assert_eq!(due(&*store, later(NEVER * 1000)).await, []);
 }
 
-pub async fn an_attempt_that_was_never_heard_of_again_is_repeated(backend: &dyn Backend) {
+pub async fn an_attempt_that_was_never_settled_is_repeated(backend: &dyn Backend) {
     let store = backend.open().await;
     finished(&*store, &["a"]).await;
     let lost = due(&*store, NOW).await;
@@ -132,7 +132,7 @@ pub async fn an_attempt_that_was_never_heard_of_again_is_repeated(backend: &dyn 
     assert_eq!(store.delivery_depth().await.unwrap().pending, 1);
 }
 
-pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
+pub async fn waiters_wake_when_a_webhook_is_due(backend: &dyn Backend) {
     let store = backend.open().await;
     let waiting = {
         let store = store.clone();
@@ -150,8 +150,8 @@ pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
     finished(&*store, &["a"]).await;
     let delivery = waiting.await.unwrap();
     let soon = later(Duration::from_millis(20));
-    let again = DeliveryOutcome::RetryAt(soon, "refused".to_owned());
-    store.settle(&delivery, again).await.unwrap();
+    let retry = DeliveryOutcome::RetryAt(soon, "refused".to_owned());
+    store.settle(&delivery, retry).await.unwrap();
     let nothing_yet = DeliveryClaim {
         lane: DeliveryLane::First,
         after_account: String::new(),
@@ -166,7 +166,7 @@ pub async fn who_delivers_wakes_when_something_is_due(backend: &dyn Backend) {
     assert_eq!(due(&*store, soon).await.len(), 1);
 }
 
-pub async fn accounts_take_turns_and_have_two_attempts_under_way(backend: &dyn Backend) {
+pub async fn accounts_take_turns_and_have_at_most_two_active_attempts(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut accounts = [
         finished(&*store, &["a", "b", "c", "d"]).await.id,
@@ -183,7 +183,7 @@ pub async fn accounts_take_turns_and_have_two_attempts_under_way(backend: &dyn B
     of_first.retain(|id| ["a", "b", "c", "d"].contains(id));
     assert_eq!(of_first, ["a", "b"], "the longest due first");
 
-    // A place is free again when an attempt is settled, or when it has been silent for too long.
+    // An attempt stops to count when it is settled, or when its hold time has passed.
     assert!(
         claim(&*store, DeliveryLane::First, "", NOW)
             .await
@@ -198,7 +198,7 @@ pub async fn accounts_take_turns_and_have_two_attempts_under_way(backend: &dyn B
     assert_eq!(tracking_ids(&next), ["d"]);
 }
 
-pub async fn a_turn_begins_after_the_account_that_was_served_last(backend: &dyn Backend) {
+pub async fn turns_begin_after_the_account_that_was_served_last(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut accounts = Vec::new();
     for name in ["a", "b", "c"] {
@@ -210,7 +210,7 @@ pub async fn a_turn_begins_after_the_account_that_was_served_last(backend: &dyn 
     assert_eq!(tracking_ids(&claimed), expected);
 }
 
-pub async fn a_receiver_has_two_attempts_under_way_whoever_it_is_told_by(backend: &dyn Backend) {
+pub async fn a_receiver_has_at_most_two_active_attempts_of_all_accounts(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut accounts = Vec::new();
     for name in ["a", "b", "c"] {
@@ -230,13 +230,13 @@ pub async fn a_receiver_has_two_attempts_under_way_whoever_it_is_told_by(backend
     );
 }
 
-pub async fn retries_leave_first_attempts_a_place(backend: &dyn Backend) {
+pub async fn retries_leave_capacity_for_first_attempts(backend: &dyn Backend) {
     let store = backend.open().await;
     finished(&*store, &["a", "b", "c", "d"]).await;
     let first = claim(&*store, DeliveryLane::First, "", NOW).await;
     for delivery in &first {
-        let again = DeliveryOutcome::RetryAt(NOW, "refused".to_owned());
-        store.settle(delivery, again).await.unwrap();
+        let retry = DeliveryOutcome::RetryAt(NOW, "refused".to_owned());
+        store.settle(delivery, retry).await.unwrap();
     }
     let retries = claim(&*store, DeliveryLane::Retry, "", NOW).await;
     assert_eq!(tracking_ids(&retries), ["a"]);
@@ -245,7 +245,7 @@ pub async fn retries_leave_first_attempts_a_place(backend: &dyn Backend) {
     assert_eq!(tracking_ids(&first), ["c"]);
 }
 
-pub async fn a_deleted_audit_is_told_to_nobody(backend: &dyn Backend) {
+pub async fn the_webhook_of_a_deleted_audit_is_not_sent(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = finished(&*store, &["a"]).await;
     let id = audit(&account, "a").audit_id;
@@ -253,7 +253,7 @@ pub async fn a_deleted_audit_is_told_to_nobody(backend: &dyn Backend) {
     assert_eq!(due(&*store, NOW).await, []);
 }
 
-pub async fn an_accounts_secret_stays_until_it_is_rotated(backend: &dyn Backend) {
+pub async fn the_webhook_secret_of_an_account_stays_until_it_is_rotated(backend: &dyn Backend) {
     let store = backend.open().await;
     let (one, two) = (account(&*store, 0).await, account(&*store, 0).await);
     let secret = store.webhook_secret(&one.id, false).await.unwrap();
