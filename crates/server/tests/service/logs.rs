@@ -4,7 +4,10 @@ use std::{cell::RefCell, io, sync::Once};
 
 use serde_json::{Value, json};
 
-use crate::rig::{HttpRequest, Rig, get, order, start};
+use crate::{
+    rig::{HttpRequest, Rig, get, order, start},
+    visitor,
+};
 
 thread_local! {
     /// The log of one test: a test and its service run on one thread.
@@ -49,7 +52,7 @@ async fn a_log_line_names_the_audit_if_it_exists() {
     LOG.take();
     let tracking_id = rig.start().await;
     let lease = rig.lease().await;
-    rig.finish(&lease, json!({}), None).await;
+    rig.finish(&lease, visitor::report(), None).await;
     let deleted = HttpRequest::new("DELETE", &format!("/v1/audit/data/{}", lease.audit_id));
     for request in [
         get(&format!("/v1/audit/status/{tracking_id}")),
