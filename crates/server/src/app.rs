@@ -50,8 +50,8 @@ pub struct App {
 /// Returns the number of browsers since the process started.
 pub type BrowserCounter = Arc<dyn Fn() -> BrowserCounts + Send + Sync>;
 
-/// Decides whether a host may be audited at all, without resolving it. Takes the host as a URL writes
-/// it (lower case, punycode, IPv6 in brackets) and the port.
+/// Decides whether a host may be audited at all, without resolving it. Takes the host as a URL
+/// writes it (lower case, punycode, IPv6 in brackets) and the port.
 pub type MayVisit = Arc<dyn Fn(&str, u16) -> bool + Send + Sync>;
 
 /// The parts that serve agents on other machines.
@@ -100,8 +100,8 @@ impl App {
 /// The limits on what one client may request.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Starts per key and minute, in bursts up to the whole; 0 means no limit. A batch counts each of
-    /// its audits.
+    /// Starts per key and minute, in bursts up to the whole; 0 means no limit. A batch counts each
+    /// of its audits.
     pub starts_per_minute: u32,
     /// Other requests per key and minute; 0 means no limit.
     pub requests_per_minute: u32,
@@ -127,9 +127,9 @@ pub struct Limits {
     pub body_read: Duration,
     /// How long any response may take, including the arrival of the request's body.
     pub answer: Duration,
-    /// The number of ordinary requests that are served concurrently; probes and agents have reserves
-    /// of their own. One address may use half of it, and the long polls and event streams of one key
-    /// or one address a quarter of it.
+    /// The number of ordinary requests that are served concurrently; probes and agents have
+    /// reserves of their own. One address may use half of it, and the long polls and event streams
+    /// of one key or one address a quarter of it.
     pub connections: usize,
 }
 

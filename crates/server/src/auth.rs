@@ -42,8 +42,8 @@ impl FromRequestParts<SharedState> for Caller {
     }
 }
 
-/// An authenticated client that starts audits. [`Starter::take`] counts the audits against the limit
-/// of its key once the request is known to be valid.
+/// An authenticated client that starts audits. [`Starter::take`] counts the audits against the
+/// limit of its key once the request is known to be valid.
 pub(crate) struct Starter {
     pub(crate) key_id: String,
     pub(crate) account_id: String,
@@ -86,8 +86,8 @@ async fn authenticate(
     Ok((record, RequestContext::of(parts), (service.app.clock)()))
 }
 
-/// Returns the record of a valid key. A wrong key counts against the address it came from, whether it
-/// was sent to the API or to the sign-in page.
+/// Returns the record of a valid key. A wrong key counts against the address it came from, whether
+/// it was sent to the API or to the sign-in page.
 pub(crate) async fn authenticate_key(
     key: Option<Key>,
     address: IpAddr,

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{errors::Failure, peer::network_of};
 
-/// Requests of agents that are served in addition to ordinary ones. A slot uses one while it waits for
-/// work.
+/// Requests of agents that are served in addition to ordinary ones. A slot uses one while it waits
+/// for work.
 pub(crate) const AGENT_RESERVE: usize = 64;
 /// Readiness probes that are served in addition to ordinary requests.
 pub(crate) const PROBE_RESERVE: usize = 8;

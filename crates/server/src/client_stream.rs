@@ -1,7 +1,7 @@
 //! The stream of a client's connection, which adds two things to the HTTP library.
 //!
-//! - The library responds to requests that it cannot parse with a status and no body. These responses
-//!   are replaced by failure envelopes, like those of all other failures.
+//! - The library responds to requests that it cannot parse with a status and no body. These
+//!   responses are replaced by failure envelopes, like those of all other failures.
 //! - The library waits for ever for a client that has stopped reading. This stream has a timeout.
 
 use std::{
@@ -91,8 +91,8 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
     }
 }
 
-/// Returns the status of an error response that the library wrote by itself, which is a head without
-/// a body and without the request id that all other responses carry.
+/// Returns the status of an error response that the library wrote by itself, which is a head
+/// without a body and without the request id that all other responses carry.
 fn library_refusal(written: &[u8]) -> Option<StatusCode> {
     let rest = written.strip_prefix(b"HTTP/1.1 ")?;
     let status = StatusCode::from_bytes(rest.get(..3)?).ok()?;

@@ -1,9 +1,9 @@
 //! The open connections. Idle ones are closed when new connections need capacity.
 //!
 //! The purpose of a connection is not known until the head of a request has arrived. So more
-//! connections may be open than requests are served concurrently, and when the limit is reached, one
-//! that waits for a head is closed: the oldest of the address that has most of them. A client that
-//! sends a head at once is served, however many others hold theirs back.
+//! connections may be open than requests are served concurrently, and when the limit is reached,
+//! one that waits for a head is closed: the oldest of the address that has most of them. A client
+//! that sends a head at once is served, however many others hold theirs back.
 
 use std::{
     collections::HashMap,
@@ -88,7 +88,8 @@ impl Connections {
         }
     }
 
-    /// Returns whether one more connection may be opened. If not, an idle connection is told to close.
+    /// Returns whether one more connection may be opened. If not, an idle connection is told to
+    /// close.
     fn try_make_capacity(&self) -> bool {
         let table = locked(&self.table);
         if table.by_id.len() < self.at_most {

@@ -9,8 +9,8 @@ use axum::{
 
 use crate::envelope;
 
-/// `Retry-After` where a client must wait for audits to end. When that happens is not known; most end
-/// within a minute.
+/// `Retry-After` where a client must wait for audits to end. When that happens is not known; most
+/// end within a minute.
 const RETRY_AFTER_AUDIT_S: u32 = 30;
 /// `Retry-After` where a client must wait for other requests to end.
 const RETRY_AFTER_REQUEST_S: u32 = 1;
@@ -73,7 +73,8 @@ pub(crate) enum Failure {
     RateLimited,
     #[error("Too Many Unfinished Audits")]
     TooManyUnfinished,
-    /// Too many audits of the account have failed within an hour; the number is the wait in seconds.
+    /// Too many audits of the account have failed within an hour; the number is the wait in
+    /// seconds.
     #[error("Too Many Failed Audits")]
     TooManyFailedAudits(i64),
     /// The agent is at a location that its token does not allow.
@@ -102,7 +103,7 @@ pub(crate) enum Failure {
     #[error("Resource Not Found")]
     NotFound,
     /// The report exists, but the evidence it was computed from does not.
-    #[error("The evidence of this audit is no longer available")]
+    #[error("The evidence of this audit is no longer kept")]
     NoEvidence,
     #[error("Method Not Allowed")]
     MethodNotAllowed,
@@ -114,8 +115,8 @@ pub(crate) enum Failure {
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// The cause of a server error. An extension of the response, because it is logged where the request's
-/// id is known.
+/// The cause of a server error. An extension of the response, because it is logged where the
+/// request's id is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault(pub(crate) Arc<dyn Error + Send + Sync>);
 

@@ -1,9 +1,9 @@
-//! The HTTP server: the API of the contract and its additions, probes and metrics for operators, the
-//! interface for agents on other machines, and the web pages.
+//! The HTTP server: the API of the contract and its additions, probes and metrics for operators,
+//! the interface for agents on other machines, and the web pages.
 //!
-//! `router.rs` lists the routes, `errors.rs` maps failures to responses, and `api/` has one file for
-//! each resource. `state.rs` holds what all handlers share. `middleware.rs` does what every request
-//! needs (id, deadline, panic handling, log line). `serve.rs`, `connections.rs` and
+//! `router.rs` lists the routes, `errors.rs` maps failures to responses, and `api/` has one file
+//! for each resource. `state.rs` holds what all handlers share. `middleware.rs` does what every
+//! request needs (id, deadline, panic handling, log line). `serve.rs`, `connections.rs` and
 //! `client_stream.rs` handle connections, including those of slow and malformed clients, and
 //! `capacity.rs` limits concurrent requests in total and per client. `dispatch/` distributes audits
 //! to agents, `agents/` exposes that over HTTP, `openapi/` describes the API, and `webhooks.rs`

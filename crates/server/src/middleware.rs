@@ -112,9 +112,9 @@ fn extra_time(route: &str) -> Duration {
     }
 }
 
-/// The headers of every response that does not set them itself. Most responses belong to one key, and
-/// the others are too small to be worth a stale copy. Pages set a content security policy of their
-/// own.
+/// The headers of every response that does not set them itself. Most responses belong to one key,
+/// and the others are too small to be worth a stale copy. Pages set a content security policy of
+/// their own.
 pub(crate) const DEFAULT_SECURITY_HEADERS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::CACHE_CONTROL, "no-store"),
@@ -166,8 +166,8 @@ type Panic = Box<dyn Any + Send>;
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
     let mut work = pin!(work);
     poll_fn(
-        // Unwind safe: after a panic the future is never polled again, and state that it shares with
-        // others (store, buckets) keeps its own invariants.
+        // Unwind safe: after a panic the future is never polled again, and state that it shares
+        // with others (store, buckets) keeps its own invariants.
         |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),

@@ -37,8 +37,8 @@ pub(crate) fn client_address(parts: &Parts, limits: &Limits) -> IpAddr {
 }
 
 /// Limits wrong keys by address. After too many, requests from the address are refused without a
-/// store access, except those with a key that was valid before: users behind one address do not lock
-/// each other out.
+/// store access, except those with a key that was valid before: users behind one address do not
+/// lock each other out.
 pub(crate) struct FailedKeyLimiter {
     limiter: RateLimiter,
     /// The digests of keys that were valid before.

@@ -23,8 +23,8 @@ impl Phases {
         self.0.remove(tracking_id);
     }
 
-    /// Returns the current phase of an audit, or `None` if it is not running or in a phase that only
-    /// another version knows.
+    /// Returns the current phase of an audit, or `None` if it is not running or in a phase that
+    /// only another version knows.
     pub(crate) fn current(&self, tracking_id: &str) -> Option<Phase> {
         let name = self.0.phase(tracking_id)?;
         [

@@ -33,7 +33,8 @@ impl Query {
         Self { values }
     }
 
-    /// Returns the value of a parameter, parsed by `parse`. `label` names the parameter in the failure.
+    /// Returns the value of a parameter, parsed by `parse`. `label` names the parameter in the
+    /// failure.
     pub(crate) fn get<T>(
         &self,
         name: &str,

@@ -83,8 +83,8 @@ impl Bucket {
         let each = ns_per_token(limit);
         let taken = each * i128::from(count.min(limit));
         let empty = now_ns(now) + each * i128::from(limit);
-        // Below `now` the bucket is full; above `empty` the clock was set back, and no client should
-        // wait longer for that than an empty bucket takes to refill.
+        // Below `now` the bucket is full; above `empty` the clock was set back, and no client
+        // should wait longer for that than an empty bucket takes to refill.
         let full_at = self.full_at_ns.clamp(now_ns(now), empty + max_debt_ns);
         let after = full_at + taken;
         let is_refused = count > 0 && after > empty;
@@ -111,8 +111,8 @@ fn ceil_seconds(ns: i128) -> i64 {
     i64::try_from((ns + NS_PER_S - 1).div_euclid(NS_PER_S)).unwrap_or(i64::MAX)
 }
 
-/// The buckets of keys (or addresses) that took something lately. A full bucket is the same as none,
-/// so full ones are removed each time the number of buckets could have doubled.
+/// The buckets of keys (or addresses) that took something lately. A full bucket is the same as
+/// none, so full ones are removed each time the number of buckets could have doubled.
 pub(crate) struct Buckets {
     limit: u32,
     map: Mutex<BucketMap>,
@@ -173,8 +173,8 @@ pub(crate) enum RateLimiter {
 }
 
 impl RateLimiter {
-    /// Creates a limit of `per_minute` for each key; 0 means no limit. Servers share the limits of the
-    /// same name.
+    /// Creates a limit of `per_minute` for each key; 0 means no limit. Servers share the limits of
+    /// the same name.
     pub(crate) fn new(name: &'static str, per_minute: u32, store: &Arc<dyn Store>) -> Self {
         match store.shared_limits() {
             Some(_) if per_minute > 0 => {
@@ -206,8 +206,8 @@ impl RateLimiter {
         }
     }
 
-    /// Returns the state without taking anything, after a query to the store unless the last one was a
-    /// moment ago.
+    /// Returns the state without taking anything, after a query to the store unless the last one
+    /// was a moment ago.
     pub(crate) async fn peek_shared(
         &self,
         key: &str,

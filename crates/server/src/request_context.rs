@@ -1,5 +1,5 @@
-//! What a handler learns about its request and the middleware needs: the state of the rate limit, and
-//! the audit that the request concerns.
+//! What a handler learns about its request and the middleware needs: the state of the rate limit,
+//! and the audit that the request concerns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

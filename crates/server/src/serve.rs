@@ -65,8 +65,8 @@ impl Default for ServeOptions {
     }
 }
 
-/// Serves until `shutdown` completes; then accepts no more connections, finishes running requests, and
-/// returns.
+/// Serves until `shutdown` completes; then accepts no more connections, finishes running requests,
+/// and returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -121,8 +121,8 @@ pub async fn serve_with(
     Ok(())
 }
 
-/// Accepts the next connection. An error here concerns only one client or is temporary (too many open
-/// files), so it does not end the service.
+/// Accepts the next connection. An error here concerns only one client or is temporary (too many
+/// open files), so it does not end the service.
 async fn accept(listener: &TcpListener, open: &Connections) -> (TcpStream, SocketAddr) {
     const RETRY_AFTER: Duration = Duration::from_millis(200);
     // Wait before accepting: an accepted connection would be lost if this future were dropped.
@@ -217,8 +217,8 @@ impl ConnectionHandler {
             // `Connection` has timeouts of its own, which differ for heads and idle connections.
             .header_read_timeout(None)
             .max_buf_size(HEAD_BYTES)
-            // Some clients close their half as soon as they have sent a request, and a start that has
-            // begun must complete whether or not its client is still connected.
+            // Some clients close their half as soon as they have sent a request, and a start that
+            // has begun must complete whether or not its client is still connected.
             .half_close(true)
             .serve_connection(TokioIo::new(stream), service);
         let mut deadline = std::pin::pin!(tokio::time::sleep_until(never()));
@@ -260,8 +260,8 @@ impl ConnectionHandler {
     }
 }
 
-/// Closes a connection so that the last response arrives: closing with unread bytes makes the kernel
-/// reset the connection, and the client may lose what it has not read yet.
+/// Closes a connection so that the last response arrives: closing with unread bytes makes the
+/// kernel reset the connection, and the client may lose what it has not read yet.
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     const TIMEOUT: Duration = Duration::from_secs(1);
     const MAX_BYTES: u64 = 1024 * 1024;

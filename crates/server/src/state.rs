@@ -9,12 +9,12 @@ use crate::{
     render_pool::RenderPool,
 };
 
-/// The number of files that are exported from evidence concurrently: each may hold a whole bundle in
-/// memory, packed and unpacked. A request that waits longer than the deadline gets a 503.
+/// The number of files that are exported from evidence concurrently: each may hold a whole bundle
+/// in memory, packed and unpacked. A request that waits longer than the deadline gets a 503.
 const CONCURRENT_EXPORTS: usize = 1;
 
-/// Requests without a session that one address may make in a minute, at most. A shared report and all
-/// of its pictures are about fifty.
+/// Requests without a session that one address may make in a minute, at most. A shared report and
+/// all of its pictures are about fifty.
 const GUESTS_PER_MINUTE: u32 = 1200;
 
 /// The state of the service that all handlers share.

@@ -1,10 +1,10 @@
 //! Decides which URLs can be audited.
 //!
 //! The browser's parser repairs mistyped URLs: it drops tabs and newlines, trims spaces, converts
-//! backslashes and finds a host in `http:example.com` or `http:///example.com`. Such URLs are refused
-//! instead: the text that is stored, shown and visited should be the same, and a repaired host could
-//! get around a check of the original one. Characters that should be escaped but are not (`|`, `{`,
-//! `é`) are common in working links and are accepted.
+//! backslashes and finds a host in `http:example.com` or `http:///example.com`. Such URLs are
+//! refused instead: the text that is stored, shown and visited should be the same, and a repaired
+//! host could get around a check of the original one. Characters that should be escaped but are not
+//! (`|`, `{`, `é`) are common in working links and are accepted.
 
 use url::{Host, Url};
 
@@ -45,9 +45,9 @@ fn authority(text: &str) -> Option<&str> {
     is_web.then(|| rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
-/// Returns whether a name server can have this name, because the parser accepts more (RFC 1035, 2.3.4:
-/// 63 octets per label, 253 in total as text; letters, digits and hyphens, and the underscore that
-/// some real hosts have).
+/// Returns whether a name server can have this name, because the parser accepts more (RFC 1035,
+/// 2.3.4: 63 octets per label, 253 in total as text; letters, digits and hyphens, and the
+/// underscore that some real hosts have).
 fn can_be_resolved(host: &Host<&str>) -> bool {
     let Host::Domain(name) = host else {
         return true;

@@ -23,8 +23,9 @@ pub(crate) fn system_time() -> Timestamp {
     Timestamp(0).plus(since_epoch)
 }
 
-/// Parses an ISO 8601 / RFC 3339 time with a time zone, such as `2026-01-31T12:00:00Z` or `…+02:00`,
-/// into milliseconds since the epoch. A time before 1970 becomes the epoch: nothing was audited then.
+/// Parses an ISO 8601 / RFC 3339 time with a time zone, such as `2026-01-31T12:00:00Z` or
+/// `…+02:00`, into milliseconds since the epoch. A time before 1970 becomes the epoch: nothing was
+/// audited then.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     // In pieces, since the library's own time stamps end two days before the year 9999 does.
     let pieces = DateTimeParser::new().parse_pieces(text).ok()?;

@@ -104,8 +104,8 @@ impl TlsFiles {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Loads the certificate again if the files have changed. If the new one cannot be used, the old one
-    /// stays in use, and the reason is logged once for each change.
+    /// Loads the certificate again if the files have changed. If the new one cannot be used, the
+    /// old one stays in use, and the reason is logged once for each change.
     pub fn reload(&mut self) {
         let loaded = match Contents::read(&self.cert, &self.key) {
             Ok(contents) => {

@@ -2,8 +2,8 @@
 //!
 //! A request is often refused before its body is read. If the connection is closed then, the kernel
 //! resets it while the client is still sending, and the client may never see the response; or a
-//! connection that the client keeps open fails at its next request. So a rest of limited size is read
-//! and discarded before the response is sent.
+//! connection that the client keeps open fails at its next request. So a rest of limited size is
+//! read and discarded before the response is sent.
 
 use std::{
     pin::Pin,
@@ -51,8 +51,8 @@ impl UnreadBody {
         (request, Some(unread))
     }
 
-    /// Discards the rest of the body. Returns whether the whole body has been read, by the handler or
-    /// now.
+    /// Discards the rest of the body. Returns whether the whole body has been read, by the handler
+    /// or now.
     pub(crate) async fn discard(mut self) -> bool {
         let (was_polled, has_ended) = self.body.progress();
         if has_ended || (self.expects_continue && !was_polled) {

@@ -104,8 +104,8 @@ impl Uploads {
         upload.flush().await
     }
 
-    /// Returns a complete upload if it has this digest, and removes it if it has another. Waits while
-    /// too many others are being stored.
+    /// Returns a complete upload if it has this digest, and removes it if it has another. Waits
+    /// while too many others are being stored.
     pub(crate) async fn complete(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! Delivers webhooks when audits are completed: signed, at least once, until the receiver accepts one
-//! or the schedule ends.
+//! Delivers webhooks when audits are completed: signed, at least once, until the receiver accepts
+//! one or the schedule ends.
 //!
-//! Deliveries are stored in the same transaction as the report, so a restart loses none. Requests are
-//! sent by a [`WebhookTransport`], which also decides which addresses may be reached.
+//! Deliveries are stored in the same transaction as the report, so a restart loses none. Requests
+//! are sent by a [`WebhookTransport`], which also decides which addresses may be reached.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -47,7 +47,8 @@ const CONCURRENT_FIRST_ATTEMPTS: usize = 64;
 const CONCURRENT_RETRIES: usize = 32;
 /// The longest time between two claims.
 const MAX_CLAIM_INTERVAL: Duration = Duration::from_secs(60);
-/// The time between two claims while webhooks wait for running attempts, possibly of another server.
+/// The time between two claims while webhooks wait for running attempts, possibly of another
+/// server.
 const CLAIM_INTERVAL_WHILE_BLOCKED: Duration = Duration::from_secs(1);
 /// The pause after a failed claim.
 const RETRY_AFTER_ERROR: Duration = Duration::from_secs(5);
@@ -71,11 +72,11 @@ pub trait WebhookTransport: Send + Sync + 'static {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String>;
 }
 
-/// Delivers webhooks until `stop` turns true and running attempts have ended. `retries` are the waits
-/// between attempts, usually [`WEBHOOK_RETRIES`].
+/// Delivers webhooks until `stop` turns true and running attempts have ended. `retries` are the
+/// waits between attempts, usually [`WEBHOOK_RETRIES`].
 ///
-/// First attempts and retries run in separate lanes, so that failing receivers delay no first attempt.
-/// In each lane accounts take turns.
+/// First attempts and retries run in separate lanes, so that failing receivers delay no first
+/// attempt. In each lane accounts take turns.
 pub async fn deliver_webhooks(
     app: App,
     transport: Arc<dyn WebhookTransport>,
@@ -256,8 +257,8 @@ struct Event<'a> {
     data: Tracking<'a>,
 }
 
-/// Returns the signature: `v1=` and the HMAC-SHA256, in hex, of the time stamp, a dot, and the body.
-/// The time stamp is signed so that an old request cannot be replayed as a new one.
+/// Returns the signature: `v1=` and the HMAC-SHA256, in hex, of the time stamp, a dot, and the
+/// body. The time stamp is signed so that an old request cannot be replayed as a new one.
 fn sign(secret: &str, sent_at_s: i64, body: &str) -> Result<String, String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
         .map_err(|error| format!("cannot sign: {error}"))?;
@@ -271,7 +272,8 @@ fn sign(secret: &str, sent_at_s: i64, body: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// The expected value is from `printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_x`.
+    /// The expected value is from `printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac
+    /// whsec_x`.
     #[test]
     fn a_signature_equals_that_of_openssl() {
         assert_eq!(

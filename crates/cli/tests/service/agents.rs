@@ -154,7 +154,7 @@ fn a_remote_agent_runs_the_audits_of_a_server_without_an_agent() {
     assert!(!listed.contains(&token));
     for (location, slots, expected) in [
         ("eu", "1", "for agents at us-tx, not at eu"),
-        ("us-tx", "2", "has 1 slots, and this agent has 2"),
+        ("us-tx", "2", "allows 1 slots, but this agent has 2"),
     ] {
         let refused = plumbline()
             .args(["agent", "--location", location, "--slots", slots])

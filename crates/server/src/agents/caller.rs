@@ -21,14 +21,15 @@ pub(crate) struct AgentCaller {
     pub(crate) context: RequestContext,
 }
 
-/// The longest name of anything that an agent announces. Names are stored and shown; longer ones are
-/// a mistake or an attack.
+/// The longest name of anything that an agent announces. Names are stored and shown; longer ones
+/// are a mistake or an attack.
 const NAME_CHARS: usize = 100;
 
 impl FromRequestParts<SharedState> for AgentCaller {
     type Rejection = Failure;
 
-    /// Checks the protocol first: an agent of another version could not interpret any other refusal.
+    /// Checks the protocol first: an agent of another version could not interpret any other
+    /// refusal.
     async fn from_request_parts(parts: &mut Parts, service: &SharedState) -> Result<Self, Failure> {
         let version = parts.headers.get(PROTOCOL_HEADER);
         let version = version.and_then(|version| version.to_str().ok()?.parse().ok());
@@ -65,8 +66,8 @@ impl AgentCaller {
         self.record.drained_at.is_some()
     }
 
-    /// Whether the token is drained now, or was a moment ago. Fails if it has been revoked since the
-    /// request arrived.
+    /// Whether the token is drained now, or was a moment ago. Fails if it has been revoked since
+    /// the request arrived.
     pub(crate) async fn is_drained(&self, service: &SharedState) -> Result<bool, Failure> {
         let dispatcher = &agent_parts(service)?.dispatcher;
         match dispatcher.record(&self.record.id).await? {
@@ -80,7 +81,7 @@ impl AgentCaller {
         format!("agent/{}/", self.record.id)
     }
 
-    /// What the token allows to all its processes together.
+    /// The scope of the token, which applies to all its processes together.
     pub(crate) fn scope(&self) -> TokenScope {
         TokenScope {
             process_prefix: self.process_prefix(),

@@ -23,8 +23,8 @@ use crate::{
 /// How long one request may take; a connection that needs longer continues in the next.
 pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// The largest upload of report media. Unpacked they may not be larger either: a page view holds them in
-/// memory.
+/// The largest upload of report media. Unpacked they may not be larger either: a page view holds
+/// them in memory.
 const MEDIA_BYTES: u64 = 64 * 1024 * 1024;
 
 type UploadPath = Path<(String, u32, String)>;
@@ -175,8 +175,8 @@ fn upload_failure(error: UploadError) -> Failure {
     }
 }
 
-/// Converts an error of the file system. A full disk has a failure of its own, because the agent can
-/// then continue without its evidence.
+/// Converts an error of the file system. A full disk has a failure of its own, because the agent
+/// can then continue without its evidence.
 fn storage_failure(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

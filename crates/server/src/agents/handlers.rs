@@ -144,8 +144,8 @@ pub(crate) async fn progress(
     Ok(hold_response(hold))
 }
 
-/// `POST /agent/v1/finish`: idempotent for the attempt that has finished, because its first response
-/// may have been lost.
+/// `POST /agent/v1/finish`: idempotent for the attempt that has finished, because its first
+/// response may have been lost.
 pub(crate) async fn finish(
     State(service): State<SharedState>,
     caller: AgentCaller,

@@ -1,8 +1,8 @@
 //! The HTTP interface for agents on other machines, as documented in `docs/agents.md`.
 //!
-//! The handlers call the [`Dispatcher`](crate::Dispatcher), which the agent inside this process uses
-//! as well. Every request but the first names an attempt, and is refused if the caller's token does
-//! not hold that attempt.
+//! The handlers call the [`Dispatcher`](crate::Dispatcher), which the agent inside this process
+//! uses as well. Every request but the first names an attempt, and is refused if the caller's token
+//! does not hold that attempt.
 
 mod caller;
 mod evidence;
@@ -29,8 +29,8 @@ use crate::{
 
 pub(crate) const EVIDENCE_ROUTE: &str = "/agent/v1/evidence/{id}/{attempt}/{kind}";
 
-/// The routes for agents. They are not part of the API's description: only Plumbline's own agents use
-/// them, at their own protocol version, with tokens that no client has.
+/// The routes for agents. They are not part of the API's description: only Plumbline's own agents
+/// use them, at their own protocol version, with tokens that no client has.
 pub(crate) fn routes() -> Router<SharedState> {
     Router::new()
         .route(seam::LEASE, post(handlers::lease))

@@ -95,8 +95,8 @@ pub(crate) fn new_id(kind: &str) -> Result<String, Failure> {
 /// The longest time for which a status request waits.
 pub(crate) const MAX_WAIT_S: u32 = 30;
 
-/// `GET /v1/audit/status/{id}`: the status of an audit. With `wait`, the response is sent when the audit
-/// is completed, at the latest after so many seconds, or when the service shuts down.
+/// `GET /v1/audit/status/{id}`: the status of an audit. With `wait`, the response is sent when the
+/// audit is completed, at the latest after so many seconds, or when the service shuts down.
 pub(crate) async fn status(
     State(service): State<SharedState>,
     caller: Caller,

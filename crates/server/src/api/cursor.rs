@@ -1,7 +1,7 @@
 //! The cursor of the next page of a list, which clients pass back unchanged.
 //!
-//! A cursor is two numbers in base 36 after a letter that names the format. It contains no secret and
-//! does not reveal how many audits other accounts have.
+//! A cursor is two numbers in base 36 after a letter that names the format. It contains no secret
+//! and does not reveal how many audits other accounts have.
 
 use plumbline_store::{ListCursor, Timestamp};
 

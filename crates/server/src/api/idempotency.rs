@@ -53,8 +53,8 @@ impl IdempotencyKey {
     }
 }
 
-/// Returns the record with which the store replays a reply. `canonical_request` is the request in a normalized
-/// format, so that spaces and the order of members do not matter.
+/// Returns the record with which the store replays a reply. `canonical_request` is the request in a
+/// normalized format, so that spaces and the order of members do not matter.
 pub(crate) fn record(
     key: String,
     canonical_request: &str,

@@ -10,8 +10,8 @@ use crate::errors::Failure;
 /// The longest id in a path, in characters after decoding (interface, section 8).
 const MAX_CHARS: usize = 50;
 
-/// A plausible `{id}`. One that cannot exist (too long, not UTF-8, control characters) is not found,
-/// like any other unknown id, and never reaches the store.
+/// A plausible `{id}`. One that cannot exist (too long, not UTF-8, control characters) is not
+/// found, like any other unknown id, and never reaches the store.
 pub(crate) struct PathId(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {

@@ -19,8 +19,8 @@ pub(crate) const MAX_RUNS: u32 = 9;
 
 /// A body that is a JSON object.
 ///
-/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null, of
-/// another type, or given twice. Unknown members are ignored.
+/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null,
+/// of another type, or given twice. Unknown members are ignored.
 pub(crate) struct JsonObject<T>(pub(crate) T);
 
 /// The body of a start, before validation.
@@ -50,8 +50,8 @@ pub(crate) struct BatchRequest {
 }
 
 impl AuditRequest {
-    /// Validates the values in the order in which the contract lists them (2.1); the failure names the
-    /// first invalid one.
+    /// Validates the values in the order in which the contract lists them (2.1); the failure names
+    /// the first invalid one.
     pub(crate) fn into_order(self, app: &App) -> Result<(AuditOrder, AuditOptions), Failure> {
         check_url(&self.url, app)?;
         check_device(&self.device, app)?;
@@ -68,9 +68,9 @@ impl AuditRequest {
 }
 
 impl BatchRequest {
-    /// Validates the values and returns every combination, in the order of the lists. Repeated values
-    /// count once, but as the API's description says, no list may be longer than a batch even with
-    /// repetitions.
+    /// Validates the values and returns every combination, in the order of the lists. Repeated
+    /// values count once, but as the API's description says, no list may be longer than a batch
+    /// even with repetitions.
     pub(crate) fn into_orders(
         mut self,
         app: &App,

@@ -1,8 +1,8 @@
 //! Takes back audits whose lease was not confirmed.
 //!
-//! An agent that was killed or cut off while it waited for work looks like one that is still waiting.
-//! So agents that support it confirm a lease at once with a first heartbeat, and an audit that is not
-//! confirmed goes back as if it had never been leased.
+//! An agent that was killed or cut off while it waited for work looks like one that is still
+//! waiting. So agents that support it confirm a lease at once with a first heartbeat, and an audit
+//! that is not confirmed goes back as if it had never been leased.
 //!
 //! Nearly always the confirmation reaches the server that made the lease, which then needs no store
 //! access. Any other server moves the expiry of the lease, which has the same effect.
@@ -41,8 +41,8 @@ fn key(lease: &Lease) -> (String, u32) {
 }
 
 impl Dispatcher {
-    /// How soon a lease must be confirmed: a few round trips over a bad connection, and a small part
-    /// of a lease.
+    /// How soon a lease must be confirmed: a few round trips over a bad connection, and a small
+    /// part of a lease.
     pub(crate) fn confirmation_timeout(&self) -> Duration {
         self.lease_duration() / 6
     }
@@ -77,8 +77,8 @@ impl Dispatcher {
     /// Confirms the lease of an attempt by a process whose name begins with `process_prefix`.
     ///
     /// Returns false if there is nothing to confirm: this server did not make the lease, or it is
-    /// confirmed already. No other agent can hold the attempt before the lease expires, so the store
-    /// is not needed.
+    /// confirmed already. No other agent can hold the attempt before the lease expires, so the
+    /// store is not needed.
     pub(crate) fn confirm(&self, process_prefix: &str, tracking_id: &str, attempt: u32) -> bool {
         let mut unconfirmed = self.unconfirmed.locked();
         let key = (tracking_id.to_owned(), attempt);

@@ -34,15 +34,15 @@ use crate::{
     time::Clock,
 };
 
-/// The prefix of the process names of agents inside a server. One server runs on a data directory at
-/// a time, so a lease of any other process with this prefix belongs to a process that has ended.
+/// The prefix of the process names of agents inside a server. One server runs on a data directory
+/// at a time, so a lease of any other process with this prefix belongs to a process that has ended.
 pub const EMBEDDED_PREFIX: &str = "embedded-";
 
 /// The default duration of a lease, which is longer than three missed heartbeats.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-/// How many of the polls that wait for the same audits try to lease at the same time: each attempt is
-/// a write.
+/// How many of the polls that wait for the same audits try to lease at the same time: each attempt
+/// is a write.
 const CONCURRENT_LEASES: usize = 8;
 
 /// Observes audits that are performed by any agent.
@@ -107,7 +107,7 @@ pub struct AgentSlot {
     pub agent: AgentPresence,
     /// The number of the slot within the agent, from 0.
     pub index: u32,
-    /// What the slot may lease; `None` inside a server, where an agent has no token and no bounds.
+    /// The scope of the token; `None` inside a server, where an agent has no token and no bounds.
     pub scope: Option<TokenScope>,
 }
 
@@ -153,8 +153,8 @@ impl Dispatcher {
 
     /// Leases the next audit to this slot, and waits up to `at_most` for one.
     ///
-    /// A slot performs one audit at a time. If it still holds one, it never received it or has given
-    /// it up, so that audit first goes back to its position in the queue.
+    /// A slot performs one audit at a time. If it still holds one, it never received it or has
+    /// given it up, so that audit first goes back to its position in the queue.
     pub async fn lease(
         &self,
         slot: &AgentSlot,
@@ -173,8 +173,8 @@ impl Dispatcher {
 
     /// Leases the next audit to a slot that holds none, and waits up to `at_most` for one.
     ///
-    /// Stop waiting by completing `cancelled`. Dropping the returned future instead may drop a lease
-    /// that is just being made, which then blocks its audit until it expires.
+    /// Stop waiting by completing `cancelled`. Dropping the returned future instead may drop a
+    /// lease that is just being made, which then blocks its audit until it expires.
     pub(crate) async fn lease_next(
         &self,
         slot: &AgentSlot,
@@ -289,12 +289,12 @@ impl Dispatcher {
         })
     }
 
-    /// Stores evidence. Called before [`Dispatcher::finish`], so that a report's evidence exists when
-    /// the report does.
+    /// Stores evidence. Called before [`Dispatcher::finish`], so that a report's evidence exists
+    /// when the report does.
     ///
-    /// The lease may be lost while the evidence is written, and the agent that finished the audit may
-    /// already have removed other attempts' evidence, so the lease is checked again afterwards. What
-    /// remains after a crash in between is removed with the audit.
+    /// The lease may be lost while the evidence is written, and the agent that finished the audit
+    /// may already have removed other attempts' evidence, so the lease is checked again afterwards.
+    /// What remains after a crash in between is removed with the audit.
     pub async fn store_evidence(
         &self,
         lease: &Lease,
@@ -343,13 +343,13 @@ impl Dispatcher {
         matches!(state.await, Ok(AttemptState::Lost))
     }
 
-    /// Removes evidence that no report refers to, in the background: that of attempts before the one
-    /// that finished, or that of an attempt that was too late.
+    /// Removes evidence that no report refers to, in the background: that of attempts before the
+    /// one that finished, or that of an attempt that was too late.
     async fn remove_unused_evidence(&self, lease: &Lease, hold: Hold) {
         let may_exist = match hold {
             Hold::Held => lease.attempt > 1,
-            // A lease that is not held is not necessarily lost: the same attempt may have finished a
-            // moment ago.
+            // A lease that is not held is not necessarily lost: the same attempt may have finished
+            // a moment ago.
             Hold::Lost => self.is_lost(lease).await,
         };
         if !may_exist {

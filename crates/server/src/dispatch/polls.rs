@@ -1,8 +1,8 @@
 //! Tracks which poll of a slot is its newest.
 //!
 //! A slot requests one audit at a time. An older poll that is still waiting belongs to a broken
-//! connection or to an agent that has stopped, so an audit leased to it would be lost: a client that
-//! closes its half of a connection may still be reading, so a closed connection does not end a
+//! connection or to an agent that has stopped, so an audit leased to it would be lost: a client
+//! that closes its half of a connection may still be reading, so a closed connection does not end a
 //! request by itself.
 
 use std::collections::HashMap;

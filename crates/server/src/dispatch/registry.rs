@@ -1,5 +1,5 @@
-//! The agents that are active, and the records of their tokens. Both are read from the store once for
-//! all waiting requests, and cached for a moment.
+//! The agents that are active, and the records of their tokens. Both are read from the store once
+//! for all waiting requests, and cached for a moment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

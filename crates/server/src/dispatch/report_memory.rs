@@ -10,7 +10,7 @@ use crate::errors::Failure;
 pub(crate) const REPORT_BYTES: usize = 32 * 1024 * 1024;
 /// The size of all reports that are received and stored at the same time.
 const ALL_REPORTS_BYTES: usize = 2 * REPORT_BYTES;
-/// The number of bytes that one permit of the semaphore stands for.
+/// The number of bytes per permit of the semaphore.
 const UNIT_BYTES: usize = 1024;
 
 /// Hands out memory for reports; a request waits until enough is free.

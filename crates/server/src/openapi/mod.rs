@@ -1,8 +1,8 @@
-//! The description of the API: OpenAPI 3.1 at `/openapi.json`, and the same as a self-contained page
-//! at `/docs`.
+//! The description of the API: OpenAPI 3.1 at `/openapi.json`, and the same as a self-contained
+//! page at `/docs`.
 //!
-//! It is generated from the router's list of routes when the service starts, and contains the ids of
-//! the catalog. A test fails if a route has no description or a description has no route.
+//! It is generated from the router's list of routes when the service starts, and contains the ids
+//! of the catalog. A test fails if a route has no description or a description has no route.
 
 pub(crate) mod operations;
 mod page;

@@ -9,7 +9,8 @@ use plumbline_report::html;
 
 use crate::errors::Failure;
 
-/// `GET /assets/{file}`: a static file. Its name changes with its content, so it may be cached for ever.
+/// `GET /assets/{file}`: a static file. Its name changes with its content, so it may be cached for
+/// ever.
 pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, Failure> {
     let asset = html::asset(&file).ok_or(Failure::NotFound)?;
     let headers = [

@@ -48,7 +48,8 @@ pub(crate) async fn history(
     Ok(service.render_pool.page(render).await?.into_response())
 }
 
-/// Returns the field data for every kind of device on which the URL was audited, queried concurrently.
+/// Returns the field data for every kind of device on which the URL was audited, queried
+/// concurrently.
 async fn field_past(
     service: &SharedState,
     url: &str,

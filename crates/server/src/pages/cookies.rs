@@ -10,8 +10,8 @@ use axum::{
 
 use crate::state::SharedState;
 
-/// The prefix of cookies that browsers accept only over HTTPS and for exactly one host (RFC 6265bis,
-/// 4.1.3.2), so that no other host can set one.
+/// The prefix of cookies that browsers accept only over HTTPS and for exactly one host (RFC
+/// 6265bis, 4.1.3.2), so that no other host can set one.
 const HOST_PREFIX: &str = "__Host-";
 
 /// Reads the cookies of a request, and sets those of its response.
@@ -28,8 +28,8 @@ impl<'r> Cookies<'r> {
         }
     }
 
-    /// Returns the value of a cookie. Over HTTPS one without the prefix does not count: another host, or
-    /// plain HTTP, may have set it.
+    /// Returns the value of a cookie. Over HTTPS one without the prefix does not count: another
+    /// host, or plain HTTP, may have set it.
     pub(super) fn get(&self, name: &str) -> Option<&'r str> {
         cookie(self.headers, &self.full_name(name))
     }

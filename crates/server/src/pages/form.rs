@@ -15,8 +15,8 @@ use crate::{envelope, errors::Failure, state::SharedState};
 /// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(HashMap<String, String>);
 
-/// The largest form. A URL may have 2,048 characters, each of which may be three bytes and three times
-/// as long when escaped.
+/// The largest form. A URL may have 2,048 characters, each of which may be three bytes and three
+/// times as long when escaped.
 const MAX_BYTES: usize = 32 * 1024;
 
 impl Form {
@@ -53,7 +53,8 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
         return matches!(site, "same-origin" | "none");
     }
     let Some(origin) = headers.get(header::ORIGIN) else {
-        // Current browsers send one of the headers. For others, the cookie is restricted to this site.
+        // Current browsers send one of the headers. For others, the cookie is restricted to this
+        // site.
         return true;
     };
     let origin = origin.to_str().ok().and_then(|origin| {

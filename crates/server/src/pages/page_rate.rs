@@ -1,4 +1,5 @@
-//! Rate limits of pages: by key for visitors who are signed in, as in the API, otherwise by address.
+//! Rate limits of pages: by key for visitors who are signed in, as in the API, otherwise by
+//! address.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 

@@ -23,8 +23,8 @@ use crate::{
     state::SharedState,
 };
 
-/// `GET /audits/{id}`: the progress of an audit, by tracking id. Redirects to the report if there is
-/// one.
+/// `GET /audits/{id}`: the progress of an audit, by tracking id. Redirects to the report if there
+/// is one.
 pub(crate) async fn page(
     State(service): State<SharedState>,
     visitor: Visitor,
@@ -64,8 +64,8 @@ const QUERY_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a stream lasts; browsers reconnect when it ends.
 const STREAM_DURATION: Duration = Duration::from_secs(10 * 60);
 
-/// `GET /audits/{id}/events`: an event `phase` with its name whenever the phase changes, and an event
-/// `done` with the report's path.
+/// `GET /audits/{id}/events`: an event `phase` with its name whenever the phase changes, and an
+/// event `done` with the report's path.
 pub(crate) async fn events(
     State(service): State<SharedState>,
     visitor: Visitor,

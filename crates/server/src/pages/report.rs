@@ -122,8 +122,8 @@ async fn shared_report(service: &SharedState, token: &str) -> Result<StoredRepor
     stored.ok_or(Failure::NotFound)
 }
 
-/// `POST /reports/{id}/share` with `share=on` or `share=off`: starts or stops sharing a report. With
-/// `days=N` the link expires.
+/// `POST /reports/{id}/share` with `share=on` or `share=off`: starts or stops sharing a report.
+/// With `days=N` the link expires.
 pub(crate) async fn share(
     State(service): State<SharedState>,
     visitor: Visitor,

@@ -35,8 +35,8 @@ impl Visitor {
         PageFrame::signed_in(self.account_name.clone())
     }
 
-    /// Returns the visitor of a session, or `None` if there is no session, it has expired, or its key is
-    /// revoked.
+    /// Returns the visitor of a session, or `None` if there is no session, it has expired, or its
+    /// key is revoked.
     pub(crate) async fn of(
         headers: &HeaderMap,
         service: &SharedState,
@@ -107,8 +107,8 @@ pub(crate) async fn sign_in(
     Ok(response)
 }
 
-/// Returns the sign-in form with the problem. Failures that do not concern the key are returned as they
-/// are.
+/// Returns the sign-in form with the problem. Failures that do not concern the key are returned as
+/// they are.
 fn sign_in_failure(failure: Failure, to: &str) -> Result<Response, Failure> {
     let problem = match &failure {
         Failure::Unauthorized => {

@@ -1,10 +1,10 @@
 //! Buckets that all servers on one store take from.
 //!
-//! While much is left, a server lets requests pass and reports them to the store a moment later, all
-//! buckets in one statement, so that a request costs no query. Near the limit each request needs a
-//! query, and those that arrive together share one statement. A server that knows a bucket to be
-//! empty refuses without a query: others can only have taken more. `docs/decisions/0026` describes
-//! how exact that is.
+//! While much is left, a server lets requests pass and reports them to the store a moment later,
+//! all buckets in one statement, so that a request costs no query. Near the limit each request
+//! needs a query, and those that arrive together share one statement. A server that knows a bucket
+//! to be empty refuses without a query: others can only have taken more. `docs/decisions/0026`
+//! describes how exact that is.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,10 +27,10 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 const FRESH_FOR: Duration = Duration::from_secs(1);
 /// The pause after a failed query.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// A server lets at most this fraction (one in so many) of a whole bucket pass unreported, and nothing
-/// once less than half is left. So two dozen servers do not exceed a limit together if each of them
-/// has queried it lately; where one has not, they exceed it by at most this fraction, which becomes a
-/// debt of the bucket.
+/// A server lets at most this fraction (one in so many) of a whole bucket pass unreported, and
+/// nothing once less than half is left. So two dozen servers do not exceed a limit together if each
+/// of them has queried it lately; where one has not, they exceed it by at most this fraction, which
+/// becomes a debt of the bucket.
 const MAX_UNREPORTED_FRACTION: u32 = 64;
 /// The largest debt of a bucket (one in so many), which is the same in the store.
 const MAX_DEBT_FRACTION: i128 = 8;
@@ -57,7 +57,7 @@ struct State {
     now: Option<Timestamp>,
 }
 
-/// What this server knows of a bucket.
+/// The state of a bucket as far as this server knows it.
 struct KnownBucket {
     /// The state in the store at the last query, less what passed here since.
     bucket: Bucket,
@@ -135,7 +135,8 @@ impl SharedBuckets {
         self.take_from(&mut bucket, now, 0)
     }
 
-    /// Returns the state without taking anything, after a query unless the last one was a moment ago.
+    /// Returns the state without taking anything, after a query unless the last one was a moment
+    /// ago.
     pub(super) async fn peek_shared(
         self: &Arc<Self>,
         key: &str,
@@ -229,9 +230,9 @@ impl SharedBuckets {
         state.pending.iter().any(waits)
     }
 
-    /// Returns queries with all unreported tokens, and for each bucket with its first waiters that want
-    /// the same count. Returns `None` if there is nothing pending; the next request then starts the
-    /// task again.
+    /// Returns queries with all unreported tokens, and for each bucket with its first waiters that
+    /// want the same count. Returns `None` if there is nothing pending; the next request then
+    /// starts the task again.
     fn next_queries(&self) -> Option<Vec<Query>> {
         let mut state = self.locked();
         let state = &mut *state;
@@ -315,8 +316,8 @@ impl SharedBuckets {
         }
     }
 
-    /// Replies to the waiters of a failed query. Its tokens are reported again the next time. If the
-    /// query was in fact executed, they count twice, and no client gets more than its limit.
+    /// Replies to the waiters of a failed query. Its tokens are reported again the next time. If
+    /// the query was in fact executed, they count twice, and no client gets more than its limit.
     fn fail(&self, query: Query, error: &str) {
         let mut state = self.locked();
         for part in query.parts {
@@ -338,8 +339,8 @@ impl SharedBuckets {
 }
 
 impl State {
-    /// Returns the bucket of a key. Buckets that are full and fully reported are removed each time the
-    /// number of buckets could have doubled.
+    /// Returns the bucket of a key. Buckets that are full and fully reported are removed each time
+    /// the number of buckets could have doubled.
     fn known(&mut self, key: &str, now: Timestamp) -> &mut KnownBucket {
         if self.by_key.len() >= self.sweep_at.max(SWEEP_AT_LEAST) && !self.by_key.contains_key(key)
         {

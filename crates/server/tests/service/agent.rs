@@ -1,12 +1,12 @@
-//! An agent elsewhere, as the wire has it.
+//! A test agent that uses the agent protocol.
 
 use plumbline_store::{AgentBounds, AgentStore, AgentToken};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::rig::{Ask, Door, NOW, Reply, Rig, post, put};
+use crate::rig::{HttpRequest, NOW, Reply, Rig, Server, post, put};
 
-/// An agent's process, at a place.
+/// A process of an agent at a location.
 #[derive(Clone)]
 pub struct Agent {
     pub token: String,
@@ -15,16 +15,16 @@ pub struct Agent {
 
 impl Agent {
     pub async fn new(rig: &Rig, name: &str, location: &'static str) -> Self {
-        Self::of(&*rig.store, name, location).await
+        Self::register(&*rig.store, name, location).await
     }
 
-    /// One that the store knows from now on.
-    pub async fn of(store: &dyn AgentStore, name: &str, location: &'static str) -> Self {
-        Self::bound(store, name, location, &AgentBounds::default()).await
+    /// Registers an agent with the store.
+    pub async fn register(store: &dyn AgentStore, name: &str, location: &'static str) -> Self {
+        Self::register_bounded(store, name, location, &AgentBounds::default()).await
     }
 
-    /// One whose token is bound to something else than its location.
-    pub async fn bound(
+    /// Registers an agent whose token has bounds.
+    pub async fn register_bounded(
         store: &dyn AgentStore,
         name: &str,
         location: &'static str,
@@ -32,16 +32,20 @@ impl Agent {
     ) -> Self {
         let token = AgentToken::generate().unwrap();
         let key = token.key();
-        let added = store.add_agent(name, key.id(), key.digest(), bounds, NOW);
-        added.await.unwrap();
+        store
+            .add_agent(name, key.id(), key.digest(), bounds, NOW)
+            .await
+            .unwrap();
         Self {
             token: token.reveal(),
             location,
         }
     }
 
-    pub fn dress(&self, ask: Ask) -> Ask {
-        ask.header("Authorization", &format!("Bearer {}", self.token))
+    /// Adds the headers that authenticate the agent.
+    pub fn authorize(&self, request: HttpRequest) -> HttpRequest {
+        request
+            .header("Authorization", &format!("Bearer {}", self.token))
             .header("X-Plumbline-Protocol", "1")
     }
 
@@ -52,44 +56,47 @@ impl Agent {
         })
     }
 
-    pub async fn say(&self, door: &Door, step: &str, message: &Value) -> Reply {
-        let ask = post(&format!("/agent/v1/{step}"), message.to_string());
-        door.ask(&self.dress(ask)).await
+    /// Sends a message.
+    pub async fn send(&self, server: &Server, step: &str, message: &Value) -> Reply {
+        let request = post(&format!("/agent/v1/{step}"), message.to_string());
+        server.send(&self.authorize(request)).await
     }
 
-    pub async fn said(&self, door: &Door, step: &str, message: &Value) -> Value {
-        let reply = self.say(door, step, message).await;
+    /// Sends a message that must succeed, and returns the data of its response.
+    pub async fn exchange(&self, server: &Server, step: &str, message: &Value) -> Value {
+        let reply = self.send(server, step, message).await;
         assert_eq!(reply.status, 200, "{step}: {}", reply.text());
         assert_eq!(reply.header("x-plumbline-protocol"), Some("1"));
         reply.json()["data"].clone()
     }
 
-    pub async fn ask_for_work(&self, door: &Door, slot: u32, wait_ms: u64) -> Value {
-        let asked = json!({ "agent": self.announcement(), "slot": slot, "waitMs": wait_ms });
-        self.said(door, "lease", &asked).await
+    pub async fn request_work(&self, server: &Server, slot: u32, wait_ms: u64) -> Value {
+        let message = json!({ "agent": self.announcement(), "slot": slot, "waitMs": wait_ms });
+        self.exchange(server, "lease", &message).await
     }
 
-    /// The job that a slot gets, which there must be.
-    pub async fn lease(&self, door: &Door, slot: u32) -> Value {
-        let job = self.ask_for_work(door, slot, 0).await["job"].clone();
+    /// Leases a job, which there must be.
+    pub async fn lease(&self, server: &Server, slot: u32) -> Value {
+        let job = self.request_work(server, slot, 0).await["job"].clone();
         assert!(job.is_object(), "{job}");
         job
     }
 
-    pub async fn hold(&self, door: &Door, step: &str, job: &Value, more: Value) -> Value {
+    /// Sends a message about a job, and returns whether the lease is held or lost.
+    pub async fn post_step(&self, server: &Server, step: &str, job: &Value, more: Value) -> Value {
         let mut message = json!({ "trackingId": job["trackingId"], "attempt": job["attempt"] });
         let members = message.as_object_mut().unwrap();
         members.extend(more.as_object().unwrap().clone());
-        self.said(door, step, &message).await["hold"].clone()
+        self.exchange(server, step, &message).await["hold"].clone()
     }
 
-    pub async fn heartbeat(&self, door: &Door, job: &Value) -> Value {
+    pub async fn heartbeat(&self, server: &Server, job: &Value) -> Value {
         let more = json!({ "agent": self.announcement() });
-        self.hold(door, "heartbeat", job, more).await
+        self.post_step(server, "heartbeat", job, more).await
     }
 
-    pub async fn finish(&self, door: &Door, job: &Value) -> Value {
-        self.hold(door, "finish", job, json!({ "report": report() }))
+    pub async fn finish(&self, server: &Server, job: &Value) -> Value {
+        self.post_step(server, "finish", job, json!({ "report": report() }))
             .await
     }
 
@@ -98,12 +105,12 @@ impl Agent {
         format!("/agent/v1/evidence/{id}/{}/{kind}{query}", job["attempt"])
     }
 
-    pub fn upload(&self, job: &Value, offset: usize, sent: &[u8], whole: &[u8]) -> Ask {
+    pub fn upload(&self, job: &Value, offset: usize, sent: &[u8], whole: &[u8]) -> HttpRequest {
         let digest = Sha256::digest(whole);
         let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let query = format!("?offset={offset}&bytes={}&sha256={sha256}", whole.len());
         let path = self.evidence(job, "bundle", &query);
-        self.dress(put(&path, sent))
+        self.authorize(put(&path, sent))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Agents elsewhere, as the wire has them.
+//! The protocol of agents on other machines.
 
 use std::{
     sync::{
@@ -20,10 +20,10 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
+async fn a_remote_agent_performs_an_audit() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
-    let nothing = agent.ask_for_work(&rig, 0, 0).await;
+    let nothing = agent.request_work(&rig, 0, 0).await;
     assert_eq!(nothing, json!({ "job": null, "drain": false }));
 
     let tracking_id = rig.start().await;
@@ -37,24 +37,24 @@ async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
         })
     );
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
-    let progress = agent.hold(&rig, "progress", &job, json!({ "phase": "loading" }));
+    let progress = agent.post_step(&rig, "progress", &job, json!({ "phase": "loading" }));
     assert_eq!(progress.await, "held");
 
-    let bundle = b"what was seen".repeat(1000);
-    let kept = rig.ask(&agent.upload(&job, 0, &bundle, &bundle)).await;
+    let bundle = b"evidence".repeat(1000);
+    let uploaded = rig.send(&agent.upload(&job, 0, &bundle, &bundle)).await;
     let complete = json!({ "hold": "held", "received": bundle.len(), "complete": true });
-    assert_eq!(kept.json()["data"], complete);
+    assert_eq!(uploaded.json()["data"], complete);
     assert_eq!(agent.finish(&rig, &job).await, "held");
 
     let status = rig
-        .ask(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
+        .send(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
         .await
         .json();
     assert_eq!(status["data"]["status"], "completed");
     let audit_id = status["data"]["auditId"].as_str().unwrap();
     assert_eq!(rig.blob("bundles", audit_id), Some(bundle));
     let data = rig
-        .ask(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
+        .send(&get(&format!("/v1/audit/data/{audit_id}")).key(&rig.key))
         .await;
     assert_eq!(data.json()["data"]["labData"]["performance"], 97);
     assert_eq!(rig.store.unsummarized(1).await.unwrap(), []);
@@ -62,10 +62,10 @@ async fn an_audit_goes_its_way_through_an_agent_elsewhere() {
 }
 
 #[tokio::test]
-async fn only_a_token_that_is_valid_is_served_and_it_is_never_logged() {
+async fn only_valid_tokens_are_accepted_and_tokens_are_never_logged() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
-    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 });
+    let message = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 });
     let unauthorized = failure("Unauthorized");
     let wrong = AgentToken::generate().unwrap().reveal();
     for token in [wrong.as_str(), rig.key.as_str(), "", "pla_x_y"] {
@@ -73,18 +73,18 @@ async fn only_a_token_that_is_valid_is_served_and_it_is_never_logged() {
             token: token.to_owned(),
             ..agent.clone()
         };
-        let reply = other.say(&rig, "lease", &asked).await;
+        let reply = other.send(&rig, "lease", &message).await;
         assert_eq!((reply.status, reply.json()), (401, unauthorized.clone()));
         assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
     }
-    agent.ask_for_work(&rig, 0, 0).await;
+    agent.request_work(&rig, 0, 0).await;
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
     rig.store.revoke_agent("frankfurt", NOW).await.unwrap();
-    assert_eq!(agent.say(&rig, "lease", &asked).await.status, 401);
+    assert_eq!(agent.send(&rig, "lease", &message).await.status, 401);
     let finish = json!({ "trackingId": job["trackingId"], "attempt": 1, "report": report() });
-    assert_eq!(agent.say(&rig, "finish", &finish).await.status, 401);
-    let log = logs::said();
+    assert_eq!(agent.send(&rig, "finish", &finish).await.status, 401);
+    let log = logs::text();
     assert!(log.contains("/agent/v1/lease"));
     for secret in [&agent.token, &wrong, &rig.key] {
         assert!(!log.contains(secret.as_str()));
@@ -92,17 +92,17 @@ async fn only_a_token_that_is_valid_is_served_and_it_is_never_logged() {
 }
 
 #[tokio::test]
-async fn who_speaks_another_protocol_is_told_which_is_spoken_here() {
+async fn an_agent_with_another_protocol_version_is_told_the_servers_version() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
-    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 }).to_string();
+    let message = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0 }).to_string();
     let bearer = format!("Bearer {}", agent.token);
     for version in [None, Some("2"), Some("one"), Some("")] {
-        let mut ask = post("/agent/v1/lease", asked.clone()).header("Authorization", &bearer);
+        let mut request = post("/agent/v1/lease", message.clone()).header("Authorization", &bearer);
         if let Some(version) = version {
-            ask = ask.header("X-Plumbline-Protocol", version);
+            request = request.header("X-Plumbline-Protocol", version);
         }
-        let reply = rig.ask(&ask).await;
+        let reply = rig.send(&request).await;
         assert_eq!(reply.status, 400, "{version:?}");
         let message = reply.json()["message"].to_string();
         assert!(message.contains("agent protocol 1"), "{message}");
@@ -119,7 +119,7 @@ async fn a_late_result_is_refused_at_every_step() {
     let first = late.lease(&rig, 0).await;
     let bundle = b"evidence".repeat(10);
     let begun = rig
-        .ask(&late.upload(&first, 0, &bundle[..8], &bundle))
+        .send(&late.upload(&first, 0, &bundle[..8], &bundle))
         .await;
     assert_eq!(begun.json()["data"]["received"], 8);
 
@@ -128,15 +128,18 @@ async fn a_late_result_is_refused_at_every_step() {
     assert_eq!(second["attempt"], 2);
     assert_eq!(late.heartbeat(&rig, &first).await, "lost");
     let phase = json!({ "phase": "judging" });
-    assert_eq!(late.hold(&rig, "progress", &first, phase).await, "lost");
+    assert_eq!(
+        late.post_step(&rig, "progress", &first, phase).await,
+        "lost"
+    );
     let rest = rig
-        .ask(&late.upload(&first, 8, &bundle[8..], &bundle))
+        .send(&late.upload(&first, 8, &bundle[8..], &bundle))
         .await;
     assert_eq!(rest.json()["data"]["hold"], "lost");
     assert_eq!(late.finish(&rig, &first).await, "lost");
-    for why in ["fault", "drained"] {
-        let given = late.hold(&rig, "return", &first, json!({ "why": why }));
-        assert_eq!(given.await, "lost");
+    for reason in ["fault", "drained"] {
+        let returned = late.post_step(&rig, "return", &first, json!({ "why": reason }));
+        assert_eq!(returned.await, "lost");
     }
 
     assert_eq!(other.heartbeat(&rig, &second).await, "held");
@@ -146,7 +149,7 @@ async fn a_late_result_is_refused_at_every_step() {
 }
 
 #[tokio::test]
-async fn a_lease_is_its_agents_alone() {
+async fn a_lease_belongs_to_one_agent() {
     let rig = Rig::new().await;
     let owner = Agent::new(&rig, "owner", "eu").await;
     let thief = Agent::new(&rig, "thief", "eu").await;
@@ -154,63 +157,62 @@ async fn a_lease_is_its_agents_alone() {
     let job = owner.lease(&rig, 0).await;
     assert_eq!(thief.heartbeat(&rig, &job).await, "lost");
     assert_eq!(thief.finish(&rig, &job).await, "lost");
-    let back = thief.hold(&rig, "return", &job, json!({ "why": "fault" }));
-    assert_eq!(back.await, "lost");
+    let returned = thief.post_step(&rig, "return", &job, json!({ "why": "fault" }));
+    assert_eq!(returned.await, "lost");
     assert_eq!(owner.finish(&rig, &job).await, "held");
 }
 
 #[tokio::test]
-async fn who_did_not_hear_the_answer_may_finish_again() {
+async fn an_agent_that_missed_the_response_may_finish_again() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
     assert_eq!(agent.finish(&rig, &job).await, "held");
     assert_eq!(agent.finish(&rig, &job).await, "held");
-    let figures = rig.ask_for_text(&get("/metrics")).await;
+    let metrics = rig.fetch(&get("/metrics")).await;
     let once = "plumbline_audits_finished_total{outcome=\"measured\"} 1\n";
-    assert!(figures.text().contains(once));
+    assert!(metrics.text().contains(once));
     assert_eq!(rig.credits().await, 99);
 }
 
 #[tokio::test]
-async fn an_audit_that_was_given_but_never_heard_of_goes_back_when_its_slot_asks_again() {
+async fn an_audit_that_its_slot_never_received_goes_back_when_the_slot_polls_again() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
-    let unheard = rig.start().await;
+    let tracking_id = rig.start().await;
     agent.lease(&rig, 0).await;
-    let nothing = agent.ask_for_work(&rig, 1, 0).await;
-    assert_eq!(
-        nothing["job"],
-        Value::Null,
-        "another slot's work is its own"
-    );
+    let nothing = agent.request_work(&rig, 1, 0).await;
+    assert_eq!(nothing["job"], Value::Null, "another slot holds it");
     let again = agent.lease(&rig, 0).await;
-    assert_eq!(again["trackingId"], unheard.as_str());
+    assert_eq!(again["trackingId"], tracking_id.as_str());
     assert_eq!(again["attempt"], 2);
     let queue = rig.store.queue(1).await.unwrap();
     assert_eq!(queue[0].faults, 0);
 
     let leaving = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
-    agent.said(&rig, "lease", &leaving).await;
+    agent.exchange(&rig, "lease", &leaving).await;
     assert_eq!(rig.store.queue_depth().await.unwrap().waiting, 1);
 }
 
 #[tokio::test]
-async fn a_request_for_work_whose_agent_has_left_takes_nothing_from_others() {
+async fn a_poll_of_an_agent_that_has_stopped_takes_no_work_from_others() {
     let rig = Rig::new().await;
     let leaves = Agent::new(&rig, "leaves", "eu").await;
     let stays = Agent::new(&rig, "stays", "eu").await;
-    let asked = json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 30_000 });
-    let ask = leaves.dress(post("/agent/v1/lease", asked.to_string()));
+    let message = json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 30_000 });
+    let request = leaves.authorize(post("/agent/v1/lease", message.to_string()));
     let mut waiting = rig.connect().await;
-    waiting.write(&ask.bytes()).await;
+    waiting.write(&request.bytes()).await;
     while rig.store.presences(NOW).await.unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     let leaving =
         json!({ "agent": leaves.announcement(), "slot": 0, "waitMs": 0, "leaving": true });
-    assert_eq!(leaves.said(&rig, "lease", &leaving).await["drain"], true);
+    assert_eq!(
+        leaves.exchange(&rig, "lease", &leaving).await["drain"],
+        true
+    );
     rig.start().await;
     let job = stays.lease(&rig, 0).await;
     assert_eq!(job["attempt"], 1);
@@ -221,15 +223,15 @@ async fn a_request_for_work_whose_agent_has_left_takes_nothing_from_others() {
 }
 
 #[tokio::test]
-async fn a_drained_agent_finishes_what_it_has_and_gets_nothing_new() {
+async fn a_drained_agent_finishes_its_audit_and_gets_no_new_one() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     rig.start().await;
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
     rig.store.drain_agent("frankfurt", true, NOW).await.unwrap();
-    let told = agent.ask_for_work(&rig, 1, 5_000).await;
-    assert_eq!(told, json!({ "job": null, "drain": true }));
+    let response = agent.request_work(&rig, 1, 5_000).await;
+    assert_eq!(response, json!({ "job": null, "drain": true }));
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
     assert_eq!(agent.finish(&rig, &job).await, "held");
     let resume = rig.store.drain_agent("frankfurt", false, NOW);
@@ -238,26 +240,29 @@ async fn a_drained_agent_finishes_what_it_has_and_gets_nothing_new() {
 }
 
 #[tokio::test]
-async fn an_audit_is_done_where_somebody_stands_and_simulated_where_nobody_does() {
+async fn an_audit_is_performed_by_an_agent_at_its_location_or_simulated_if_there_is_none() {
     let rig = Rig::new().await;
     let europe = Agent::new(&rig, "frankfurt", "eu").await;
     let texas = Agent::new(&rig, "dallas", "us-tx").await;
-    // Alone, it takes all there is.
+    // A single agent leases audits of all locations.
     rig.start().await;
     let simulated = texas.lease(&rig, 0).await;
     assert_eq!(simulated["location"], "eu");
     texas.finish(&rig, &simulated).await;
 
-    europe.ask_for_work(&rig, 0, 0).await;
+    europe.request_work(&rig, 0, 0).await;
     rig.start().await;
-    let nothing = texas.ask_for_work(&rig, 0, 0).await;
-    assert_eq!(nothing["job"], Value::Null, "somebody stands there now");
+    let nothing = texas.request_work(&rig, 0, 0).await;
+    assert_eq!(nothing["job"], Value::Null, "an agent is active there now");
     let real = europe.lease(&rig, 0).await;
     europe.finish(&rig, &real).await;
-    let seen = rig.store.presences(NOW).await.unwrap();
-    let places: Vec<_> = seen.iter().map(|seen| seen.location.as_str()).collect();
-    assert_eq!(places.len(), 2);
-    assert!(places.contains(&"eu") && places.contains(&"us-tx"));
+    let presences = rig.store.presences(NOW).await.unwrap();
+    let locations: Vec<_> = presences
+        .iter()
+        .map(|presence| presence.location.as_str())
+        .collect();
+    assert_eq!(locations.len(), 2);
+    assert!(locations.contains(&"eu") && locations.contains(&"us-tx"));
 }
 
 #[tokio::test]
@@ -265,28 +270,28 @@ async fn nothing_is_simulated_where_the_operator_does_not_allow_it() {
     let rig = Rig::with_dispatcher(|dispatcher| dispatcher.simulate = false).await;
     let texas = Agent::new(&rig, "dallas", "us-tx").await;
     rig.start().await;
-    let nothing = texas.ask_for_work(&rig, 0, 0).await;
+    let nothing = texas.request_work(&rig, 0, 0).await;
     assert_eq!(nothing["job"], Value::Null);
     let europe = Agent::new(&rig, "frankfurt", "eu").await;
     europe.lease(&rig, 0).await;
 }
 
 #[tokio::test]
-async fn who_waits_for_work_is_woken_by_it() {
+async fn a_waiting_poll_gets_work_when_it_arrives() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
-    let asked = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 30_000 });
-    let ask = agent.dress(post("/agent/v1/lease", asked.to_string()));
+    let message = json!({ "agent": agent.announcement(), "slot": 0, "waitMs": 30_000 });
+    let request = agent.authorize(post("/agent/v1/lease", message.to_string()));
     let mut waiting = rig.connect().await;
-    waiting.write(&ask.bytes()).await;
+    waiting.write(&request.bytes()).await;
     let tracking_id = rig.start().await;
-    let answer = tokio::time::timeout(Duration::from_secs(20), waiting.reply_to("POST"));
-    let answer = answer.await.unwrap().json();
-    assert_eq!(answer["data"]["job"]["trackingId"], tracking_id.as_str());
+    let reply = tokio::time::timeout(Duration::from_secs(20), waiting.reply_to("POST"));
+    let reply = reply.await.unwrap().json();
+    assert_eq!(reply["data"]["job"]["trackingId"], tracking_id.as_str());
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_messages_are_refused() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     let with = |name: &str, value: Value| {
@@ -304,7 +309,7 @@ async fn what_makes_no_sense_is_refused() {
         (json!([]), 400),
         (json!({}), 400),
     ] {
-        let reply = agent.say(&rig, "lease", &message).await;
+        let reply = agent.send(&rig, "lease", &message).await;
         assert_eq!(reply.status, status, "{message}");
     }
     rig.start().await;
@@ -313,7 +318,7 @@ async fn what_makes_no_sense_is_refused() {
     newer["format"] = json!(99);
     for wrong in [json!({}), json!("report"), newer] {
         let finish = json!({ "trackingId": job["trackingId"], "attempt": 1, "report": wrong });
-        assert_eq!(agent.say(&rig, "finish", &finish).await.status, 400);
+        assert_eq!(agent.send(&rig, "finish", &finish).await.status, 400);
     }
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
 }
@@ -321,8 +326,8 @@ async fn what_makes_no_sense_is_refused() {
 #[tokio::test]
 async fn an_observer_can_add_to_the_report_of_any_agent() {
     #[derive(Default)]
-    struct Note(AtomicU32);
-    impl AuditObserver for Note {
+    struct CountingObserver(AtomicU32);
+    impl AuditObserver for CountingObserver {
         fn on_lease(&self, lease: &Lease) {
             tracing::info!(audit = lease.tracking_id, "observing");
         }
@@ -335,24 +340,28 @@ async fn an_observer_can_add_to_the_report_of_any_agent() {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
-    let note = Arc::new(Note::default());
-    let observer = Arc::clone(&note);
-    let rig = Rig::with_dispatcher(|dispatcher| dispatcher.observers.push(observer)).await;
+    let observer = Arc::new(CountingObserver::default());
+    let registered = Arc::clone(&observer);
+    let rig = Rig::with_dispatcher(|dispatcher| dispatcher.observers.push(registered)).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     let tracking_id = rig.start().await;
     let job = agent.lease(&rig, 0).await;
-    assert!(logs::said().contains("observing"));
+    assert!(logs::text().contains("observing"));
     let disk = rig.second_connection();
     disk.execute_batch(
-        "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
+        "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'disk full'); END",
     )
     .unwrap();
     let finish = json!({ "trackingId": tracking_id, "attempt": 1, "report": report() });
-    assert_eq!(agent.say(&rig, "finish", &finish).await.status, 500);
-    assert_eq!(note.0.load(Ordering::Relaxed), 0, "it is asked for again");
+    assert_eq!(agent.send(&rig, "finish", &finish).await.status, 500);
+    assert_eq!(
+        observer.0.load(Ordering::Relaxed),
+        0,
+        "the attempt is not over"
+    );
     disk.execute_batch("DROP TRIGGER full").unwrap();
     agent.finish(&rig, &job).await;
-    assert_eq!(note.0.load(Ordering::Relaxed), 1);
+    assert_eq!(observer.0.load(Ordering::Relaxed), 1);
     let queried = rig.store.status(&rig.account_id, &tracking_id).await;
     let audit_id = queried.unwrap().unwrap().audit_id;
     let stored = rig.store.report(&rig.account_id, &audit_id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Attempts at one audit that overlap: which of them the report's evidence is of.
+//! Overlapping attempts of one audit, and whose evidence is stored.
 
 use std::{
     io,
@@ -24,36 +24,36 @@ use crate::{
     rig::{NOW, Rig, get},
 };
 
-/// Files, of which the first to be written waits until it may be.
+/// Blobs in files, of which the first write is delayed.
 #[derive(Debug)]
-struct Late {
+struct DelayedBlobs {
     files: FileBlobs,
     is_first: AtomicBool,
-    begun: Notify,
-    go_on: Notify,
+    has_begun: Notify,
+    may_continue: Notify,
 }
 
-impl Late {
-    fn over(dir: &Path) -> Self {
+impl DelayedBlobs {
+    fn open(dir: &Path) -> Self {
         Self {
             files: FileBlobs::open(dir).unwrap(),
             is_first: AtomicBool::new(true),
-            begun: Notify::new(),
-            go_on: Notify::new(),
+            has_begun: Notify::new(),
+            may_continue: Notify::new(),
         }
     }
 }
 
 #[async_trait]
-impl Blobs for Late {
+impl Blobs for DelayedBlobs {
     async fn put(&self, name: &str, _: Vec<u8>) -> io::Result<()> {
-        panic!("{name} was uploaded, and is held in memory");
+        panic!("{name} was uploaded from memory");
     }
 
     async fn put_file(&self, name: &str, file: &Path) -> io::Result<()> {
         if self.is_first.swap(false, Ordering::SeqCst) {
-            self.begun.notify_one();
-            self.go_on.notified().await;
+            self.has_begun.notify_one();
+            self.may_continue.notified().await;
         }
         Blobs::put_file(&self.files, name, file).await
     }
@@ -71,14 +71,14 @@ impl Blobs for Late {
     }
 }
 
-fn bundle_of(who: &str) -> Vec<u8> {
+fn bundle_of(name: &str) -> Vec<u8> {
     let bundle = Bundle {
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),
         document: Default::default(),
         browser: Default::default(),
-        trace: format!(r#"{{"traceEvents":[{{"name":"{who}"}}]}}"#).into_bytes(),
+        trace: format!(r#"{{"traceEvents":[{{"name":"{name}"}}]}}"#).into_bytes(),
         log: b"[]".to_vec(),
         screenshot: None,
         artifacts: Default::default(),
@@ -88,21 +88,21 @@ fn bundle_of(who: &str) -> Vec<u8> {
     bundle.pack().unwrap()
 }
 
-async fn only_one_is_left(dir: &Path) {
+async fn wait_for_one_file(dir: &Path) {
     let files = || std::fs::read_dir(dir).unwrap().count();
-    let cleared = async {
+    let waiting = async {
         while files() != 1 {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let cleared = timeout(Duration::from_secs(60), cleared).await;
-    assert!(cleared.is_ok(), "{} files are left", files());
+    let result = timeout(Duration::from_secs(60), waiting).await;
+    assert!(result.is_ok(), "{} files are left", files());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn evidence_that_is_written_after_its_lease_was_lost_replaces_nothing_and_goes() {
+async fn evidence_that_is_written_after_its_lease_was_lost_replaces_nothing_and_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let blobs = Arc::new(Late::over(dir.path()));
+    let blobs = Arc::new(DelayedBlobs::open(dir.path()));
     let rig = Rig::with_bundles(blobs.clone()).await;
     let first = Agent::new(&rig, "first", "eu").await;
     let second = Agent::new(&rig, "second", "eu").await;
@@ -113,44 +113,44 @@ async fn evidence_that_is_written_after_its_lease_was_lost_replaces_nothing_and_
     let upload = first.upload(&job, 0, &bundle, &bundle);
     let mut late = rig.connect().await;
     late.write(&upload.bytes()).await;
-    // Its lease has been looked at, and its bundle is about to be written.
-    blobs.begun.notified().await;
+    // The lease has been checked, and the bundle is about to be written.
+    blobs.has_begun.notified().await;
     rig.clock.store(NOW.0 + 31_000, Ordering::SeqCst);
     let job = second.lease(&rig, 0).await;
     assert_eq!(job["attempt"], 2);
     let bundle = bundle_of("the second");
-    let kept = rig.ask(&second.upload(&job, 0, &bundle, &bundle)).await;
-    assert_eq!(kept.json()["data"]["complete"], true);
+    let uploaded = rig.send(&second.upload(&job, 0, &bundle, &bundle)).await;
+    assert_eq!(uploaded.json()["data"]["complete"], true);
     assert_eq!(second.finish(&rig, &job).await, "held");
-    blobs.go_on.notify_one();
-    let answer = late.reply_to("PUT").await;
-    assert_eq!(answer.json()["data"]["hold"], "lost");
+    blobs.may_continue.notify_one();
+    let reply = late.reply_to("PUT").await;
+    assert_eq!(reply.json()["data"]["hold"], "lost");
 
     let status = get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key);
-    let status = rig.ask(&status).await.json();
+    let status = rig.send(&status).await.json();
     let audit_id = status["data"]["auditId"].as_str().unwrap();
     let trace = get(&format!("/v1/audit/report/{audit_id}?format=trace")).key(&rig.key);
-    let trace: Value = rig.ask(&trace).await.json();
+    let trace: Value = rig.send(&trace).await.json();
     assert_eq!(trace["traceEvents"][0]["name"], "the second");
-    // The loser's goes, in whichever order the two ended.
-    only_one_is_left(dir.path()).await;
+    // The lost attempt's evidence is removed, in whichever order the two ended.
+    wait_for_one_file(dir.path()).await;
 }
 
 #[tokio::test]
-async fn what_an_attempt_left_that_came_to_nothing_goes_when_another_finishes() {
+async fn evidence_of_an_attempt_without_a_result_is_removed_when_another_finishes() {
     let dir = tempfile::tempdir().unwrap();
     let rig = Rig::with_bundles(Arc::new(FileBlobs::open(dir.path()).unwrap())).await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     rig.start().await;
-    for who in ["the first", "the second"] {
+    for name in ["the first", "the second"] {
         let job = agent.lease(&rig, 0).await;
-        let bundle = bundle_of(who);
-        let kept = rig.ask(&agent.upload(&job, 0, &bundle, &bundle)).await;
-        assert_eq!(kept.json()["data"]["complete"], true);
-        if who == "the second" {
+        let bundle = bundle_of(name);
+        let uploaded = rig.send(&agent.upload(&job, 0, &bundle, &bundle)).await;
+        assert_eq!(uploaded.json()["data"]["complete"], true);
+        if name == "the second" {
             assert_eq!(agent.finish(&rig, &job).await, "held");
         }
         rig.clock.fetch_add(31_000, Ordering::SeqCst);
     }
-    only_one_is_left(dir.path()).await;
+    wait_for_one_file(dir.path()).await;
 }

@@ -1,9 +1,9 @@
-//! Many audits at once.
+//! Batches.
 
 use plumbline_store::AuditError;
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, Rig, failure, get, post};
+use crate::rig::{HttpRequest, Rig, failure, get, post};
 
 fn body() -> Value {
     json!({
@@ -14,35 +14,35 @@ fn body() -> Value {
     })
 }
 
-fn batch(key: &str, body: &Value) -> Ask {
+fn batch(key: &str, body: &Value) -> HttpRequest {
     post("/v1/batches", body.to_string()).key(key).json()
 }
 
 #[tokio::test]
 async fn every_combination_is_accepted_and_followed_together() {
     let rig = Rig::new().await;
-    let started = rig.ask(&batch(&rig.key, &body())).await;
+    let started = rig.send(&batch(&rig.key, &body())).await;
     assert_eq!(started.status, 200);
     let started = started.json();
     assert_eq!(started["data"]["audits"], 8);
     let id = started["data"]["batchId"].as_str().unwrap();
     assert_eq!(rig.credits().await, 92);
 
-    let ask = get(&format!("/v1/batches/{id}")).key(&rig.key);
-    let fresh = rig.ask(&ask).await.json();
+    let request = get(&format!("/v1/batches/{id}")).key(&rig.key);
+    let fresh = rig.send(&request).await.json();
     assert_eq!(fresh["data"]["status"], "not-started");
     let audits = fresh["data"]["audits"].as_array().unwrap();
-    let mut seen: Vec<_> = audits
+    let mut combinations: Vec<_> = audits
         .iter()
         .map(|a| format!("{} {} {}", a["url"], a["device"], a["location"]))
         .collect();
     assert_eq!(
-        seen[0], "\"https://example.com/\" \"mobile\" \"eu\"",
+        combinations[0], "\"https://example.com/\" \"mobile\" \"eu\"",
         "in the order of the lists"
     );
-    seen.sort_unstable();
-    seen.dedup();
-    assert_eq!(seen.len(), 8);
+    combinations.sort_unstable();
+    combinations.dedup();
+    assert_eq!(combinations.len(), 8);
 
     let first = rig.lease().await;
     let error = AuditError {
@@ -51,7 +51,7 @@ async fn every_combination_is_accepted_and_followed_together() {
     };
     rig.finish(&first, json!({}), Some(error)).await;
     let second = rig.lease().await;
-    let running = rig.ask(&ask).await.json();
+    let running = rig.send(&request).await.json();
     assert_eq!(running["data"]["status"], "in-progress");
     let counts = json!({
         "accepted": 8, "notStarted": 6, "inProgress": 1, "completed": 1, "failed": 1, "deleted": 0,
@@ -62,9 +62,10 @@ async fn every_combination_is_accepted_and_followed_together() {
         let lease = rig.lease().await;
         rig.finish(&lease, json!({}), None).await;
     }
-    let gone = Ask::new("DELETE", &format!("/v1/audit/data/{}", second.audit_id)).key(&rig.key);
-    assert_eq!(rig.ask(&gone).await.status, 200);
-    let done = rig.ask(&ask).await.json();
+    let gone =
+        HttpRequest::new("DELETE", &format!("/v1/audit/data/{}", second.audit_id)).key(&rig.key);
+    assert_eq!(rig.send(&gone).await.status, 200);
+    let done = rig.send(&request).await.json();
     assert_eq!(done["data"]["status"], "completed");
     assert_eq!(done["data"]["counts"]["deleted"], 1);
     let stranger = rig.new_key(&rig.new_account(1).await, None).await;
@@ -73,23 +74,23 @@ async fn every_combination_is_accepted_and_followed_together() {
 }
 
 #[tokio::test]
-async fn a_batch_that_cannot_be_paid_for_starts_nothing() {
+async fn a_batch_without_enough_credits_starts_nothing() {
     let rig = Rig::new().await;
     let poor = rig.new_key(&rig.new_account(7).await, None).await;
     rig.check(batch(&poor, &body()), 402, failure("Insufficient Credits"))
         .await;
-    let list = rig.ask(&get("/v1/audits").key(&poor)).await.json();
+    let list = rig.send(&get("/v1/audits").key(&poor)).await.json();
     assert_eq!(list["data"], json!([]));
-    let mut dear = body();
-    dear["runs"] = json!(9);
-    assert_eq!(rig.ask(&batch(&rig.key, &dear)).await.status, 200);
+    let mut with_runs = body();
+    with_runs["runs"] = json!(9);
+    assert_eq!(rig.send(&batch(&rig.key, &with_runs)).await.status, 200);
     assert_eq!(rig.credits().await, 28);
 }
 
 #[tokio::test]
-async fn a_batch_counts_as_many_starts() {
+async fn each_audit_of_a_batch_counts_as_a_start() {
     let rig = Rig::with(|app| app.limits.starts_per_minute = 10).await;
-    let first = rig.ask(&batch(&rig.key, &body())).await;
+    let first = rig.send(&batch(&rig.key, &body())).await;
     assert_eq!(first.header("x-ratelimit-remaining"), Some("2"));
     let second = rig
         .check(
@@ -104,9 +105,9 @@ async fn a_batch_counts_as_many_starts() {
 #[tokio::test]
 async fn a_batch_is_safe_to_repeat() {
     let rig = Rig::new().await;
-    let ask = batch(&rig.key, &body()).header("Idempotency-Key", "k");
-    let first = rig.ask(&ask).await.json();
-    rig.check(ask, 200, first).await;
+    let request = batch(&rig.key, &body()).header("Idempotency-Key", "k");
+    let first = rig.send(&request).await.json();
+    rig.check(request, 200, first).await;
     let mut other = body();
     other["devices"] = json!(["mobile"]);
     let other = batch(&rig.key, &other).header("Idempotency-Key", "k");
@@ -116,7 +117,7 @@ async fn a_batch_is_safe_to_repeat() {
 }
 
 #[tokio::test]
-async fn bad_batches_are_refused_by_name() {
+async fn a_failure_names_the_invalid_part_of_a_batch() {
     let rig = Rig::with(|app| app.limits.batch_audits = 9).await;
     let changed = |member: &str, value: Value| {
         let mut body = body();
@@ -155,8 +156,8 @@ async fn bad_batches_are_refused_by_name() {
         rig.check(changed(member, value), 400, failure(invalid))
             .await;
     }
-    // Named twice is wanted once.
+    // A repeated value counts once.
     let twice = changed("devices", json!(["mobile", "mobile"]));
-    assert_eq!(rig.ask(&twice).await.json()["data"]["audits"], 4);
+    assert_eq!(rig.send(&twice).await.json()["data"]["audits"], 4);
     assert_eq!(rig.credits().await, 96);
 }

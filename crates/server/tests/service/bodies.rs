@@ -1,10 +1,10 @@
-//! Bodies of a start that are not what the contract asks for.
+//! Bodies of a start that violate the contract.
 
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, Rig, failure, order, post, start};
+use crate::rig::{HttpRequest, Rig, failure, order, post, start};
 
-fn raw(rig: &Rig, body: impl Into<Vec<u8>>) -> Ask {
+fn raw(rig: &Rig, body: impl Into<Vec<u8>>) -> HttpRequest {
     post("/v1/audit/start", body).key(&rig.key).json()
 }
 
@@ -13,7 +13,7 @@ fn invalid() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_with_the_four_members_is_invalid() {
+async fn a_body_that_is_not_a_json_object_with_the_four_members_is_invalid() {
     let rig = Rig::new().await;
     let good = order().to_string();
     let open = good.strip_suffix('}').unwrap();
@@ -88,27 +88,27 @@ async fn a_member_given_twice_is_invalid_even_with_the_same_value() {
     let rig = Rig::new().await;
     let good = order().to_string();
     let open = good.strip_suffix('}').unwrap();
-    for twice in [
+    for repeated in [
         "\"url\":\"https://example.com/\"",
         "\"device\":\"mobile\"",
         "\"location\":\"eu\"",
         "\"network\":\"normal4g\"",
         "\"\\u0075rl\":\"https://example.com/\"",
     ] {
-        rig.check(raw(&rig, format!("{open},{twice}}}")), 400, invalid())
+        rig.check(raw(&rig, format!("{open},{repeated}}}")), 400, invalid())
             .await;
     }
 }
 
 #[tokio::test]
-async fn an_invalid_body_is_called_so_before_any_value_in_it() {
+async fn an_invalid_body_is_reported_before_any_invalid_value() {
     let rig = Rig::new().await;
     let body = json!({ "url": "nonsense", "device": "nonsense", "location": "nonsense" });
     rig.check(start(&rig.key, &body), 400, invalid()).await;
 }
 
 #[tokio::test]
-async fn unknown_members_are_ignored_whatever_is_in_them() {
+async fn unknown_members_are_ignored_whatever_their_value() {
     let rig = Rig::new().await;
     let good = order().to_string();
     let open = good.strip_suffix('}').unwrap();
@@ -121,13 +121,13 @@ async fn unknown_members_are_ignored_whatever_is_in_them() {
         "\"x\":1e999",
         &format!("\"x\":{deep}"),
     ] {
-        let reply = rig.ask(&raw(&rig, format!("{open},{extra}}}"))).await;
+        let reply = rig.send(&raw(&rig, format!("{open},{extra}}}"))).await;
         assert_eq!(reply.status, 200, "{}", &extra[..extra.len().min(40)]);
     }
     let spaced = format!("\r\n\t {good} \n");
-    assert_eq!(rig.ask(&raw(&rig, spaced)).await.status, 200);
+    assert_eq!(rig.send(&raw(&rig, spaced)).await.status, 200);
     let escaped = good.replace("mobile", "mob\\u0069le");
-    assert_eq!(rig.ask(&raw(&rig, escaped)).await.status, 200);
+    assert_eq!(rig.send(&raw(&rig, escaped)).await.status, 200);
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn the_content_type_must_be_json() {
         "application/json;charset=UTF-8",
         "application/json ;x=y",
     ] {
-        let reply = rig.ask(&bare.clone().header("Content-Type", good)).await;
+        let reply = rig.send(&bare.clone().header("Content-Type", good)).await;
         assert_eq!(reply.status, 200, "{good}");
     }
     rig.check(bare.clone(), 400, invalid()).await;
@@ -172,7 +172,7 @@ async fn a_body_may_have_64_kib_and_not_a_byte_more() {
         body.extend(std::iter::repeat_n(' ', bytes - good.len()));
         raw(&rig, body)
     };
-    assert_eq!(rig.ask(&padded(65_536)).await.status, 200);
+    assert_eq!(rig.send(&padded(65_536)).await.status, 200);
     for bytes in [65_537, 100_000, 900_000] {
         rig.check(padded(bytes), 413, failure("Request Body Too Large"))
             .await;

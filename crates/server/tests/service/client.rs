@@ -1,4 +1,4 @@
-//! A client that hides nothing of the wire.
+//! An HTTP client that gives tests full control over the bytes of a connection.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,15 +8,16 @@ use tokio::{
     net::TcpStream,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server to ask.
+/// The address of a server under test.
 #[derive(Debug, Clone, Copy)]
-pub struct Door {
+pub struct Server {
     pub address: SocketAddr,
 }
 
-impl Door {
+impl Server {
+    /// Opens a connection.
     pub async fn connect(&self) -> Connection {
         Connection {
             stream: TcpStream::connect(self.address).await.unwrap(),
@@ -24,22 +25,23 @@ impl Door {
         }
     }
 
-    pub async fn ask(&self, request: &Ask) -> Reply {
+    /// Sends a request, and checks what holds for every response of the API.
+    pub async fn send(&self, request: &HttpRequest) -> Reply {
         let mut connection = self.connect().await;
         connection.write(&request.bytes()).await;
         connection.reply_to(&request.method).await
     }
 
-    /// As a browser asks: for a page, in whatever form it comes.
-    pub async fn browse(&self, request: &Ask) -> Reply {
+    /// Sends a request as a browser does, which accepts HTML.
+    pub async fn browse(&self, request: &HttpRequest) -> Reply {
         let request = request.clone().header("Accept", "text/html,*/*");
         let mut connection = self.connect().await;
         connection.write(&request.bytes()).await;
         connection.raw_reply(&request.method).await
     }
 
-    /// Everything up to the end of the connection, as it came.
-    pub async fn stream(&self, request: &Ask) -> String {
+    /// Sends a request, and returns everything up to the end of the connection.
+    pub async fn stream(&self, request: &HttpRequest) -> String {
         let request = request.clone().header("Connection", "close");
         let mut connection = self.connect().await;
         connection.write(&request.bytes()).await;
@@ -47,8 +49,8 @@ impl Door {
         String::from_utf8(connection.read).unwrap()
     }
 
-    /// Of what is not in an envelope.
-    pub async fn ask_for_text(&self, request: &Ask) -> Reply {
+    /// Sends a request whose response is not in an envelope.
+    pub async fn fetch(&self, request: &HttpRequest) -> Reply {
         let mut connection = self.connect().await;
         connection.write(&request.bytes()).await;
         let reply = connection.raw_reply(&request.method).await;
@@ -56,22 +58,22 @@ impl Door {
         reply
     }
 
-    /// Asks and compares status and body.
+    /// Sends a request and compares status and body.
     #[track_caller]
     pub fn check(
         &self,
-        request: Ask,
+        request: HttpRequest,
         status: u16,
         body: Value,
     ) -> impl Future<Output = Reply> + '_ {
         let caller = std::panic::Location::caller();
         async move {
-            let reply = self.ask(&request).await;
+            let reply = self.send(&request).await;
             let sent = request.bytes();
             assert_eq!(
                 (reply.status, &reply.json()),
                 (status, &body),
-                "\nasked at {caller}: {}",
+                "\nsent at {caller}: {}",
                 sent[..sent.len().min(600)].escape_ascii(),
             );
             reply
@@ -79,33 +81,34 @@ impl Door {
     }
 }
 
-pub fn get(path: &str) -> Ask {
-    Ask::new("GET", path)
+pub fn get(path: &str) -> HttpRequest {
+    HttpRequest::new("GET", path)
 }
 
-pub fn post(path: &str, body: impl Into<Vec<u8>>) -> Ask {
-    Ask {
+pub fn post(path: &str, body: impl Into<Vec<u8>>) -> HttpRequest {
+    HttpRequest {
         body: body.into(),
-        ..Ask::new("POST", path)
+        ..HttpRequest::new("POST", path)
     }
 }
 
-pub fn put(path: &str, body: impl Into<Vec<u8>>) -> Ask {
-    Ask {
+pub fn put(path: &str, body: impl Into<Vec<u8>>) -> HttpRequest {
+    HttpRequest {
         body: body.into(),
-        ..Ask::new("PUT", path)
+        ..HttpRequest::new("PUT", path)
     }
 }
 
+/// A request as it is sent.
 #[derive(Clone)]
-pub struct Ask {
+pub struct HttpRequest {
     pub method: String,
     path: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Ask {
+impl HttpRequest {
     pub fn new(method: &str, path: &str) -> Self {
         Self {
             method: method.to_owned(),
@@ -143,6 +146,7 @@ impl Ask {
     }
 }
 
+/// A connection to the server.
 pub struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
@@ -153,7 +157,7 @@ impl Connection {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// What was sent is all there will be.
+    /// Closes the sending half.
     pub async fn end(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
@@ -164,11 +168,11 @@ impl Connection {
 
     pub async fn reply_to(&mut self, method: &str) -> Reply {
         let reply = self.raw_reply(method).await;
-        reply.check_manners(method);
+        reply.check_envelope(method);
         reply
     }
 
-    /// Reads up to the end of an interim answer (`100 Continue`).
+    /// Reads an interim response (`100 Continue`), and returns its status.
     pub async fn interim(&mut self) -> u16 {
         self.raw_reply("HEAD").await.status
     }
@@ -215,35 +219,37 @@ impl Connection {
         reply
     }
 
-    /// Reads on until this has come.
-    pub async fn hears(&mut self, text: &str) {
-        let has_come = |read: &[u8]| read.windows(text.len()).any(|part| part == text.as_bytes());
-        while !has_come(&self.read) {
+    /// Reads until this text has arrived.
+    pub async fn wait_for(&mut self, text: &str) {
+        let has_arrived =
+            |read: &[u8]| read.windows(text.len()).any(|part| part == text.as_bytes());
+        while !has_arrived(&self.read) {
             assert!(self.more().await, "closed before {text}");
         }
     }
 
-    /// Whether anything has arrived by now.
-    pub fn has_answer(&mut self) -> bool {
+    /// Whether any data has arrived.
+    pub fn has_data(&mut self) -> bool {
         self.stream.try_read(&mut [0; 1]).is_ok()
     }
 
-    /// True when the other side closed and sent nothing more.
+    /// Whether the server closed the connection and sent nothing more.
     pub async fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.more().await
     }
 
     async fn more(&mut self) -> bool {
         let reading = self.stream.read_buf(&mut self.read);
-        // A reset is an end too, only a rude one.
-        tokio::time::timeout(PATIENCE, reading)
+        // A reset ends the connection too.
+        tokio::time::timeout(TIMEOUT, reading)
             .await
-            .expect("no answer")
+            .expect("no response in time")
             .unwrap_or(0)
             > 0
     }
 }
 
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -252,14 +258,14 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The values of a header that may be there more than once.
+    /// The values of a header that may occur more than once.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
-        let values = self.headers.iter().filter(move |(found, _)| found == name);
+        let values = self.headers.iter().filter(move |(other, _)| other == name);
         values.map(|(_, value)| value.as_str())
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.iter().filter(|(found, _)| found == name);
+        let mut values = self.headers.iter().filter(|(other, _)| other == name);
         let value = values.next()?.1.as_str();
         assert!(values.next().is_none(), "{name} twice");
         Some(value)
@@ -275,7 +281,7 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{error}: {}", self.body.escape_ascii()))
     }
 
-    /// What holds for every answer, whatever was asked.
+    /// Checks the headers that every response has.
     #[track_caller]
     fn check_headers(&self) {
         assert!(
@@ -290,9 +296,9 @@ impl Reply {
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
     }
 
-    /// The same, and the envelope.
+    /// Checks the headers and the envelope.
     #[track_caller]
-    fn check_manners(&self, method: &str) {
+    fn check_envelope(&self, method: &str) {
         let is_file = self.header("content-disposition").is_some();
         assert!(
             is_file || self.header("content-type") == Some("application/json"),

@@ -1,4 +1,4 @@
-//! The interface document, row by row.
+//! The contract, operation by operation.
 
 use std::collections::HashSet;
 
@@ -103,7 +103,7 @@ pub fn report(error: Value) -> Value {
 #[tokio::test]
 async fn an_audit_goes_from_start_to_report() {
     let rig = Rig::new().await;
-    let reply = rig.ask(&start(&rig.key, &order())).await;
+    let reply = rig.send(&start(&rig.key, &order())).await;
     assert_eq!(reply.status, 200);
     let started = reply.json();
     let tracking_id = started["trackingId"].as_str().unwrap().to_owned();
@@ -164,11 +164,12 @@ async fn an_audit_without_measurements_completes_with_an_error_and_costs_nothing
     let tracking_id = rig.start().await;
     let lease = rig.lease().await;
     let error = json!({ "code": "DNS_FAILURE", "message": "The name was not found." });
-    let kept = AuditError {
+    let stored = AuditError {
         code: "DNS_FAILURE".to_owned(),
         message: "The name was not found.".to_owned(),
     };
-    rig.finish(&lease, report(error.clone()), Some(kept)).await;
+    rig.finish(&lease, report(error.clone()), Some(stored))
+        .await;
 
     let expected = json!({ "status": "SUCCESS", "data": {
         "trackingId": tracking_id, "url": "https://example.com/", "status": "completed",
@@ -182,7 +183,7 @@ async fn an_audit_without_measurements_completes_with_an_error_and_costs_nothing
     .await;
 
     let data = get(&format!("/v1/audit/data/{}", lease.audit_id)).key(&rig.key);
-    let data = rig.ask(&data).await.json()["data"].take();
+    let data = rig.send(&data).await.json()["data"].take();
     assert_eq!(data["error"], error);
     let lab_data = data["labData"].as_object().unwrap();
     assert_eq!(lab_data.len(), 11);
@@ -210,7 +211,7 @@ async fn a_report_is_addressed_by_its_audit_id_and_a_status_by_its_tracking_id()
 #[tokio::test]
 async fn ids_are_short_safe_in_urls_and_never_repeat() {
     let rig = Rig::new().await;
-    let mut seen = HashSet::new();
+    let mut ids = HashSet::new();
     for _ in 0..20 {
         let tracking_id = rig.start().await;
         let audit_id = rig.lease().await.audit_id;
@@ -220,24 +221,24 @@ async fn ids_are_short_safe_in_urls_and_never_repeat() {
                 id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'),
                 "{id}"
             );
-            assert!(seen.insert(id));
+            assert!(ids.insert(id));
         }
     }
 }
 
 #[tokio::test]
-async fn every_device_location_and_network_of_the_contract_can_be_ordered() {
+async fn every_device_location_and_network_of_the_contract_is_accepted() {
     let rig = Rig::new().await;
-    let each = [
+    let members = [
         ("device", &DEVICES[..]),
         ("location", &LOCATIONS),
         ("network", &NETWORKS),
     ];
-    for (member, ids) in each {
+    for (member, ids) in members {
         for id in ids {
             let mut body = order();
             body[member] = json!(id);
-            let reply = rig.ask(&start(&rig.key, &body)).await;
+            let reply = rig.send(&start(&rig.key, &body)).await;
             assert_eq!(reply.status, 200, "{member} {id}: {:?}", reply.json());
         }
     }
@@ -246,7 +247,7 @@ async fn every_device_location_and_network_of_the_contract_can_be_ordered() {
 #[tokio::test]
 async fn the_device_list_has_every_device_in_order_without_a_key() {
     let rig = Rig::new().await;
-    let reply = rig.ask(&get("/v1/devices")).await;
+    let reply = rig.send(&get("/v1/devices")).await;
     assert_eq!(reply.status, 200);
     let body = reply.json();
     assert_eq!(body.as_object().unwrap().len(), 2);
@@ -272,10 +273,10 @@ async fn the_device_list_has_every_device_in_order_without_a_key() {
 }
 
 #[tokio::test]
-async fn every_location_can_be_looked_up_without_a_key() {
+async fn every_location_can_be_read_without_a_key() {
     let rig = Rig::new().await;
     for id in LOCATIONS {
-        let reply = rig.ask(&get(&format!("/v1/locations/{id}"))).await;
+        let reply = rig.send(&get(&format!("/v1/locations/{id}"))).await;
         let body = reply.json();
         let name = body["data"]["name"].as_str().unwrap().to_owned();
         assert!(name.contains(", "), "city and country: {name}");
@@ -285,11 +286,11 @@ async fn every_location_can_be_looked_up_without_a_key() {
 }
 
 #[tokio::test]
-async fn lookups_ignore_a_key_even_a_wrong_one() {
+async fn the_catalog_ignores_keys_even_wrong_ones() {
     let rig = Rig::new().await;
     for path in ["/v1/devices", "/v1/devices/pixel", "/v1/locations/eu"] {
         assert_eq!(
-            rig.ask(&get(path).key("nonsense")).await.status,
+            rig.send(&get(path).key("nonsense")).await.status,
             200,
             "{path}"
         );
@@ -297,7 +298,7 @@ async fn lookups_ignore_a_key_even_a_wrong_one() {
 }
 
 #[tokio::test]
-async fn unknown_values_are_named_in_the_order_of_the_contract() {
+async fn invalid_values_are_reported_in_the_order_of_the_contract() {
     let rig = Rig::new().await;
     let mut body = json!({ "url": "x", "device": "x", "location": "x", "network": "x" });
     let steps = [
@@ -307,7 +308,7 @@ async fn unknown_values_are_named_in_the_order_of_the_contract() {
         ("network", "wifi", "Invalid Network"),
     ];
     for (member, good, message) in steps {
-        // Exact and case-sensitive: nothing is trimmed, folded or empty.
+        // Values match exactly and case-sensitively; they are not trimmed.
         for bad in [
             "",
             " ",
@@ -325,16 +326,16 @@ async fn unknown_values_are_named_in_the_order_of_the_contract() {
         }
         body[member] = json!(good);
     }
-    assert_eq!(rig.ask(&start(&rig.key, &body)).await.status, 200);
-    assert_eq!(rig.credits().await, 99, "only what is accepted costs");
+    assert_eq!(rig.send(&start(&rig.key, &body)).await.status, 200);
+    assert_eq!(rig.credits().await, 99, "only accepted audits are charged");
 }
 
 #[tokio::test]
-async fn without_credits_a_valid_start_is_refused_and_an_invalid_one_still_called_invalid() {
+async fn without_credits_a_valid_start_is_refused_and_an_invalid_one_is_still_invalid() {
     let rig = Rig::new().await;
     let poor = rig.new_account(1).await;
     let key = rig.new_key(&poor, None).await;
-    assert_eq!(rig.ask(&start(&key, &order())).await.status, 200);
+    assert_eq!(rig.send(&start(&key, &order())).await.status, 200);
     rig.check(start(&key, &order()), 402, failure("Insufficient Credits"))
         .await;
     let mut bad = order();
@@ -344,21 +345,26 @@ async fn without_credits_a_valid_start_is_refused_and_an_invalid_one_still_calle
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_starts_at_once_on_50_credits_exactly_50_are_accepted() {
+async fn of_200_concurrent_starts_with_50_credits_exactly_50_are_accepted() {
     let rig = Rig::new().await;
     let account = rig.new_account(50).await;
     let key = rig.new_key(&account, None).await;
     let request = start(&key, &order()).bytes();
-    let mut asking = tokio::task::JoinSet::new();
+    let mut sending = tokio::task::JoinSet::new();
     for _ in 0..200 {
         let mut connection = rig.connect().await;
         let request = request.clone();
-        asking.spawn(async move {
+        sending.spawn(async move {
             connection.write(&request).await;
             connection.reply().await.status
         });
     }
-    let statuses = asking.join_all().await;
-    let count = |wanted| statuses.iter().filter(|status| **status == wanted).count();
+    let statuses = sending.join_all().await;
+    let count = |expected| {
+        statuses
+            .iter()
+            .filter(|status| **status == expected)
+            .count()
+    };
     assert_eq!((count(200), count(402)), (50, 150), "{statuses:?}");
 }

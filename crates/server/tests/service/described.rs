@@ -1,4 +1,4 @@
-//! The description of the interface: kept, true, and readable offline.
+//! The description of the API: up to date, correct, and readable offline.
 
 use std::path::Path;
 
@@ -6,32 +6,33 @@ use plumbline_report::Format;
 use plumbline_store::{AuditOptions, AuditOrder, NewAudit, Store, Submission};
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, NOW, Reply, Rig, get, post};
+use crate::rig::{HttpRequest, NOW, Reply, Rig, get, post};
 
 async fn document(rig: &Rig) -> Value {
-    let reply = rig.ask_for_text(&get("/openapi.json")).await;
+    let reply = rig.fetch(&get("/openapi.json")).await;
     assert_eq!(reply.header("content-type"), Some("application/json"));
     reply.json()
 }
 
-/// `BLESS=1 cargo test -p plumbline-server described` writes it anew, to be read before it is kept.
+/// `BLESS=1 cargo test -p plumbline-server described` updates the file; read the difference before
+/// you commit it.
 #[tokio::test]
-async fn the_description_is_the_one_that_was_read_and_kept() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
-    let reply = Rig::new().await.ask_for_text(&get("/openapi.json")).await;
-    let now = format!("{}\n", reply.text());
+async fn the_description_equals_the_committed_file() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let reply = Rig::new().await.fetch(&get("/openapi.json")).await;
+    let served = format!("{}\n", reply.text());
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&kept, &now).unwrap();
+        std::fs::write(&path, &served).unwrap();
     }
-    let then = std::fs::read_to_string(&kept).unwrap_or_default();
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        then == now,
-        "docs/openapi.json is not what is served: see this test's comment"
+        committed == served,
+        "docs/openapi.json is out of date: see this test's comment"
     );
 }
 
 #[tokio::test]
-async fn every_reference_leads_somewhere_and_every_operation_has_a_name_of_its_own() {
+async fn every_reference_has_a_target_and_every_operation_a_unique_name() {
     let document = document(&Rig::new().await).await;
     let mut names = Vec::new();
     walk(&document, &mut |value| {
@@ -57,8 +58,8 @@ fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// The audit that the examples are about.
-async fn exemplary(document: &Value) -> Rig {
+/// Starts a service with the audit of the examples.
+async fn with_example_audit(document: &Value) -> Rig {
     let rig = Rig::new().await;
     let example = |path: &str| {
         let at = format!("/paths/{path}/get/parameters/0/example");
@@ -120,10 +121,10 @@ fn report() -> Value {
 }
 
 #[tokio::test]
-async fn every_example_works_and_is_answered_as_described() {
+async fn every_example_works_and_its_response_is_as_described() {
     let document = document(&Rig::new().await).await;
-    let rig = exemplary(&document).await;
-    let mut tried = 0;
+    let rig = with_example_audit(&document).await;
+    let mut count = 0;
     for method in ["get", "post", "delete"] {
         for (path, methods) in document["paths"].as_object().unwrap() {
             let operation = &methods[method];
@@ -133,34 +134,38 @@ async fn every_example_works_and_is_answered_as_described() {
             let example = operation["parameters"][0]["example"].as_str();
             let path = path.replace("{id}", example.unwrap_or_default());
             for body in bodies(operation) {
-                let ask = match &body {
+                let request = match &body {
                     Some(body) => post(&path, body.to_string()).json(),
-                    None => Ask::new(&method.to_uppercase(), &path),
+                    None => HttpRequest::new(&method.to_uppercase(), &path),
                 };
-                let reply = rig.ask_for_text(&ask.key(&rig.key)).await;
+                let reply = rig.fetch(&request.key(&rig.key)).await;
                 check(&document, operation, &reply, &format!("{method} {path}"));
-                tried += 1;
+                count += 1;
             }
         }
     }
-    assert!(tried >= 19, "{tried}");
+    assert!(count >= 19, "{count}");
 }
 
 #[tokio::test]
-async fn every_form_of_a_report_is_described_and_answered_so() {
+async fn every_format_of_a_report_is_described_and_served_as_described() {
     let document = document(&Rig::new().await).await;
-    let rig = exemplary(&document).await;
+    let rig = with_example_audit(&document).await;
     let operation = &document["paths"]["/v1/audit/report/{id}"]["get"];
-    let [id, form] = [0, 1].map(|at| &operation["parameters"][at]);
-    assert_eq!(form["name"], "format");
-    assert_eq!(form["schema"]["enum"], json!(Format::ALL.map(Format::name)));
+    let [id, format_parameter] = [0, 1].map(|at| &operation["parameters"][at]);
+    assert_eq!(format_parameter["name"], "format");
+    assert_eq!(
+        format_parameter["schema"]["enum"],
+        json!(Format::ALL.map(Format::name))
+    );
     let path = format!("/v1/audit/report/{}", id["example"].as_str().unwrap());
     for format in Format::ALL {
-        let ask = get(&format!("{path}?format={}", format.name())).key(&rig.key);
-        let reply = rig.ask_for_text(&ask).await;
-        match format.needs_evidence() {
-            true => assert_eq!(reply.status, 404, "{format:?}: no evidence was kept"),
-            false => check(&document, operation, &reply, format.name()),
+        let request = get(&format!("{path}?format={}", format.name())).key(&rig.key);
+        let reply = rig.fetch(&request).await;
+        if format.needs_evidence() {
+            assert_eq!(reply.status, 404, "{format:?}: no evidence is stored");
+        } else {
+            check(&document, operation, &reply, format.name());
         }
     }
 }
@@ -177,49 +182,49 @@ fn bodies(operation: &Value) -> Vec<Option<Value>> {
 }
 
 #[track_caller]
-fn check(document: &Value, operation: &Value, reply: &Reply, what: &str) {
-    assert_eq!(reply.status, 200, "{what}: {}", reply.text());
+fn check(document: &Value, operation: &Value, reply: &Reply, name: &str) {
+    assert_eq!(reply.status, 200, "{name}: {}", reply.text());
     let content = &operation["responses"]["200"]["content"];
-    let kind = reply.header("content-type").unwrap();
-    let kind = kind.split(';').next().unwrap();
-    let described = &content[kind];
-    assert!(described.is_object(), "{what} is {kind}");
-    if kind != "application/json" {
+    let media_type = reply.header("content-type").unwrap();
+    let media_type = media_type.split(';').next().unwrap();
+    let described = &content[media_type];
+    assert!(described.is_object(), "{name} is {media_type}");
+    if media_type != "application/json" {
         return;
     }
     let body = reply.json();
-    if let Err(problem) = fits(document, &described["schema"], &body) {
-        panic!("{what}: {problem} in {body}");
+    if let Err(problem) = validate(document, &described["schema"], &body) {
+        panic!("{name}: {problem} in {body}");
     }
     let example = &described["example"];
     if !example.is_null() {
-        let same = without_new_ids(&body) == without_new_ids(example);
-        assert!(same, "{what}: {body} is not as in {example}");
+        let is_equal = without_new_ids(&body) == without_new_ids(example);
+        assert!(is_equal, "{name}: {body} differs from {example}");
     }
 }
 
-/// What is drawn at random when something is started.
-fn without_new_ids(answer: &Value) -> Value {
-    let mut answer = answer.clone();
-    if answer.get("trackingId").is_some() {
-        answer["trackingId"] = json!("drawn");
+/// Replaces ids that are generated when something is started.
+fn without_new_ids(response: &Value) -> Value {
+    let mut response = response.clone();
+    if response.get("trackingId").is_some() {
+        response["trackingId"] = json!("generated");
     }
-    if answer["data"]["audits"].is_number() {
-        answer["data"]["batchId"] = json!("drawn");
+    if response["data"]["audits"].is_number() {
+        response["data"]["batchId"] = json!("generated");
     }
-    answer
+    response
 }
 
-/// As much of JSON Schema as the description uses.
-fn fits(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+/// Validates a value against a schema, as far as the description uses JSON Schema.
+fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(to) = schema["$ref"].as_str() {
         let target = document.pointer(&to[1..]).unwrap();
-        return fits(document, target, value);
+        return validate(document, target, value);
     }
-    let wrong = |why: &str| Err(format!("{value} is {why}"));
-    if let Some(either) = schema["anyOf"].as_array() {
-        let fitting = either.iter().any(|one| fits(document, one, value).is_ok());
-        return if fitting {
+    let wrong = |reason: &str| Err(format!("{value} is {reason}"));
+    if let Some(schemas) = schema["anyOf"].as_array() {
+        let is_valid = |schema: &Value| validate(document, schema, value).is_ok();
+        return if schemas.iter().any(is_valid) {
             Ok(())
         } else {
             wrong("none of these")
@@ -253,13 +258,13 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if below("minimum") == Some(true) {
         return wrong("too small");
     }
-    if let (Some(number), Some(most)) = (value.as_f64(), schema["maximum"].as_f64())
-        && number > most
+    if let (Some(number), Some(maximum)) = (value.as_f64(), schema["maximum"].as_f64())
+        && number > maximum
     {
         return wrong("too large");
     }
     for item in value.as_array().into_iter().flatten() {
-        fits(document, &schema["items"], item)?;
+        validate(document, &schema["items"], item)?;
     }
     for required in schema["required"].as_array().into_iter().flatten() {
         if value.get(required.as_str().unwrap()).is_none() {
@@ -268,7 +273,7 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     }
     for (name, member) in value.as_object().into_iter().flatten() {
         match schema["properties"].get(name) {
-            Some(schema) => fits(document, schema, member)?,
+            Some(schema) => validate(document, schema, member)?,
             None if schema["additionalProperties"] == json!(false) => {
                 return Err(format!("{name} is not described"));
             }
@@ -279,9 +284,9 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn the_reference_page_needs_nothing_from_elsewhere_and_runs_nothing() {
+async fn the_reference_page_is_self_contained_and_runs_no_scripts() {
     let rig = Rig::new().await;
-    let page = rig.ask_for_text(&get("/docs")).await;
+    let page = rig.fetch(&get("/docs")).await;
     assert_eq!(page.status, 200);
     assert_eq!(
         page.header("content-type"),
@@ -294,15 +299,15 @@ async fn the_reference_page_needs_nothing_from_elsewhere_and_runs_nothing() {
         assert!(html.contains(&format!("id=\"{operation}\"")), "{operation}");
     }
     assert!(html.contains("X-Plumbline-Signature"));
-    let loaded = ["<script", "src=", "@import", "url("];
-    assert!(loaded.iter().all(|sign| !html.contains(sign)));
+    let forbidden = ["<script", "src=", "@import", "url("];
+    assert!(forbidden.iter().all(|sign| !html.contains(sign)));
     let linked = html
         .match_indices("href=\"")
         .map(|(at, sign)| &html[at + sign.len()..]);
     for target in linked {
         assert!(target.starts_with(['#', '/']), "{}", &target[..40]);
     }
-    let style = rig.ask_for_text(&get("/docs/style.css")).await;
+    let style = rig.fetch(&get("/docs/style.css")).await;
     assert_eq!(
         style.header("content-type"),
         Some("text/css; charset=utf-8")

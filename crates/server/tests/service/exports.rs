@@ -1,4 +1,4 @@
-//! A report as a file.
+//! Exports of reports.
 
 use std::sync::Arc;
 
@@ -40,29 +40,29 @@ fn packed_bundle() -> Vec<u8> {
     bundle.pack().unwrap()
 }
 
-/// By the first attempt.
-fn kept_as(audit_id: &str) -> String {
+/// Returns the name of the first attempt's blob.
+fn blob_name(audit_id: &str) -> String {
     format!("{audit_id}-1")
 }
 
 /// A service with one completed audit and its evidence.
-struct Audited {
+struct CompletedAudit {
     rig: Rig,
     audit_id: String,
     bundles: FileBlobs,
     _dir: tempfile::TempDir,
 }
 
-impl Audited {
+impl CompletedAudit {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let bundles = FileBlobs::open(dir.path()).unwrap();
-        let kept = bundles.clone();
-        let rig = Rig::with(|app| app.bundles = Some(Arc::new(kept))).await;
+        let app_bundles = bundles.clone();
+        let rig = Rig::with(|app| app.bundles = Some(Arc::new(app_bundles))).await;
         rig.start().await;
         let lease = rig.lease().await;
         bundles
-            .put(&kept_as(&lease.audit_id), &packed_bundle())
+            .put(&blob_name(&lease.audit_id), &packed_bundle())
             .unwrap();
         rig.finish(&lease, report(), None).await;
         Self {
@@ -73,26 +73,26 @@ impl Audited {
         }
     }
 
-    async fn ask(&self, query: &str) -> Reply {
+    async fn send(&self, query: &str) -> Reply {
         let path = format!("/v1/audit/report/{}{query}", self.audit_id);
-        self.rig.ask(&get(&path).key(&self.rig.key)).await
+        self.rig.send(&get(&path).key(&self.rig.key)).await
     }
 }
 
 #[tokio::test]
-async fn evidence_that_an_earlier_version_kept_is_found() {
-    let audited = Audited::new().await;
-    let (before, now) = (&audited.audit_id, kept_as(&audited.audit_id));
-    let bytes = audited.bundles.get(&now).unwrap().unwrap();
-    audited.bundles.remove(&now).unwrap();
-    assert_eq!(audited.ask("?format=trace").await.status, 404);
-    audited.bundles.put(before, &bytes).unwrap();
-    assert_eq!(audited.ask("?format=trace").await.status, 200);
+async fn evidence_stored_by_an_earlier_version_is_found() {
+    let audit = CompletedAudit::new().await;
+    let (old_name, name) = (&audit.audit_id, blob_name(&audit.audit_id));
+    let bytes = audit.bundles.get(&name).unwrap().unwrap();
+    audit.bundles.remove(&name).unwrap();
+    assert_eq!(audit.send("?format=trace").await.status, 404);
+    audit.bundles.put(old_name, &bytes).unwrap();
+    assert_eq!(audit.send("?format=trace").await.status, 200);
 }
 
 #[tokio::test]
 async fn each_format_is_a_file_with_its_type_and_a_name() {
-    let audited = Audited::new().await;
+    let audit = CompletedAudit::new().await;
     for (format, content_type, extension) in [
         ("json", "application/json", "report.json"),
         ("lighthouse", "application/json", "lighthouse.json"),
@@ -101,44 +101,44 @@ async fn each_format_is_a_file_with_its_type_and_a_name() {
         ("junit", "application/xml", "junit.xml"),
         ("trace", "application/json", "trace.json"),
     ] {
-        let reply = audited.ask(&format!("?format={format}")).await;
+        let reply = audit.send(&format!("?format={format}")).await;
         assert_eq!(reply.status, 200, "{format}: {reply:?}");
         assert_eq!(reply.header("content-type"), Some(content_type));
-        let name = format!("attachment; filename=\"{}.{extension}\"", audited.audit_id);
+        let name = format!("attachment; filename=\"{}.{extension}\"", audit.audit_id);
         assert_eq!(reply.header("content-disposition"), Some(name.as_str()));
     }
-    let lighthouse = audited.ask("?format=lighthouse").await.json();
+    let lighthouse = audit.send("?format=lighthouse").await.json();
     assert_eq!(lighthouse["categories"]["performance"]["score"], 0.91);
     assert_eq!(lighthouse["fetchTime"], "2027-01-15T08:00:00.007Z");
 }
 
 #[tokio::test]
-async fn without_a_format_the_answer_is_the_envelope_as_ever() {
-    let audited = Audited::new().await;
+async fn without_a_format_the_report_is_in_an_envelope() {
+    let audit = CompletedAudit::new().await;
     for query in ["", "?", "?other=1"] {
-        let reply = audited.ask(query).await;
+        let reply = audit.send(query).await;
         assert_eq!(
             reply.json()["data"]["auditId"],
-            audited.audit_id.as_str(),
+            audit.audit_id.as_str(),
             "{query}"
         );
     }
 }
 
 #[tokio::test]
-async fn evidence_that_is_gone_is_said_to_be_gone_and_the_rest_is_still_given() {
-    let audited = Audited::new().await;
+async fn without_evidence_only_the_formats_that_need_it_are_not_found() {
+    let audit = CompletedAudit::new().await;
     let day = std::time::Duration::from_secs(24 * 60 * 60);
     let later = std::time::SystemTime::now() + 2 * day;
-    assert_eq!(audited.bundles.remove_older(day, later).unwrap(), 1);
+    assert_eq!(audit.bundles.remove_older(day, later).unwrap(), 1);
     for format in ["har", "trace"] {
-        let reply = audited.ask(&format!("?format={format}")).await;
+        let reply = audit.send(&format!("?format={format}")).await;
         let gone = failure("The evidence of this audit is no longer kept");
         assert_eq!((reply.status, reply.json()), (404, gone), "{format}");
     }
     for format in ["json", "lighthouse", "csv", "junit"] {
         assert_eq!(
-            audited.ask(&format!("?format={format}")).await.status,
+            audit.send(&format!("?format={format}")).await.status,
             200,
             "{format}"
         );
@@ -146,13 +146,13 @@ async fn evidence_that_is_gone_is_said_to_be_gone_and_the_rest_is_still_given() 
 }
 
 #[tokio::test]
-async fn a_spoiled_bundle_is_a_fault_of_ours_with_no_word_about_the_inside() {
-    let audited = Audited::new().await;
-    audited
+async fn a_corrupt_bundle_is_a_server_error_without_details() {
+    let audit = CompletedAudit::new().await;
+    audit
         .bundles
-        .put(&kept_as(&audited.audit_id), b"spoiled")
+        .put(&blob_name(&audit.audit_id), b"corrupt")
         .unwrap();
-    let reply = audited.ask("?format=har").await;
+    let reply = audit.send("?format=har").await;
     assert_eq!(
         (reply.status, reply.json()),
         (500, failure("Internal Server Error"))
@@ -160,8 +160,8 @@ async fn a_spoiled_bundle_is_a_fault_of_ours_with_no_word_about_the_inside() {
 }
 
 #[tokio::test]
-async fn what_is_no_format_is_an_invalid_value_but_only_for_who_has_a_key() {
-    let audited = Audited::new().await;
+async fn an_unknown_format_is_an_invalid_value_after_the_key_was_checked() {
+    let audit = CompletedAudit::new().await;
     for query in [
         "?format=pdf",
         "?format=",
@@ -169,19 +169,19 @@ async fn what_is_no_format_is_an_invalid_value_but_only_for_who_has_a_key() {
         "?format=har&format=csv",
         "?format=%ff",
     ] {
-        let reply = audited.ask(query).await;
+        let reply = audit.send(query).await;
         assert_eq!(
             (reply.status, reply.json()),
             (406, failure("Invalid Format")),
             "{query}"
         );
     }
-    let path = format!("/v1/audit/report/{}?format=pdf", audited.audit_id);
-    assert_eq!(audited.rig.ask(&get(&path)).await.status, 401);
-    let stranger = audited.rig.new_account(1).await;
-    let key = audited.rig.new_key(&stranger, None).await;
-    let path = format!("/v1/audit/report/{}?format=har", audited.audit_id);
-    assert_eq!(audited.rig.ask(&get(&path).key(&key)).await.status, 404);
-    let unknown = get("/v1/audit/report/aud_none?format=har").key(&audited.rig.key);
-    assert_eq!(audited.rig.ask(&unknown).await.status, 404);
+    let path = format!("/v1/audit/report/{}?format=pdf", audit.audit_id);
+    assert_eq!(audit.rig.send(&get(&path)).await.status, 401);
+    let stranger = audit.rig.new_account(1).await;
+    let key = audit.rig.new_key(&stranger, None).await;
+    let path = format!("/v1/audit/report/{}?format=har", audit.audit_id);
+    assert_eq!(audit.rig.send(&get(&path).key(&key)).await.status, 404);
+    let unknown = get("/v1/audit/report/aud_none?format=har").key(&audit.rig.key);
+    assert_eq!(audit.rig.send(&unknown).await.status, 404);
 }

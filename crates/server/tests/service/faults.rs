@@ -1,4 +1,4 @@
-//! Our own faults: an envelope without detail, and a service that lives on.
+//! Server errors: responses without details, and a service that keeps running.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::rig::{Rig, failure, get, order, start};
 
 #[tokio::test]
-async fn a_panic_is_a_500_and_the_connection_goes_on() {
+async fn a_panic_is_a_500_and_the_connection_stays_open() {
     let rig = Rig::new().await;
     let mut body = order();
     body["url"] = json!("https://panic.example/");
@@ -38,7 +38,7 @@ async fn a_store_that_fails_is_a_500_without_detail() {
         rig.check(request, 500, failure("Internal Server Error"))
             .await;
     }
-    assert_eq!(rig.ask(&get("/v1/devices")).await.status, 200);
+    assert_eq!(rig.send(&get("/v1/devices")).await.status, 200);
 }
 
 #[tokio::test]
@@ -46,17 +46,17 @@ async fn an_unreadable_report_is_a_500() {
     let rig = Rig::new().await;
     rig.start().await;
     let lease = rig.lease().await;
-    rig.finish(&lease, json!({ "format": "of another world" }), None)
+    rig.finish(&lease, json!({ "format": "invalid" }), None)
         .await;
     let data = get(&format!("/v1/audit/data/{}", lease.audit_id)).key(&rig.key);
     rig.check(data, 500, failure("Internal Server Error")).await;
 }
 
 #[tokio::test]
-async fn a_store_that_hangs_makes_the_service_unready_and_starts_unavailable_but_alive() {
+async fn while_the_store_hangs_the_service_is_alive_but_not_ready_and_starts_are_unavailable() {
     let rig = Rig::with(|app| app.limits.answer = Duration::from_millis(300)).await;
-    let held = rig.second_connection();
-    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let blocking = rig.second_connection();
+    blocking.execute_batch("BEGIN IMMEDIATE").unwrap();
     rig.check(get("/readyz"), 503, failure("Service Unavailable"))
         .await;
     rig.check(
@@ -65,7 +65,7 @@ async fn a_store_that_hangs_makes_the_service_unready_and_starts_unavailable_but
         failure("Service Unavailable"),
     )
     .await;
-    assert_eq!(rig.ask(&get("/healthz")).await.status, 200);
-    held.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(rig.ask(&get("/readyz")).await.status, 200);
+    assert_eq!(rig.send(&get("/healthz")).await.status, 200);
+    blocking.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(rig.send(&get("/readyz")).await.status, 200);
 }

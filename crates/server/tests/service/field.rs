@@ -1,4 +1,4 @@
-//! Field data as clients and people see it.
+//! Field data in the API and on pages.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn with_field() -> Value {
     report
 }
 
-/// A completed audit with this report: its id.
+/// Completes an audit with this report, and returns its id.
 async fn completed(rig: &Rig, report: Value) -> String {
     rig.start().await;
     let lease = rig.lease().await;
@@ -35,11 +35,11 @@ async fn completed(rig: &Rig, report: Value) -> String {
 }
 
 #[tokio::test]
-async fn field_data_has_the_contracts_members_and_its_source_stands_beside_it() {
+async fn field_data_has_the_contracts_members_and_its_source() {
     let rig = Rig::new().await;
     let id = completed(&rig, with_field()).await;
     let reply = rig
-        .ask(&get(&format!("/v1/audit/data/{id}")).key(&rig.key))
+        .send(&get(&format!("/v1/audit/data/{id}")).key(&rig.key))
         .await;
     let data = reply.json()["data"].take();
     assert_eq!(
@@ -56,13 +56,13 @@ async fn field_data_has_the_contracts_members_and_its_source_stands_beside_it() 
 }
 
 #[tokio::test]
-async fn field_data_that_is_null_says_why() {
+async fn absent_field_data_has_a_reason() {
     let rig = Rig::new().await;
     let mut report = report(Value::Null);
     report["fieldDataReason"] = json!("NO_KEY");
     let id = completed(&rig, report).await;
     let reply = rig
-        .ask(&get(&format!("/v1/audit/data/{id}")).key(&rig.key))
+        .send(&get(&format!("/v1/audit/data/{id}")).key(&rig.key))
         .await;
     let data = reply.json()["data"].take();
     assert_eq!(data["fieldData"], Value::Null);
@@ -104,7 +104,7 @@ fn history(form_factor: FormFactor) -> FieldHistory {
 }
 
 #[tokio::test]
-async fn the_history_of_an_address_has_its_field_trend_or_says_why_not() {
+async fn the_history_of_a_url_has_its_field_data_or_the_reason_why_not() {
     for (source, expected) in [
         (
             Ok(()),
@@ -118,8 +118,8 @@ async fn the_history_of_an_address_has_its_field_trend_or_says_why_not() {
         let rig = Rig::with_pages_and(|app| app.field = Some(Arc::new(Source(source)))).await;
         let id = completed(&rig, with_field()).await;
         let cookie = sign_in(&rig, &rig.key).await;
-        let ask = get(&format!("/history?audit={id}")).header("Cookie", &cookie);
-        let page = rig.browse(&ask).await;
+        let request = get(&format!("/history?audit={id}")).header("Cookie", &cookie);
+        let page = rig.browse(&request).await;
         assert_eq!(page.status, 200);
         assert!(page.text().contains(expected), "{}", page.text());
         assert!(page.text().contains("visitors on phones"));
@@ -131,8 +131,8 @@ async fn a_report_shows_field_data_beside_lab_data() {
     let rig = Rig::with_pages().await;
     let id = completed(&rig, with_field()).await;
     let cookie = sign_in(&rig, &rig.key).await;
-    let ask = get(&format!("/reports/{id}")).header("Cookie", &cookie);
-    let page = rig.browse(&ask).await.text().to_owned();
+    let request = get(&format!("/reports/{id}")).header("Cookie", &cookie);
+    let page = rig.browse(&request).await.text().to_owned();
     for expected in [
         "All pages of this origin",
         "15 Oct to 11 Nov 2026",
@@ -146,13 +146,13 @@ async fn a_report_shows_field_data_beside_lab_data() {
 }
 
 #[tokio::test]
-async fn questions_are_counted_by_what_became_of_them() {
+async fn queries_are_counted_by_outcome() {
     let rig = Rig::with(|app| app.field = Some(Arc::new(Source(Ok(()))))).await;
-    let text = rig.ask_for_text(&get("/metrics")).await.text().to_owned();
+    let text = rig.fetch(&get("/metrics")).await.text().to_owned();
     for line in [
         "plumbline_field_questions_total{outcome=\"found\"} 2",
         "plumbline_field_questions_total{outcome=\"not_in_dataset\"} 3",
     ] {
-        assert!(text.lines().any(|found| found == line), "{text}");
+        assert!(text.lines().any(|other| other == line), "{text}");
     }
 }

@@ -1,17 +1,17 @@
-//! Who may ask.
+//! Authentication with keys.
 
 use std::sync::atomic::Ordering;
 
 use plumbline_store::{Key, Store, Timestamp};
 
-use crate::rig::{Ask, NOW, Rig, failure, get, order, post, start};
+use crate::rig::{HttpRequest, NOW, Rig, failure, get, order, post, start};
 
-fn keyed_operations() -> [Ask; 10] {
+fn keyed_operations() -> [HttpRequest; 10] {
     [
         post("/v1/audit/start", order().to_string()).json(),
         get("/v1/audit/status/trk_x"),
         get("/v1/audit/data/aud_x"),
-        Ask::new("DELETE", "/v1/audit/data/aud_x"),
+        HttpRequest::new("DELETE", "/v1/audit/data/aud_x"),
         get("/v1/audit/report/aud_x"),
         get("/v1/audits"),
         post("/v1/batches", "{}").json(),
@@ -62,8 +62,8 @@ async fn without_a_valid_key_the_audit_operations_are_unauthorized() {
             .await;
         let twice = operation.clone().key(&rig.key).key(&rig.key);
         rig.check(twice, 401, failure("Unauthorized")).await;
-        let elsewhere = operation.clone().header("Authorization", &rig.key);
-        rig.check(elsewhere, 401, failure("Unauthorized")).await;
+        let other_header = operation.clone().header("Authorization", &rig.key);
+        rig.check(other_header, 401, failure("Unauthorized")).await;
     }
     assert_eq!(rig.credits().await, 100);
 }
@@ -126,11 +126,11 @@ async fn a_key_works_until_it_expires() {
 }
 
 #[tokio::test]
-async fn keys_of_one_account_see_the_same_audits_and_other_accounts_none_of_them() {
+async fn keys_of_one_account_share_its_audits_and_other_accounts_cannot_read_them() {
     let rig = Rig::new().await;
     let path = format!("/v1/audit/status/{}", rig.start().await);
     let sibling = rig.new_key(&rig.account_id, None).await;
-    assert_eq!(rig.ask(&get(&path).key(&sibling)).await.status, 200);
+    assert_eq!(rig.send(&get(&path).key(&sibling)).await.status, 200);
     let stranger = rig.new_key(&rig.new_account(5).await, None).await;
     rig.check(
         get(&path).key(&stranger),

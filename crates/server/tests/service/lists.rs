@@ -1,4 +1,4 @@
-//! What an account can look up: its audits, its balance, and the catalog.
+//! Lists of audits, the balance, and the catalog.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use plumbline_store::{AuditError, FileBlobs, FinishedAudit, Store};
 use serde_json::{Value, json};
 
 use crate::contract::report;
-use crate::rig::{Ask, NOW, Rig, failure, get, order};
+use crate::rig::{HttpRequest, NOW, Rig, failure, get, order};
 
 async fn list(rig: &Rig, query: &str) -> Value {
     let reply = rig
-        .ask(&get(&format!("/v1/audits?{query}")).key(&rig.key))
+        .send(&get(&format!("/v1/audits?{query}")).key(&rig.key))
         .await;
     assert_eq!(reply.status, 200, "{query}: {}", reply.text());
     reply.json()
@@ -26,7 +26,7 @@ fn ids(list: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn past_audits_are_listed_newest_first_with_everything_about_them() {
+async fn past_audits_are_listed_newest_first_with_all_details() {
     let rig = Rig::new().await;
     let first = rig.start().await;
     rig.clock.fetch_add(5, Ordering::SeqCst);
@@ -61,7 +61,7 @@ async fn measured_audits_are_listed_with_the_figures_of_their_reports() {
     let lease = rig.lease().await;
     rig.finish(&lease, report(Value::Null), None).await;
     let path = format!("/v1/audit/data/{}", lease.audit_id);
-    let shown = rig.ask(&get(&path).key(&rig.key)).await.json();
+    let shown = rig.send(&get(&path).key(&rig.key)).await.json();
     assert_eq!(shown["data"]["labData"]["performance"], 87);
     let listed = list(&rig, "").await;
     assert_eq!(listed["data"][0]["labData"], shown["data"]["labData"]);
@@ -73,7 +73,7 @@ async fn a_report_that_cannot_be_read_is_summarized_once_and_listed_without_figu
     rig.start().await;
     let lease = rig.lease().await;
     let finished = FinishedAudit {
-        report: "no report".to_owned(),
+        report: "invalid".to_owned(),
         error: None,
         finished_at: NOW,
         summary: None,
@@ -85,17 +85,17 @@ async fn a_report_that_cannot_be_read_is_summarized_once_and_listed_without_figu
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_while_new_audits_come() {
+async fn pages_are_complete_while_new_audits_are_started() {
     let rig = Rig::new().await;
     let mut started = Vec::new();
     for _ in 0..5 {
         started.push(rig.start().await);
         rig.clock.fetch_add(1, Ordering::SeqCst);
     }
-    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
     for _ in 0..3 {
         let page = list(&rig, &format!("limit=2{cursor}")).await;
-        seen.extend(ids(&page));
+        listed.extend(ids(&page));
         rig.start().await;
         match page["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
@@ -103,11 +103,11 @@ async fn pages_follow_each_other_while_new_audits_come() {
         }
     }
     started.reverse();
-    assert_eq!(seen, started);
+    assert_eq!(listed, started);
 }
 
 #[tokio::test]
-async fn filters_are_exact_and_all_must_fit() {
+async fn filters_match_exactly_and_all_must_match() {
     let rig = Rig::new().await;
     let mut by_device = Vec::new();
     for (device, network) in [
@@ -148,13 +148,13 @@ async fn filters_are_exact_and_all_must_fit() {
         ),
         ("unknown=1", vec![fiber, desktop, mobile]),
     ] {
-        let found = ids(&list(&rig, query).await);
-        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query}");
+        let listed = ids(&list(&rig, query).await);
+        assert_eq!(listed.iter().collect::<Vec<_>>(), expected, "{query}");
     }
 }
 
 #[tokio::test]
-async fn a_bad_parameter_is_named() {
+async fn a_failure_names_the_invalid_parameter() {
     let rig = Rig::new().await;
     let long = "x".repeat(2049);
     for (query, message) in [
@@ -173,7 +173,7 @@ async fn a_bad_parameter_is_named() {
         (&format!("url={long}"), "Invalid Url"),
     ] {
         let request = get(&format!("/v1/audits?{query}")).key(&rig.key);
-        let reply = rig.ask(&request).await;
+        let reply = rig.send(&request).await;
         assert_eq!(
             (reply.status, reply.json()),
             (400, failure(message)),
@@ -183,18 +183,18 @@ async fn a_bad_parameter_is_named() {
 }
 
 #[tokio::test]
-async fn a_deleted_report_is_gone_with_its_evidence() {
+async fn deleting_an_audit_removes_its_report_and_evidence() {
     let dir = tempfile::tempdir().unwrap();
     let bundles = FileBlobs::open(dir.path()).unwrap();
-    let kept = bundles.clone();
-    let rig = Rig::with(|app| app.bundles = Some(Arc::new(kept))).await;
+    let app_bundles = bundles.clone();
+    let rig = Rig::with(|app| app.bundles = Some(Arc::new(app_bundles))).await;
     let tracking_id = rig.start().await;
     let lease = rig.lease().await;
     let data = format!("/v1/audit/data/{}", lease.audit_id);
-    let delete = |key: &str| Ask::new("DELETE", &data).key(key);
+    let delete = |key: &str| HttpRequest::new("DELETE", &data).key(key);
     let not_found = || failure("Resource Not Found");
     rig.check(delete(&rig.key), 404, not_found()).await;
-    // Also what an earlier version kept.
+    // The first name is that of an earlier version.
     let names = [lease.audit_id.clone(), format!("{}-1", lease.audit_id)];
     for name in &names {
         bundles.put(name, b"evidence").unwrap();
@@ -221,7 +221,7 @@ async fn a_deleted_report_is_gone_with_its_evidence() {
 }
 
 #[tokio::test]
-async fn the_balance_is_told() {
+async fn the_balance_can_be_read() {
     let rig = Rig::new().await;
     rig.start().await;
     let expected = json!({ "status": "SUCCESS", "data": { "credits": 99 } });
@@ -237,13 +237,13 @@ async fn locations_and_networks_are_listed_like_devices() {
         ("/v1/networks", 14),
         ("/v1/devices", 41),
     ] {
-        let reply = rig.ask(&get(path)).await.json();
+        let reply = rig.send(&get(path)).await.json();
         let rows = reply["data"].as_array().unwrap();
         let ids: HashSet<_> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), count, "{path}");
         assert!(rows.iter().all(|row| row["name"].is_string()));
     }
-    let reply = rig.ask(&get("/v1/networks")).await.json();
+    let reply = rig.send(&get("/v1/networks")).await.json();
     assert!(reply["data"][0]["downKbps"].is_number());
     assert_eq!(NOW.0, 1_800_000_000_000);
 }

@@ -1,13 +1,16 @@
-//! What an operator reads.
+//! The log of requests.
 
 use std::{cell::RefCell, io, sync::Once};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, Rig, get, order, start};
+use crate::{
+    rig::{HttpRequest, Rig, get, order, start},
+    visitor,
+};
 
 thread_local! {
-    /// A test and its service run on one thread, so each thread's log is one test's.
+    /// The log of one test: a test and its service run on one thread.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -24,15 +27,15 @@ impl io::Write for Log {
     }
 }
 
-/// For the whole process: a subscriber of one thread can miss events that another thread, which
-/// has none, met first.
-pub fn keep() {
+/// Captures the log of the whole process: a subscriber of one thread can miss events that another
+/// thread, which has none, registers first.
+pub fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing_subscriber::fmt().json().with_writer(|| Log).init());
 }
 
-/// All that this test's service has said.
-pub fn said() -> String {
+/// Returns the log of this test's service.
+pub fn text() -> String {
     LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap())
 }
 
@@ -44,19 +47,19 @@ fn lines() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_line_names_the_audit_it_is_about_once_that_is_known_to_be_one() {
+async fn a_log_line_names_the_audit_if_it_exists() {
     let rig = Rig::new().await;
     LOG.take();
     let tracking_id = rig.start().await;
     let lease = rig.lease().await;
-    rig.finish(&lease, json!({}), None).await;
-    let deleted = Ask::new("DELETE", &format!("/v1/audit/data/{}", lease.audit_id));
-    for ask in [
+    rig.finish(&lease, visitor::report(), None).await;
+    let deleted = HttpRequest::new("DELETE", &format!("/v1/audit/data/{}", lease.audit_id));
+    for request in [
         get(&format!("/v1/audit/status/{tracking_id}")),
-        get("/v1/audit/status/somebody-elses"),
+        get("/v1/audit/status/of-another-account"),
         deleted,
     ] {
-        rig.ask(&ask.key(&rig.key)).await;
+        rig.send(&request.key(&rig.key)).await;
     }
     let named: Vec<_> = lines()
         .iter()
@@ -74,26 +77,27 @@ async fn a_line_names_the_audit_it_is_about_once_that_is_known_to_be_one() {
 }
 
 #[tokio::test]
-async fn each_request_leaves_one_line_and_a_fault_one_more_with_its_id_and_never_the_key() {
+async fn each_request_has_one_log_line_and_a_server_error_one_more_with_the_request_id_but_never_the_key()
+ {
     let rig = Rig::new().await;
-    // Threads may be used again, for another test.
+    // Threads may be reused for another test.
     LOG.take();
 
-    rig.ask(
+    rig.send(
         &get("/v1/audit/status/secret-id")
             .key(&rig.key)
             .header("X-Request-Id", "a"),
     )
     .await;
-    rig.ask(&get("/nowhere/secret-path").header("X-Request-Id", "b"))
+    rig.send(&get("/nowhere/secret-path").header("X-Request-Id", "b"))
         .await;
     let mut body = order();
     body["url"] = json!("https://panic.example/");
-    rig.ask(&start(&rig.key, &body).header("X-Request-Id", "c"))
+    rig.send(&start(&rig.key, &body).header("X-Request-Id", "c"))
         .await;
 
     let lines = lines();
-    let seen: Vec<_> = lines
+    let logged: Vec<_> = lines
         .iter()
         .map(|line| &line["fields"])
         .map(|fields| {
@@ -106,7 +110,7 @@ async fn each_request_leaves_one_line_and_a_fault_one_more_with_its_id_and_never
         })
         .collect();
     assert_eq!(
-        seen,
+        logged,
         [
             json!(["a", "GET", "/v1/audit/status/{id}", 404]),
             json!(["b", "GET", "none", 404]),
@@ -119,7 +123,7 @@ async fn each_request_leaves_one_line_and_a_fault_one_more_with_its_id_and_never
         lines[2]["fields"]["error"]
             .as_str()
             .unwrap()
-            .contains("a defect, on purpose")
+            .contains("deliberate panic")
     );
     assert!(lines[0]["fields"]["duration_us"].is_u64());
     let text = json!(lines).to_string();

@@ -1,8 +1,8 @@
-//! The service as a client meets it: real sockets, the real router, a real store on disk.
+//! Tests of the service over real sockets, with the real router and a real store on disk.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that cannot go on shall say where"
+    reason = "a failed unwrap shows where a test failed"
 )]
 
 mod agent;
@@ -10,36 +10,36 @@ mod agents;
 mod attempts;
 mod batches;
 mod bodies;
-mod bounds;
+mod capacity;
 mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;
 mod contract;
-mod crowds;
 mod described;
 mod exports;
 mod faults;
 mod field;
 mod idempotency;
 mod keys;
+mod limits;
 mod lists;
 mod logs;
+mod malformed;
 mod metrics;
 mod options;
 mod pages;
 mod paths;
 mod rates;
 mod receivers;
+mod report_page;
 mod rig;
 mod sessions;
-mod several;
-mod shown;
 mod shutdown;
 mod targets;
 mod tls;
-mod unheard;
+mod two_servers;
+mod unconfirmed;
 mod uploads;
 mod visitor;
 mod waiting;
 mod webhooks;
-mod wire;

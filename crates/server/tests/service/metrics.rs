@@ -1,4 +1,4 @@
-//! What an operator's Prometheus reads.
+//! The metrics for Prometheus.
 
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use plumbline_server::{AuditFigures, BrowserCounts, Metrics};
 use crate::rig::{Rig, failure, get, order, start};
 
 #[tokio::test]
-async fn the_figures_count_requests_the_queue_and_the_store() {
+async fn the_metrics_count_requests_the_queue_and_the_store() {
     let rig = Rig::new().await;
     rig.start().await;
     rig.clock.fetch_add(2500, Ordering::SeqCst);
-    rig.ask(&start("x", &order())).await;
-    rig.ask(&get("/v1/devices/secret-name")).await;
-    let reply = rig.ask_for_text(&get("/metrics")).await;
+    rig.send(&start("x", &order())).await;
+    rig.send(&get("/v1/devices/secret-name")).await;
+    let reply = rig.fetch(&get("/metrics")).await;
     assert_eq!(reply.status, 200);
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    assert_eq!(reply.header("content-type"), Some(kind));
+    let content_type = "text/plain; version=0.0.4; charset=utf-8";
+    assert_eq!(reply.header("content-type"), Some(content_type));
     let text = reply.text();
     for line in [
         "plumbline_requests_total{method=\"POST\",route=\"/v1/audit/start\",status=\"200\"} 1",
@@ -29,7 +29,7 @@ async fn the_figures_count_requests_the_queue_and_the_store() {
         "plumbline_webhooks{state=\"pending\"} 0",
         "plumbline_audit_faults_total 0",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
     assert!(text.contains("plumbline_store_seconds_bucket{kind=\"write\",le=\"0.001\"}"));
     assert!(!text.contains("secret-name") && !text.contains(&rig.account_id));
@@ -40,11 +40,11 @@ async fn the_figures_count_requests_the_queue_and_the_store() {
 }
 
 #[tokio::test]
-async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_browsers_fare() {
+async fn the_metrics_have_outcomes_and_phases_of_audits_and_counts_of_browsers() {
     let metrics = Arc::new(Metrics::default());
-    let counted = metrics.clone();
+    let app_metrics = metrics.clone();
     let rig = Rig::with(|app| {
-        app.metrics = counted;
+        app.metrics = app_metrics;
         app.browsers = Some(Arc::new(|| BrowserCounts {
             started: 7,
             failed: 2,
@@ -63,7 +63,7 @@ async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_brow
     }
     metrics.audit_faulted();
     metrics.audit_handed_back();
-    let reply = rig.ask_for_text(&get("/metrics")).await;
+    let reply = rig.fetch(&get("/metrics")).await;
     for line in [
         "plumbline_audits_finished_total{outcome=\"TIMEOUT\"} 1",
         "plumbline_audits_finished_total{outcome=\"measured\"} 1",
@@ -79,39 +79,39 @@ async fn the_figures_tell_how_audits_ended_how_long_each_phase_took_and_how_brow
         "plumbline_browsers_total{what=\"dead\"} 1",
     ] {
         let text = reply.text();
-        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
 }
 
 #[tokio::test]
-async fn the_figures_are_read_once_a_second() {
+async fn the_metrics_are_updated_once_a_second() {
     let rig = Rig::new().await;
-    let figures = async || rig.ask_for_text(&get("/metrics")).await.text().to_owned();
-    let first = figures().await;
+    let read = async || rig.fetch(&get("/metrics")).await.text().to_owned();
+    let first = read().await;
     rig.start().await;
-    assert_eq!(figures().await, first);
+    assert_eq!(read().await, first);
     let waiting = "plumbline_queue_audits{state=\"waiting\"} 1\n";
     assert!(!first.contains(waiting));
     rig.clock.fetch_add(1000, Ordering::SeqCst);
-    assert!(figures().await.contains(waiting));
-    // A clock that was set back keeps no figures for long.
+    assert!(read().await.contains(waiting));
+    // A clock that was set back does not extend the cache.
     rig.clock.fetch_add(-60_000, Ordering::SeqCst);
     rig.start().await;
     assert!(
-        figures()
+        read()
             .await
             .contains("plumbline_queue_audits{state=\"waiting\"} 2\n")
     );
 }
 
 #[tokio::test]
-async fn figures_with_a_token_are_for_those_who_have_it() {
+async fn metrics_with_a_token_require_it() {
     let rig = Rig::with(|app| {
         app.metrics_token = Some("a-token-of-the-operators".to_owned());
         app.limits.failed_keys_per_minute = 4;
     })
     .await;
-    let with = |said: &str| get("/metrics").header("Authorization", said);
+    let with = |value: &str| get("/metrics").header("Authorization", value);
     for wrong in [
         get("/metrics"),
         with("Bearer another-token"),
@@ -124,5 +124,5 @@ async fn figures_with_a_token_are_for_those_who_have_it() {
     let too_many = failure("Too Many Failed Keys");
     rig.check(get("/metrics"), 429, too_many).await;
     let right = with("Bearer a-token-of-the-operators");
-    assert_eq!(rig.ask_for_text(&right).await.status, 200);
+    assert_eq!(rig.fetch(&right).await.status, 200);
 }

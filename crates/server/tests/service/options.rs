@@ -1,4 +1,4 @@
-//! What a start may ask for beyond the contract's four members.
+//! Optional members of a start.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ async fn runs_cost_as_many_credits_and_reach_the_agent() {
     rig.start().await;
     assert_eq!(rig.lease().await.runs, 1);
     assert_eq!(rig.credits().await, 87);
-    let listed = rig.ask(&get("/v1/audits").key(&rig.key)).await.json();
+    let listed = rig.send(&get("/v1/audits").key(&rig.key)).await.json();
     assert_eq!(listed["data"][2]["runs"], 9);
     let poor = rig.new_key(&rig.new_account(4).await, None).await;
     rig.check(
@@ -57,7 +57,7 @@ async fn runs_are_a_whole_number_from_one_to_nine() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_an_address_that_may_be_visited() {
+async fn a_webhook_is_a_url_that_may_be_visited() {
     let rig = Rig::new().await;
     for webhook in [
         "",

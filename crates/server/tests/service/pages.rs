@@ -1,4 +1,4 @@
-//! The pages for people, as a browser asks for them.
+//! The web pages, as browsers request them.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use plumbline_report::html::Phase;
 
 use crate::{
-    rig::{Ask, Rig, failure, get},
+    rig::{HttpRequest, Rig, failure, get},
     visitor::{assert_is_page, completed, form, report, sign_in},
 };
 
@@ -28,17 +28,17 @@ async fn an_audit_is_started_followed_and_read() {
     let progress = started.header("location").unwrap().to_owned();
     let tracking_id = progress.strip_prefix("/audits/").unwrap();
 
-    let ask = |path: &str| get(path).header("Cookie", &cookie);
-    let page = rig.browse(&ask(&progress)).await;
+    let request = |path: &str| get(path).header("Cookie", &cookie);
+    let page = rig.browse(&request(&progress)).await;
     assert_is_page(&page);
     assert!(page.text().contains("https://example.com"));
     assert!(page.text().contains(r#"data-phase="waiting" class="now""#));
     let lease = rig.lease().await;
     rig.phases.record(tracking_id, Phase::Loading);
-    let page = rig.browse(&ask(&progress)).await;
+    let page = rig.browse(&request(&progress)).await;
     assert!(page.text().contains(r#"data-phase="loading" class="now""#));
 
-    let events = ask(&format!("{progress}/events"));
+    let events = request(&format!("{progress}/events"));
     let (stream, ()) = tokio::join!(rig.stream(&events), async {
         rig.phases.record(tracking_id, Phase::Judging);
         rig.finish(&lease, report(), None).await;
@@ -48,13 +48,13 @@ async fn an_audit_is_started_followed_and_read() {
     let done = format!("event: done\ndata: /reports/{}", lease.audit_id);
     assert!(stream.contains(&done), "{stream}");
 
-    let to = rig.browse(&ask(&progress)).await;
+    let to = rig.browse(&request(&progress)).await;
     let report_path = format!("/reports/{}", lease.audit_id);
     assert_eq!(
         (to.status, to.header("location")),
         (303, Some(&*report_path))
     );
-    let report = rig.browse(&ask(&report_path)).await;
+    let report = rig.browse(&request(&report_path)).await;
     assert_is_page(&report);
     assert!(report.text().contains("Performance: 91 of 100, good"));
     assert!(
@@ -75,7 +75,7 @@ async fn an_audit_is_started_followed_and_read() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_audited_is_said_on_the_start_page() {
+async fn the_start_page_shows_why_an_audit_is_refused() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
     for (order, status) in [
@@ -104,7 +104,7 @@ async fn what_cannot_be_audited_is_said_on_the_start_page() {
 }
 
 #[tokio::test]
-async fn an_address_has_a_history_and_two_audits_compare() {
+async fn a_url_has_a_history_and_two_audits_can_be_compared() {
     let rig = Rig::with_pages().await;
     let (first, second) = (completed(&rig).await, completed(&rig).await);
     let cookie = sign_in(&rig, &rig.key).await;
@@ -134,7 +134,7 @@ async fn an_address_has_a_history_and_two_audits_compare() {
 }
 
 #[tokio::test]
-async fn errors_are_pages_for_people_and_json_for_programs() {
+async fn errors_are_pages_for_browsers_and_json_for_other_clients() {
     let rig = Rig::with_pages().await;
     for path in [
         "/nothing",
@@ -146,11 +146,11 @@ async fn errors_are_pages_for_people_and_json_for_programs() {
         assert_eq!(page.status, 404, "{path}");
         assert_is_page(&page);
         let id = page.header("x-request-id").unwrap();
-        assert!(page.text().contains(id), "it can be told to who helps");
+        assert!(page.text().contains(id), "the page shows the request id");
         rig.check(get(path), 404, failure("Resource Not Found"))
             .await;
     }
-    let wrong = rig.browse(&Ask::new("DELETE", "/sign-in")).await;
+    let wrong = rig.browse(&HttpRequest::new("DELETE", "/sign-in")).await;
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST")));
     for path in ["/v1/nothing", "/v1", "/v1/audit/status/x"] {
         let reply = rig.browse(&get(path).key(&rig.key)).await;
@@ -164,7 +164,7 @@ async fn errors_are_pages_for_people_and_json_for_programs() {
 }
 
 #[tokio::test]
-async fn pages_and_assets_are_packed_for_who_can_unpack_them() {
+async fn pages_and_assets_are_compressed_for_clients_that_accept_it() {
     let rig = Rig::with_pages().await;
     let plain = rig.browse(&get("/")).await;
     assert_eq!(plain.header("content-encoding"), None);
@@ -187,14 +187,14 @@ async fn pages_and_assets_are_packed_for_who_can_unpack_them() {
         style.header("content-type"),
         Some("text/css; charset=utf-8")
     );
-    let kept = style.header("cache-control").unwrap();
-    assert!(kept.contains("immutable"));
+    let cache_control = style.header("cache-control").unwrap();
+    assert!(cache_control.contains("immutable"));
     let json = rig
-        .ask(&get("/v1/devices").header("Accept-Encoding", "gzip"))
+        .send(&get("/v1/devices").header("Accept-Encoding", "gzip"))
         .await;
     assert_eq!(
         json.header("content-encoding"),
         None,
-        "the API stays as it is"
+        "the API is not compressed"
     );
 }

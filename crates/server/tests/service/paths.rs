@@ -3,10 +3,10 @@
 use plumbline_store::{AuditOptions, NewAudit, Store, Submission};
 use serde_json::json;
 
-use crate::rig::{Ask, NOW, Rig, failure, get, post};
+use crate::rig::{HttpRequest, NOW, Rig, failure, get, post};
 
 #[tokio::test]
-async fn an_id_that_nobody_has_is_not_found_however_it_is_written() {
+async fn an_unknown_id_is_not_found_however_it_is_written() {
     let rig = Rig::new().await;
     let ids = [
         "x".to_owned(),
@@ -64,7 +64,7 @@ async fn an_id_of_50_characters_is_found_and_one_of_51_never() {
             rig.store.submit(Submission::single(audit)).await.unwrap();
             let id = letter.replace('ü', "%C3%BC").repeat(length);
             let reply = rig
-                .ask(&get(&format!("/v1/audit/status/{id}")).key(&rig.key))
+                .send(&get(&format!("/v1/audit/status/{id}")).key(&rig.key))
                 .await;
             assert_eq!(reply.status, status, "{length} times {letter}");
         }
@@ -74,7 +74,7 @@ async fn an_id_of_50_characters_is_found_and_one_of_51_never() {
 #[tokio::test]
 async fn a_percent_encoded_id_is_the_id() {
     let rig = Rig::new().await;
-    let plain = rig.ask(&get("/v1/devices/mobile")).await.json();
+    let plain = rig.send(&get("/v1/devices/mobile")).await.json();
     rig.check(get("/v1/devices/%6D%6f%62ile"), 200, plain.clone())
         .await;
     rig.check(get("/v1/devices/mobile?x=1&y"), 200, plain.clone())
@@ -123,14 +123,14 @@ async fn any_other_path_is_not_found() {
         "/?/v1/devices",
     ] {
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
-            let request = Ask::new(method, path).key(&rig.key);
+            let request = HttpRequest::new(method, path).key(&rig.key);
             rig.check(request, 404, failure("Resource Not Found")).await;
         }
     }
 }
 
 #[tokio::test]
-async fn any_other_method_is_not_allowed_and_told_which_are() {
+async fn other_methods_are_refused_with_a_list_of_the_allowed_ones() {
     let rig = Rig::new().await;
     let routes = [
         ("/v1/audit/start", "POST"),
@@ -158,7 +158,7 @@ async fn any_other_method_is_not_allowed_and_told_which_are() {
             if allowed.split(',').any(|allowed| allowed == method) {
                 continue;
             }
-            let request = Ask::new(method, path).key(&rig.key);
+            let request = HttpRequest::new(method, path).key(&rig.key);
             let reply = rig.check(request, 405, failure("Method Not Allowed")).await;
             assert_eq!(reply.header("allow"), Some(allowed), "{method} {path}");
         }
@@ -166,7 +166,7 @@ async fn any_other_method_is_not_allowed_and_told_which_are() {
 }
 
 #[tokio::test]
-async fn head_answers_like_get_without_the_body() {
+async fn head_responds_like_get_without_the_body() {
     let rig = Rig::new().await;
     let status = format!("/v1/audit/status/{}", rig.start().await);
     for path in [
@@ -180,52 +180,52 @@ async fn head_answers_like_get_without_the_body() {
         &status,
         "/v1/audit/data/none",
     ] {
-        let got = rig.ask(&get(path).key(&rig.key)).await;
+        let get_reply = rig.send(&get(path).key(&rig.key)).await;
         let mut connection = rig.connect().await;
-        let head = Ask::new("HEAD", path)
+        let head = HttpRequest::new("HEAD", path)
             .key(&rig.key)
             .header("Connection", "close");
         connection.write(&head.bytes()).await;
         let head = connection.reply_to("HEAD").await;
-        assert_eq!(head.status, got.status, "{path}");
+        assert_eq!(head.status, get_reply.status, "{path}");
         assert_eq!(
             head.header("content-length"),
-            got.header("content-length"),
+            get_reply.header("content-length"),
             "{path}"
         );
         assert!(connection.is_closed().await, "{path}: a body after HEAD");
     }
-    let unauthorized = rig.ask(&Ask::new("HEAD", &status)).await;
+    let unauthorized = rig.send(&HttpRequest::new("HEAD", &status)).await;
     assert_eq!(unauthorized.status, 401);
 }
 
 #[tokio::test]
 async fn the_probes_need_no_key() {
     let rig = Rig::new().await;
-    let answers = [("/healthz", "alive"), ("/readyz", "ready")];
-    for (path, member) in answers {
+    let probes = [("/healthz", "alive"), ("/readyz", "ready")];
+    for (path, member) in probes {
         let expected = json!({ "status": "SUCCESS", "data": { (member): true } });
         rig.check(get(path), 200, expected).await;
     }
 }
 
 #[tokio::test]
-async fn a_request_id_is_made_or_taken_over_if_short_and_plain() {
+async fn a_request_id_is_generated_or_taken_from_the_client_if_short_and_plain() {
     let rig = Rig::new().await;
-    let id_for = async |given: Option<&str>| {
-        let request = match given {
-            Some(given) => get("/healthz").header("X-Request-Id", given),
+    let id_for = async |client_id: Option<&str>| {
+        let request = match client_id {
+            Some(client_id) => get("/healthz").header("X-Request-Id", client_id),
             None => get("/healthz"),
         };
-        rig.ask(&request)
+        rig.send(&request)
             .await
             .header("x-request-id")
             .unwrap()
             .to_owned()
     };
     assert_ne!(id_for(None).await, id_for(None).await);
-    for kept in ["a", "4bf92f35-77b3.4da6_a3ce", &"x".repeat(64)] {
-        assert_eq!(id_for(Some(kept)).await, kept);
+    for accepted in ["a", "4bf92f35-77b3.4da6_a3ce", &"x".repeat(64)] {
+        assert_eq!(id_for(Some(accepted)).await, accepted);
     }
     for replaced in ["", "a b", "a\"b", "\u{e9}", "{}", "a;b", &"x".repeat(65)] {
         assert_ne!(id_for(Some(replaced)).await, replaced);

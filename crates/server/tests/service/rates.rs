@@ -1,4 +1,4 @@
-//! How often a key may ask, and how often an address may be wrong.
+//! Rate limits of keys and addresses.
 
 use std::sync::atomic::Ordering;
 
@@ -21,22 +21,22 @@ fn limits(reply: &Reply) -> [Option<&str>; 4] {
 }
 
 #[tokio::test]
-async fn the_third_of_two_a_minute_waits_half_a_minute() {
+async fn with_a_limit_of_two_a_minute_the_third_start_waits_half_a_minute() {
     let rig = Rig::with(|app| app.limits.starts_per_minute = 2).await;
-    let ask = start(&rig.key, &order());
-    let first = rig.ask(&ask).await;
+    let request = start(&rig.key, &order());
+    let first = rig.send(&request).await;
     assert_eq!(first.status, 200);
     assert_eq!(
         limits(&first),
         [Some("2"), Some("1"), Some("1800000030"), None]
     );
-    let second = rig.ask(&ask).await;
+    let second = rig.send(&request).await;
     assert_eq!(
         limits(&second),
         [Some("2"), Some("0"), Some("1800000060"), None]
     );
     let third = rig
-        .check(ask.clone(), 429, failure("Rate Limit Exceeded"))
+        .check(request.clone(), 429, failure("Rate Limit Exceeded"))
         .await;
     assert_eq!(
         limits(&third),
@@ -45,8 +45,8 @@ async fn the_third_of_two_a_minute_waits_half_a_minute() {
     assert_eq!(rig.credits().await, 98, "a refused start costs nothing");
 
     rig.clock.store(NOW.0 + 30_000, Ordering::SeqCst);
-    assert_eq!(rig.ask(&ask).await.status, 200);
-    assert_eq!(rig.ask(&ask).await.status, 429);
+    assert_eq!(rig.send(&request).await.status, 200);
+    assert_eq!(rig.send(&request).await.status, 429);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn only_valid_starts_count_and_polls_never_do() {
     let tracking_id = rig.start().await;
     for left in ["59999", "59998", "59997"] {
         let poll = rig
-            .ask(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
+            .send(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
             .await;
         assert_eq!(poll.status, 200);
         let expected = [Some("60000"), Some(left), Some("1800000001"), None];
@@ -81,7 +81,7 @@ async fn only_valid_starts_count_and_polls_never_do() {
 }
 
 #[tokio::test]
-async fn the_rate_is_checked_before_the_credits_and_told_with_their_refusal() {
+async fn the_rate_is_checked_before_the_credits_and_reported_if_they_do_not_suffice() {
     let rig = Rig::with(|app| app.limits.starts_per_minute = 1).await;
     let key = rig.new_key(&rig.new_account(0).await, None).await;
     let poor = rig
@@ -99,9 +99,9 @@ async fn the_rate_is_checked_before_the_credits_and_told_with_their_refusal() {
 async fn each_key_has_a_rate_of_its_own() {
     let rig = Rig::with(|app| app.limits.starts_per_minute = 1).await;
     let sibling = rig.new_key(&rig.account_id, None).await;
-    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 200);
-    assert_eq!(rig.ask(&start(&sibling, &order())).await.status, 200);
-    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 429);
+    assert_eq!(rig.send(&start(&rig.key, &order())).await.status, 200);
+    assert_eq!(rig.send(&start(&sibling, &order())).await.status, 200);
+    assert_eq!(rig.send(&start(&rig.key, &order())).await.status, 429);
 }
 
 #[tokio::test]
@@ -111,10 +111,10 @@ async fn zero_turns_the_limit_off() {
         app.limits.requests_per_minute = 0;
     })
     .await;
-    let poll = rig.ask(&get("/v1/credits").key(&rig.key)).await;
+    let poll = rig.send(&get("/v1/credits").key(&rig.key)).await;
     assert_eq!((poll.status, limits(&poll)), (200, [None; 4]));
     for _ in 0..20 {
-        let reply = rig.ask(&start(&rig.key, &order())).await;
+        let reply = rig.send(&start(&rig.key, &order())).await;
         assert_eq!((reply.status, limits(&reply)), (200, [None; 4]));
     }
 }
@@ -122,7 +122,7 @@ async fn zero_turns_the_limit_off() {
 #[tokio::test]
 async fn the_default_is_600_a_minute() {
     let rig = Rig::new().await;
-    let reply = rig.ask(&start(&rig.key, &order())).await;
+    let reply = rig.send(&start(&rig.key, &order())).await;
     assert_eq!(
         limits(&reply),
         [Some("600"), Some("599"), Some("1800000001"), None]
@@ -130,14 +130,14 @@ async fn the_default_is_600_a_minute() {
 }
 
 #[tokio::test]
-async fn every_keyed_answer_says_what_is_left_and_other_requests_have_a_limit_of_their_own() {
+async fn responses_report_the_remaining_requests_and_starts_have_a_separate_limit() {
     let rig = Rig::with(|app| app.limits.requests_per_minute = 2).await;
-    let found = rig.ask(&get("/v1/credits").key(&rig.key)).await;
+    let credits = rig.send(&get("/v1/credits").key(&rig.key)).await;
     assert_eq!(
-        limits(&found),
+        limits(&credits),
         [Some("2"), Some("1"), Some("1800000030"), None]
     );
-    let not_found = rig.ask(&get("/v1/audit/status/none").key(&rig.key)).await;
+    let not_found = rig.send(&get("/v1/audit/status/none").key(&rig.key)).await;
     assert_eq!((not_found.status, limits(&not_found)[1]), (404, Some("0")));
     for path in ["/v1/audits", "/v1/audit/status/x", "/v1/batches/x"] {
         let refused = rig
@@ -145,19 +145,19 @@ async fn every_keyed_answer_says_what_is_left_and_other_requests_have_a_limit_of
             .await;
         assert_eq!(limits(&refused)[3], Some("30"));
     }
-    // Starts are counted apart, and what needs no key is not counted.
-    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 200);
-    let open = rig.ask(&get("/v1/devices").key(&rig.key)).await;
+    // Starts are counted separately, and requests that need no key are not counted.
+    assert_eq!(rig.send(&start(&rig.key, &order())).await.status, 200);
+    let open = rig.send(&get("/v1/devices").key(&rig.key)).await;
     assert_eq!((open.status, limits(&open)), (200, [None; 4]));
-    let unknown = rig.ask(&get("/v1/credits").key("x")).await;
+    let unknown = rig.send(&get("/v1/credits").key("x")).await;
     assert_eq!((unknown.status, limits(&unknown)), (401, [None; 4]));
 }
 
 #[tokio::test]
-async fn an_address_that_tries_too_many_keys_waits_and_a_proven_key_does_not() {
+async fn after_too_many_wrong_keys_an_address_waits_unless_its_key_was_valid_before() {
     let rig = Rig::with(|app| app.limits.failed_keys_per_minute = 3).await;
     let credits = |key: &str| get("/v1/credits").key(key);
-    assert_eq!(rig.ask(&credits(&rig.key)).await.status, 200);
+    assert_eq!(rig.send(&credits(&rig.key)).await.status, 200);
     for _ in 0..3 {
         rig.check(credits("wrong"), 401, failure("Unauthorized"))
             .await;
@@ -166,34 +166,34 @@ async fn an_address_that_tries_too_many_keys_waits_and_a_proven_key_does_not() {
         .check(credits("wrong"), 429, failure("Too Many Failed Keys"))
         .await;
     assert_eq!(refused.header("retry-after"), Some("60"));
-    // Refused before it is looked at, as a guess must be.
-    let unproven = rig.new_key(&rig.account_id, None).await;
-    assert_eq!(rig.ask(&credits(&unproven)).await.status, 429);
-    assert_eq!(rig.ask(&credits(&rig.key)).await.status, 200);
+    // A key that was not used before is refused without a check, like a guess.
+    let unused = rig.new_key(&rig.account_id, None).await;
+    assert_eq!(rig.send(&credits(&unused)).await.status, 429);
+    assert_eq!(rig.send(&credits(&rig.key)).await.status, 200);
     rig.clock.store(NOW.0 + 20_000, Ordering::SeqCst);
-    assert_eq!(rig.ask(&credits(&unproven)).await.status, 200);
+    assert_eq!(rig.send(&credits(&unused)).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_key_that_was_right_before_it_was_revoked_is_a_wrong_one() {
+async fn a_revoked_key_counts_as_wrong_even_if_it_was_valid_before() {
     let rig = Rig::with(|app| app.limits.failed_keys_per_minute = 2).await;
     let credits = get("/v1/credits").key(&rig.key);
-    assert_eq!(rig.ask(&credits).await.status, 200);
+    assert_eq!(rig.send(&credits).await.status, 200);
     let key_id = rig.key.split('_').nth(1).unwrap();
     rig.store.revoke_key(key_id, NOW).await.unwrap();
     for _ in 0..2 {
         rig.check(credits.clone(), 401, failure("Unauthorized"))
             .await;
     }
-    let asked = || rig.store.latency().reads.count;
-    let before = asked();
+    let reads = || rig.store.latency().reads.count;
+    let before = reads();
     rig.check(credits, 429, failure("Too Many Failed Keys"))
         .await;
-    assert_eq!(asked(), before, "refused unread");
+    assert_eq!(reads(), before, "refused without a store access");
 }
 
 #[tokio::test]
-async fn pages_count_like_any_request_of_the_key_and_without_a_session_by_address() {
+async fn page_requests_count_by_key_and_without_a_session_by_address() {
     let rig = Rig::with_pages_and(|app| app.limits.requests_per_minute = 3).await;
     let report = format!("/reports/{}", completed(&rig).await);
     let cookie = sign_in(&rig, &rig.key).await;
@@ -216,7 +216,7 @@ async fn pages_count_like_any_request_of_the_key_and_without_a_session_by_addres
     let api = get("/v1/credits").key(&rig.key);
     rig.check(api, 429, failure("Rate Limit Exceeded")).await;
 
-    // The sign-in was the first without a session.
+    // The sign-in was the first request without a session.
     for path in ["/shared/none", "/"] {
         assert_ne!(rig.browse(&get(path)).await.status, 429, "{path}");
     }
@@ -233,7 +233,7 @@ async fn pages_count_like_any_request_of_the_key_and_without_a_session_by_addres
 }
 
 #[tokio::test]
-async fn behind_a_proxy_the_address_is_the_one_that_the_proxy_saw() {
+async fn behind_a_proxy_the_address_is_the_one_that_the_proxy_appended() {
     let rig = Rig::with(|app| {
         app.limits.failed_keys_per_minute = 1;
         app.limits.behind_proxy = true;
@@ -244,14 +244,14 @@ async fn behind_a_proxy_the_address_is_the_one_that_the_proxy_saw() {
             .key("wrong")
             .header("X-Forwarded-For", forwarded)
     };
-    assert_eq!(rig.ask(&from("192.0.2.1")).await.status, 401);
-    assert_eq!(rig.ask(&from("192.0.2.1")).await.status, 429);
-    assert_eq!(rig.ask(&from("192.0.2.1, 192.0.2.2")).await.status, 401);
-    assert_eq!(rig.ask(&from("192.0.2.9, 192.0.2.1")).await.status, 429);
+    assert_eq!(rig.send(&from("192.0.2.1")).await.status, 401);
+    assert_eq!(rig.send(&from("192.0.2.1")).await.status, 429);
+    assert_eq!(rig.send(&from("192.0.2.1, 192.0.2.2")).await.status, 401);
+    assert_eq!(rig.send(&from("192.0.2.9, 192.0.2.1")).await.status, 429);
 }
 
 #[tokio::test]
-async fn an_account_may_have_only_so_many_unfinished_audits() {
+async fn the_unfinished_audits_of_an_account_are_limited() {
     let rig = Rig::with(|app| app.limits.unfinished_per_account = 2).await;
     rig.start().await;
     rig.start().await;
@@ -264,9 +264,9 @@ async fn an_account_may_have_only_so_many_unfinished_audits() {
         .await;
     assert!(refused.header("retry-after").is_some());
     assert_eq!(rig.credits().await, 98);
-    // One that runs is as unfinished as one that waits.
+    // A running audit counts like a waiting one.
     let lease = rig.lease().await;
-    assert_eq!(rig.ask(&start(&rig.key, &order())).await.status, 429);
+    assert_eq!(rig.send(&start(&rig.key, &order())).await.status, 429);
     rig.finish(&lease, json!({}), None).await;
     rig.start().await;
 }

@@ -1,4 +1,4 @@
-//! Receivers of webhooks, on real sockets.
+//! Webhook receivers on real sockets.
 
 use std::{
     net::SocketAddr,
@@ -14,11 +14,11 @@ use tokio::{
 };
 use url::Url;
 
-/// Posts to whoever is named, without a guard, and waits for ever for an answer.
-pub struct Dialling;
+/// Sends webhooks without a guard, and waits for ever for the response.
+pub struct PlainTransport;
 
 #[async_trait]
-impl WebhookTransport for Dialling {
+impl WebhookTransport for PlainTransport {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
         let exchange = async {
             let url = Url::parse(&request.url).unwrap();
@@ -30,20 +30,20 @@ impl WebhookTransport for Dialling {
             );
             stream.write_all(head.as_bytes()).await?;
             stream.write_all(request.body.as_bytes()).await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            Ok::<_, std::io::Error>(answer)
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await?;
+            Ok::<_, std::io::Error>(response)
         };
-        let answer = exchange.await.map_err(|error| error.to_string())?;
-        let status = answer.split(' ').nth(1).ok_or("no status")?;
+        let response = exchange.await.map_err(|error| error.to_string())?;
+        let status = response.split(' ').nth(1).ok_or("no status")?;
         status.parse().map_err(|_| "no number".to_owned())
     }
 }
 
-/// Accepts everybody and never answers.
+/// A receiver that accepts connections and never responds.
 pub struct Tarpit {
     address: SocketAddr,
-    /// Connections accepted, and connections that their other end has closed.
+    /// The numbers of accepted connections, and of those that the client has closed.
     counts: watch::Receiver<(usize, usize)>,
 }
 
@@ -71,11 +71,11 @@ impl Tarpit {
         format!("http://{}/", self.address)
     }
 
-    /// Waits until so many connections have been accepted.
-    pub async fn holds(&self, connections: usize) {
+    /// Waits until this many connections have been accepted.
+    pub async fn wait_for_connections(&self, connections: usize) {
         let mut counts = self.counts.clone();
-        let held = counts.wait_for(|(accepted, _)| *accepted >= connections);
-        held.await.unwrap();
+        let waiting = counts.wait_for(|(accepted, _)| *accepted >= connections);
+        waiting.await.unwrap();
     }
 
     pub fn counts(&self) -> (usize, usize) {
@@ -83,17 +83,17 @@ impl Tarpit {
     }
 }
 
-/// Takes what it is sent, and says yes.
-pub struct Receiving {
+/// A receiver that accepts every webhook.
+pub struct TestReceiver {
     address: SocketAddr,
-    got: mpsc::UnboundedReceiver<String>,
+    requests: mpsc::UnboundedReceiver<String>,
 }
 
-impl Receiving {
+impl TestReceiver {
     pub async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (telling, got) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let open = Mutex::new(Vec::new());
         tokio::spawn(async move {
             loop {
@@ -102,22 +102,23 @@ impl Receiving {
                 while !request.ends_with(b"}}") {
                     assert!(stream.read_buf(&mut request).await.unwrap() > 0);
                 }
-                let answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
-                stream.write_all(answer).await.unwrap();
+                let response = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+                stream.write_all(response).await.unwrap();
                 stream.shutdown().await.unwrap();
                 open.lock().unwrap().push(stream);
-                // The test may have seen enough.
-                let _ = telling.send(String::from_utf8(request).unwrap());
+                // Fails when the test has ended.
+                let _ = sender.send(String::from_utf8(request).unwrap());
             }
         });
-        Self { address, got }
+        Self { address, requests }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    pub async fn told(&mut self) -> String {
-        self.got.recv().await.unwrap()
+    /// Returns the next webhook.
+    pub async fn next(&mut self) -> String {
+        self.requests.recv().await.unwrap()
     }
 }

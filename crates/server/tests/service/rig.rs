@@ -1,4 +1,4 @@
-//! A service of its own for each test.
+//! Sets up a service for each test.
 
 use std::{
     ops::Deref,
@@ -23,14 +23,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-pub use crate::client::{Ask, Connection, Door, Reply, get, post, put};
+pub use crate::client::{Connection, HttpRequest, Reply, Server, get, post, put};
 
 pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
 pub const EVIDENCE_BYTES: u64 = 1_000_000;
 
+/// A running service with one account and one key.
 pub struct Rig {
     pub store: Arc<SqliteStore>,
-    door: Door,
+    server: Server,
     pub account_id: String,
     pub key: String,
     pub clock: Arc<AtomicI64>,
@@ -41,10 +42,10 @@ pub struct Rig {
 }
 
 impl Deref for Rig {
-    type Target = Door;
+    type Target = Server;
 
-    fn deref(&self) -> &Door {
-        &self.door
+    fn deref(&self) -> &Server {
+        &self.server
     }
 }
 
@@ -57,12 +58,12 @@ impl Rig {
         Self::with_options(ServeOptions::default(), change).await
     }
 
-    /// An account with 100 credits and one key.
+    /// Starts a service with these options, and an account with 100 credits and one key.
     pub async fn with_options(options: ServeOptions, change: impl FnOnce(&mut App)) -> Self {
         Self::build(options, false, change, |_| {}).await
     }
 
-    /// With the pages for people beside the API.
+    /// Starts a service with web pages.
     pub async fn with_pages() -> Self {
         Self::with_pages_and(|_| {}).await
     }
@@ -71,20 +72,20 @@ impl Rig {
         Self::build(ServeOptions::default(), true, change, |_| {}).await
     }
 
-    /// With pages and other waits.
+    /// Starts a service with web pages and these options.
     pub async fn with_pages_and_options(options: ServeOptions) -> Self {
         Self::build(options, true, |_| {}, |_| {}).await
     }
 
-    /// With another dispatcher for agents than the usual one.
+    /// Starts a service with a changed dispatcher.
     pub async fn with_dispatcher(change: impl FnOnce(&mut DispatcherParts)) -> Self {
         Self::build(ServeOptions::default(), false, |_| {}, change).await
     }
 
-    /// With evidence kept there.
+    /// Starts a service that stores evidence there.
     pub async fn with_bundles(bundles: Arc<dyn Blobs>) -> Self {
-        let kept = Arc::clone(&bundles);
-        let change = |app: &mut App| app.bundles = Some(kept);
+        let app_bundles = Arc::clone(&bundles);
+        let change = |app: &mut App| app.bundles = Some(app_bundles);
         Self::build(ServeOptions::default(), false, change, |dispatcher| {
             dispatcher.bundles = bundles
         })
@@ -108,11 +109,11 @@ impl Rig {
         }
         change(&mut app);
         let (stop, stopped) = oneshot::channel();
-        let (door, serving) = serving(app, options, stopped).await;
+        let (server, serving) = run_server(app, options, stopped).await;
         let account = store.create_account("tests", 100, NOW).await.unwrap();
         let rig = Self {
             store,
-            door,
+            server,
             account_id: account.id,
             key: String::new(),
             clock,
@@ -142,19 +143,19 @@ impl Rig {
         key.reveal()
     }
 
-    /// What an audit's first attempt has kept: `bundles` or `exhibits`.
+    /// Returns a blob of an audit's first attempt; the kind is `bundles` or `exhibits`.
     pub fn blob(&self, kind: &str, audit_id: &str) -> Option<Vec<u8>> {
         let blobs = FileBlobs::open(&self.dir.path().join(kind)).unwrap();
         blobs.get(&format!("{audit_id}-1")).unwrap()
     }
 
-    /// Keeps it as an agent's upload would.
-    pub fn keep_blob(&self, kind: &str, audit_id: &str, bytes: &[u8]) {
+    /// Stores a blob like an agent's upload.
+    pub fn put_blob(&self, kind: &str, audit_id: &str, bytes: &[u8]) {
         let blobs = FileBlobs::open(&self.dir.path().join(kind)).unwrap();
         blobs.put(audit_id, bytes).unwrap();
     }
 
-    /// The store's file, opened behind the service's back.
+    /// Opens the store's file a second time.
     pub fn second_connection(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.dir.path().join("store.db")).unwrap()
     }
@@ -168,7 +169,7 @@ impl Rig {
     }
 
     pub async fn start_with(&self, body: &Value) -> String {
-        let reply = self.ask(&start(&self.key, body)).await;
+        let reply = self.send(&start(&self.key, body)).await;
         assert_eq!(reply.status, 200);
         reply.json()["trackingId"].as_str().unwrap().to_owned()
     }
@@ -208,23 +209,23 @@ impl Rig {
     }
 }
 
-/// A server's parts, on a store that others may have opened as well. `private.example` may not be visited, and who asks
-/// for `panic.example` finds a defect.
+/// Assembles a server on a store that others may have opened as well. `private.example` may not be
+/// visited, and a request for `panic.example` panics.
 pub fn assembled<S: Store + AgentStore + PageStore>(
     store: &Arc<S>,
     dir: &Path,
     clock: &Arc<AtomicI64>,
     change_dispatcher: impl FnOnce(&mut DispatcherParts),
 ) -> App {
-    crate::logs::keep();
+    crate::logs::capture();
     let may_visit = |host: &str, _port: u16| {
-        assert_ne!(host, "panic.example", "a defect, on purpose");
+        assert_ne!(host, "panic.example", "deliberate panic");
         host != "private.example"
     };
     let catalog = Arc::new(Catalog::load(BUILT_IN).unwrap());
     let mut app = App::new(store.clone(), catalog, Arc::new(may_visit));
-    let read = clock.clone();
-    app.clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
+    let clock = clock.clone();
+    app.clock = Arc::new(move || Timestamp(clock.load(Ordering::SeqCst)));
     let phases = Phases::of_store(&**store);
     let media = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
     app.pages = Some(Pages {
@@ -255,20 +256,21 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     app
 }
 
-/// The server, until `stopped`.
-pub async fn serving(
+/// Runs the server until `stopped`.
+pub async fn run_server(
     app: App,
     options: ServeOptions,
     stopped: oneshot::Receiver<()>,
-) -> (Door, JoinHandle<std::io::Result<()>>) {
+) -> (Server, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(serve_with(listener, None, router(app), options, async {
         let _ = stopped.await;
     }));
-    (Door { address }, serving)
+    (Server { address }, serving)
 }
 
+/// The body of a valid start.
 pub fn order() -> Value {
     json!({
         "url": "https://example.com/",
@@ -278,10 +280,12 @@ pub fn order() -> Value {
     })
 }
 
+/// The envelope of a failure.
 pub fn failure(message: &str) -> Value {
     json!({ "status": "FAILURE", "message": message })
 }
 
-pub fn start(key: &str, body: &Value) -> Ask {
+/// A request that starts an audit.
+pub fn start(key: &str, body: &Value) -> HttpRequest {
     post("/v1/audit/start", body.to_string()).key(key).json()
 }

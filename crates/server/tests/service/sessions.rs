@@ -1,4 +1,4 @@
-//! Who is signed in at the pages, and whose word counts there.
+//! Sessions, and forms of other sites.
 
 use std::sync::atomic::Ordering;
 
@@ -12,9 +12,9 @@ use crate::{
 #[tokio::test]
 async fn a_key_opens_a_session_and_signing_out_ends_it() {
     let rig = Rig::with_pages().await;
-    let nobody = rig.browse(&get("/")).await;
-    assert_is_page(&nobody);
-    assert!(nobody.text().contains("Access key"));
+    let signed_out = rig.browse(&get("/")).await;
+    assert_is_page(&signed_out);
+    assert!(signed_out.text().contains("Access key"));
 
     let cookie = sign_in(&rig, &rig.key).await;
     let start = rig.browse(&get("/").header("Cookie", &cookie)).await;
@@ -64,7 +64,8 @@ async fn a_wrong_key_is_refused_with_a_page() {
 }
 
 #[tokio::test]
-async fn wrong_keys_at_the_sign_in_count_with_those_at_the_api_and_a_proven_key_still_opens() {
+async fn wrong_keys_at_sign_in_count_with_those_of_the_api_and_a_key_that_was_valid_before_still_works()
+ {
     let rig = Rig::with_pages_and(|app| app.limits.failed_keys_per_minute = 3).await;
     let attempt = |key: &str| form("/sign-in", &format!("to=/history&key={key}"));
     sign_in(&rig, &rig.key).await;
@@ -77,8 +78,8 @@ async fn wrong_keys_at_the_sign_in_count_with_those_at_the_api_and_a_proven_key_
     for _ in 0..2 {
         assert_eq!(rig.browse(&attempt("wrong")).await.status, 401);
     }
-    let unproven = rig.new_key(&rig.account_id, None).await;
-    for key in ["wrong", unproven.as_str()] {
+    let unused = rig.new_key(&rig.account_id, None).await;
+    for key in ["wrong", unused.as_str()] {
         let refused = rig.browse(&attempt(key)).await;
         assert_eq!(refused.status, 429);
         assert_is_page(&refused);
@@ -95,11 +96,11 @@ async fn wrong_keys_at_the_sign_in_count_with_those_at_the_api_and_a_proven_key_
     .await;
     sign_in(&rig, &rig.key).await;
     rig.clock.fetch_add(20_000, Ordering::SeqCst);
-    sign_in(&rig, &unproven).await;
+    sign_in(&rig, &unused).await;
 }
 
 #[tokio::test]
-async fn what_another_site_sends_is_not_obeyed() {
+async fn forms_of_other_sites_are_refused() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
     let id = completed(&rig).await;
@@ -126,11 +127,11 @@ async fn what_another_site_sends_is_not_obeyed() {
             assert_is_page(&reply);
         }
     }
-    assert_eq!(rig.credits().await, 99, "only our own audit was paid for");
+    assert_eq!(rig.credits().await, 99, "no other audit was charged");
 }
 
 #[tokio::test]
-async fn over_https_cookies_are_for_https_and_this_host_alone() {
+async fn over_https_cookies_are_restricted_to_https_and_this_host() {
     let proxy = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
     assert_cookies_are_for_https(&proxy).await;
     let own_tls = Rig::with_pages_and(|app| app.limits.serves_https = true).await;
@@ -151,19 +152,19 @@ async fn assert_cookies_are_for_https(rig: &Rig) {
     let start = rig.browse(&get("/").header("Cookie", cookie)).await;
     assert!(start.text().contains("Start the audit"));
 
-    // A name without the prefix may have been planted by another host.
-    let planted = cookie.strip_prefix("__Host-").unwrap();
-    let start = rig.browse(&get("/").header("Cookie", planted)).await;
+    // A cookie without the prefix may have been set by another host.
+    let unprefixed = cookie.strip_prefix("__Host-").unwrap();
+    let start = rig.browse(&get("/").header("Cookie", unprefixed)).await;
     assert!(start.text().contains("Access key"));
-    let chosen = "url=https://example.com/&device=mobile&network=cable&location=eu";
-    let audit = form("/audits", chosen).header("Cookie", cookie);
+    let fields = "url=https://example.com/&device=mobile&network=cable&location=eu";
+    let audit = form("/audits", fields).header("Cookie", cookie);
     let set = rig.browse(&audit).await;
     let set = set.header("set-cookie").unwrap();
     assert!(set.starts_with("__Host-plumbline_choice=") && set.contains("; Secure"));
 }
 
 #[tokio::test]
-async fn a_session_of_an_earlier_cookie_name_is_ended_by_signing_out_and_by_signing_in() {
+async fn a_session_with_an_earlier_cookie_name_ends_with_sign_out_and_sign_in() {
     let rig = Rig::with_pages_and(|app| app.limits.behind_proxy = true).await;
     let is_open = async |secret: &str| {
         let session = rig.store.session(session_digest(secret), NOW).await;
@@ -173,12 +174,12 @@ async fn a_session_of_an_earlier_cookie_name_is_ended_by_signing_out_and_by_sign
     for (path, body) in [("/sign-out", ""), ("/sign-in", sign_in.as_str())] {
         let key_id = rig.key.split('_').nth(1).unwrap();
         let until = Timestamp(NOW.0 + 1000);
-        let opened = rig
+        let opening = rig
             .store
             .open_session(session_digest("old"), key_id, until, 9, NOW);
-        opened.await.unwrap();
-        let ask = form(path, body).header("Cookie", "plumbline_session=old");
-        let reply = rig.browse(&ask).await;
+        opening.await.unwrap();
+        let request = form(path, body).header("Cookie", "plumbline_session=old");
+        let reply = rig.browse(&request).await;
         assert_eq!(reply.status, 303, "{path}");
         assert!(!is_open("old").await, "{path}");
         let removed = "plumbline_session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure";
@@ -214,5 +215,8 @@ async fn a_key_has_twenty_sessions_and_can_end_all_of_them() {
     for cookie in &cookies {
         assert!(!is_signed_in(cookie).await);
     }
-    assert!(is_signed_in(&others).await, "another key's go on");
+    assert!(
+        is_signed_in(&others).await,
+        "sessions of other keys continue"
+    );
 }

@@ -1,4 +1,4 @@
-//! Ending in good order.
+//! Graceful shutdown.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::rig::{Connection, Rig, get, order};
 
-/// A start whose body the handler is waiting for: its `100 Continue` says that it runs.
+/// Begins a start whose handler waits for the body; its `100 Continue` shows that it is running.
 async fn running_start(rig: &Rig) -> Connection {
     let mut connection = rig.connect().await;
     let head = format!(
@@ -22,7 +22,7 @@ async fn running_start(rig: &Rig) -> Connection {
 }
 
 #[tokio::test]
-async fn a_running_request_is_finished_and_nothing_new_accepted() {
+async fn running_requests_are_finished_and_no_new_ones_accepted() {
     let mut rig = Rig::new().await;
     let mut running = running_start(&rig).await;
     let mut idle = rig.connect().await;
@@ -46,7 +46,7 @@ async fn a_running_request_is_finished_and_nothing_new_accepted() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_does_not_hold_the_service_back() {
+async fn a_request_that_never_ends_does_not_prevent_the_shutdown() {
     let options = ServeOptions {
         drain: Duration::from_millis(200),
         ..ServeOptions::default()

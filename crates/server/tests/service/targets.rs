@@ -1,4 +1,4 @@
-//! URLs of a start; the many forms are cases beside `target.rs`.
+//! URLs of a start; `target.rs` has tests of many more forms.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn urls_that_cannot_be_audited_are_invalid() {
 }
 
 #[tokio::test]
-async fn the_url_is_kept_and_shown_as_it_was_sent() {
+async fn the_url_is_stored_and_shown_as_it_was_sent() {
     let rig = Rig::new().await;
     let longest = format!("https://example.com/{}", "x".repeat(2028));
     for url in [
@@ -41,10 +41,10 @@ async fn the_url_is_kept_and_shown_as_it_was_sent() {
     ] {
         let mut body = order();
         body["url"] = json!(url);
-        let started = rig.ask(&start(&rig.key, &body)).await.json();
+        let started = rig.send(&start(&rig.key, &body)).await.json();
         let tracking_id = started["trackingId"].as_str().unwrap();
         let status = rig
-            .ask(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
+            .send(&get(&format!("/v1/audit/status/{tracking_id}")).key(&rig.key))
             .await;
         assert_eq!(status.json()["data"]["url"], url);
     }

@@ -1,4 +1,4 @@
-//! HTTPS without a proxy in front.
+//! HTTPS without a proxy.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use tokio_rustls::{
 };
 
 use crate::{
-    rig::{Ask, Door, Rig, get},
+    rig::{HttpRequest, Rig, Server, get},
     visitor::form,
 };
 
@@ -39,24 +39,24 @@ fn load(dir: &Path) -> Result<TlsFiles, TlsError> {
     TlsFiles::load(&dir.join("cert.pem"), &dir.join("key.pem"))
 }
 
-/// A server over TLS, with pages, that shows the first certificate.
-struct Encrypted {
-    door: Door,
+/// A server with TLS and pages that uses the first certificate.
+struct TlsServer {
+    server: Server,
     files: TlsFiles,
     key: String,
     dir: TempDir,
     _rig: Rig,
 }
 
-impl Encrypted {
+impl TlsServer {
     async fn with(options: ServeOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), CERTIFICATES[0], KEYS[0]);
         let files = load(dir.path()).unwrap();
         let mut app = None;
-        let rig = Rig::with_pages_and(|made| app = Some(made.clone())).await;
+        let rig = Rig::with_pages_and(|rig_app| app = Some(rig_app.clone())).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let door = Door {
+        let server = Server {
             address: listener.local_addr().unwrap(),
         };
         let acceptor = files.acceptor().unwrap();
@@ -68,7 +68,7 @@ impl Encrypted {
             std::future::pending(),
         ));
         Self {
-            door,
+            server,
             files,
             key: rig.key.clone(),
             dir,
@@ -76,71 +76,72 @@ impl Encrypted {
         }
     }
 
-    /// The answer, if the server shows the certificate that is trusted.
-    async fn ask(&self, trusted: &str, ask: Ask) -> std::io::Result<String> {
+    /// Sends a request, and returns the response if the server uses the trusted certificate.
+    async fn send(&self, trusted: &str, request: HttpRequest) -> std::io::Result<String> {
         let mut roots = RootCertStore::empty();
         let trusted = CertificateDer::from_pem_slice(trusted.as_bytes()).unwrap();
         roots.add(trusted).unwrap();
         let config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let stream = TcpStream::connect(self.door.address).await.unwrap();
+        let stream = TcpStream::connect(self.server.address).await.unwrap();
         let name = ServerName::try_from("plumbline.test").unwrap();
         let mut stream = TlsConnector::from(Arc::new(config))
             .connect(name, stream)
             .await?;
-        let ask = ask.header("Connection", "close");
-        stream.write_all(&ask.bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        let request = request.header("Connection", "close");
+        stream.write_all(&request.bytes()).await?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        Ok(response)
     }
 
-    async fn shows(&self, which: usize) -> bool {
-        let answers = [
-            self.ask(CERTIFICATES[0], get("/healthz")).await.is_ok(),
-            self.ask(CERTIFICATES[1], get("/healthz")).await.is_ok(),
+    async fn uses(&self, certificate: usize) -> bool {
+        let results = [
+            self.send(CERTIFICATES[0], get("/healthz")).await.is_ok(),
+            self.send(CERTIFICATES[1], get("/healthz")).await.is_ok(),
         ];
-        assert_ne!(answers[0], answers[1]);
-        answers[which]
+        assert_ne!(results[0], results[1]);
+        results[certificate]
     }
 }
 
 #[tokio::test]
-async fn requests_are_answered_over_tls_and_cookies_are_kept_from_plain_text() {
-    let server = Encrypted::with(ServeOptions::default()).await;
-    let answer = server.ask(CERTIFICATES[0], get("/healthz")).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("{\"status\":\"SUCCESS\",\"data\":{\"alive\":true}}"));
+async fn requests_are_served_over_tls_and_cookies_are_secure() {
+    let server = TlsServer::with(ServeOptions::default()).await;
+    let response = server.send(CERTIFICATES[0], get("/healthz")).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(response.ends_with("{\"status\":\"SUCCESS\",\"data\":{\"alive\":true}}"));
     let sign_in = form("/sign-in", &format!("key={}", server.key));
-    let answer = server.ask(CERTIFICATES[0], sign_in).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
-    assert!(answer.contains("; Secure"), "{answer}");
+    let response = server.send(CERTIFICATES[0], sign_in).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 303 "), "{response}");
+    assert!(response.contains("; Secure"), "{response}");
 }
 
 #[tokio::test]
-async fn who_speaks_no_tls_gets_no_answer_and_a_handshake_has_the_time_of_a_head() {
+async fn plain_text_gets_no_response_and_a_handshake_has_the_time_of_a_head() {
     let options = ServeOptions {
         head: Duration::from_millis(200),
         ..ServeOptions::default()
     };
-    let server = Encrypted::with(options).await;
-    let mut plain = TcpStream::connect(server.door.address).await.unwrap();
+    let server = TlsServer::with(options).await;
+    let mut plain = TcpStream::connect(server.server.address).await.unwrap();
     plain.write_all(&get("/healthz").bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    let _ = plain.read_to_end(&mut answer).await;
-    assert!(!answer.starts_with(b"HTTP"), "{}", answer.escape_ascii());
-    let mut silent = server.door.connect().await;
+    let mut response = Vec::new();
+    let _ = plain.read_to_end(&mut response).await;
+    let text = response.escape_ascii();
+    assert!(!response.starts_with(b"HTTP"), "{text}");
+    let mut silent = server.server.connect().await;
     assert!(silent.is_closed().await);
 }
 
 #[tokio::test]
-async fn a_changed_certificate_is_taken_over_and_a_bad_one_is_not() {
-    let mut server = Encrypted::with(ServeOptions::default()).await;
-    assert!(server.shows(0).await);
+async fn a_changed_certificate_is_used_unless_it_is_invalid() {
+    let mut server = TlsServer::with(ServeOptions::default()).await;
+    assert!(server.uses(0).await);
     write(server.dir.path(), CERTIFICATES[1], KEYS[1]);
     server.files.reload();
-    assert!(server.shows(1).await);
+    assert!(server.uses(1).await);
     for (cert, key) in [
         (CERTIFICATES[0], KEYS[1]),
         ("nonsense", KEYS[0]),
@@ -152,36 +153,32 @@ async fn a_changed_certificate_is_taken_over_and_a_bad_one_is_not() {
     ] {
         write(server.dir.path(), cert, key);
         server.files.reload();
-        assert!(server.shows(1).await);
+        assert!(server.uses(1).await);
     }
     fs::remove_file(server.dir.path().join("key.pem")).unwrap();
     server.files.reload();
-    assert!(server.shows(1).await);
+    assert!(server.uses(1).await);
     write(server.dir.path(), CERTIFICATES[0], KEYS[0]);
     server.files.reload();
-    assert!(server.shows(0).await);
+    assert!(server.uses(0).await);
 }
 
 #[test]
-fn what_cannot_be_used_is_named_at_the_start() {
+fn an_unusable_file_is_named_when_it_is_loaded() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |error: Result<TlsFiles, TlsError>| match error {
+    let message = |result: Result<TlsFiles, TlsError>| match result {
         Ok(_) => panic!("it was loaded"),
         Err(error) => error.to_string(),
     };
-    let missing = said(load(dir.path()));
+    let missing = message(load(dir.path()));
     assert!(missing.contains("cert.pem: No such file"), "{missing}");
     for (cert, key, expected) in [
-        ("", KEYS[0], "cert.pem: there is no PEM certificate in it"),
-        (
-            CERTIFICATES[0],
-            "x",
-            "key.pem: there is no PEM private key in it",
-        ),
-        (CERTIFICATES[0], KEYS[1], "key.pem do not belong together"),
+        ("", KEYS[0], "cert.pem: no PEM certificate found"),
+        (CERTIFICATES[0], "x", "key.pem: no PEM private key found"),
+        (CERTIFICATES[0], KEYS[1], "key.pem do not match"),
     ] {
         write(dir.path(), cert, key);
-        let refused = said(load(dir.path()));
+        let refused = message(load(dir.path()));
         assert!(refused.contains(expected), "{refused}");
     }
 }

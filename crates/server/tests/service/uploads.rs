@@ -1,4 +1,4 @@
-//! Evidence, as agents elsewhere hand it in.
+//! Uploads of evidence.
 
 use plumbline_store::AgentStore;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_upload_that_broke_off_goes_on_where_it_ended() {
+async fn an_interrupted_upload_continues_at_its_end() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     rig.start().await;
@@ -20,21 +20,21 @@ async fn an_upload_that_broke_off_goes_on_where_it_ended() {
     broken.write(&request[..request.len() - 40_000]).await;
     broken.end().await;
     drop(broken);
-    let ask = agent.dress(get(&agent.evidence(&job, "bundle", "")));
+    let request = agent.authorize(get(&agent.evidence(&job, "bundle", "")));
     let mut received = 0;
-    // Until the service has noticed that nothing more comes.
+    // Wait until the service has noticed the end of the request.
     while received == 0 {
-        let reply = rig.ask(&ask).await.json();
+        let reply = rig.send(&request).await.json();
         received = reply["data"]["received"].as_u64().unwrap();
         tokio::task::yield_now().await;
     }
     assert_eq!(received, 60_000);
     for offset in [0, 59_999, 60_001] {
-        let elsewhere = agent.upload(&job, offset, &bundle[offset..], &bundle);
-        assert_eq!(rig.ask(&elsewhere).await.status, 409);
+        let conflict = agent.upload(&job, offset, &bundle[offset..], &bundle);
+        assert_eq!(rig.send(&conflict).await.status, 409);
     }
     let rest = agent.upload(&job, 60_000, &bundle[60_000..], &bundle);
-    assert_eq!(rig.ask(&rest).await.json()["data"]["complete"], true);
+    assert_eq!(rig.send(&rest).await.json()["data"]["complete"], true);
     let lease = rig.store.running(None).await.unwrap().remove(0);
     assert_eq!(rig.blob("bundles", &lease.audit_id), Some(bundle));
 }
@@ -46,22 +46,23 @@ async fn a_corrupt_upload_is_refused_and_may_be_sent_again() {
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
     let (bundle, damaged) = (b"evidence".repeat(100), b"evidense".repeat(100));
-    let refused = rig.ask(&agent.upload(&job, 0, &damaged, &bundle)).await;
+    let refused = rig.send(&agent.upload(&job, 0, &damaged, &bundle)).await;
     assert_eq!(refused.status, 422);
     let lease = rig.store.running(None).await.unwrap().remove(0);
     assert_eq!(rig.blob("bundles", &lease.audit_id), None);
-    let again = rig.ask(&agent.upload(&job, 0, &bundle, &bundle)).await;
+    let again = rig.send(&agent.upload(&job, 0, &bundle, &bundle)).await;
     assert_eq!(again.json()["data"]["complete"], true);
     assert_eq!(rig.blob("bundles", &lease.audit_id), Some(bundle));
 }
 
 #[tokio::test]
-async fn an_upload_has_a_size_a_digest_and_a_kind() {
+async fn an_upload_needs_a_valid_size_digest_and_kind() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "frankfurt", "eu").await;
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
-    let put = |kind: &str, query: &str| agent.dress(put(&agent.evidence(&job, kind, query), "x"));
+    let put =
+        |kind: &str, query: &str| agent.authorize(put(&agent.evidence(&job, kind, query), "x"));
     let digest = "0".repeat(64);
     let too_large = format!("?offset=0&bytes={}&sha256={digest}", EVIDENCE_BYTES + 1);
     let one = format!("?offset=0&bytes=1&sha256={digest}");
@@ -74,7 +75,7 @@ async fn an_upload_has_a_size_a_digest_and_a_kind() {
         ("bundle", "?offset=-1&bytes=1&sha256=00", 400),
         ("bundle", "?offset=0&bytes=1&sha256=00", 400),
     ] {
-        let reply = rig.ask(&put(kind, query)).await;
+        let reply = rig.send(&put(kind, query)).await;
         assert_eq!(reply.status, status, "{kind} {query}");
     }
 }

@@ -1,19 +1,21 @@
-//! A person with a browser.
+//! Helpers for tests of web pages.
 
 use serde_json::{Value, json};
 
-use crate::rig::{Ask, Door, Reply, Rig, post};
+use crate::rig::{HttpRequest, Reply, Rig, Server, post};
 
-/// A form that a page of ours sent.
-pub fn form(path: &str, body: &str) -> Ask {
+/// Returns a form as sent by a page of the service.
+pub fn form(path: &str, body: &str) -> HttpRequest {
     post(path, body)
         .header("Content-Type", "application/x-www-form-urlencoded")
         .header("Sec-Fetch-Site", "same-origin")
 }
 
-/// The cookie of a fresh session with this key.
-pub async fn sign_in(door: &Door, key: &str) -> String {
-    let reply = door.browse(&form("/sign-in", &format!("key={key}"))).await;
+/// Signs in with a key, and returns the cookie of the session.
+pub async fn sign_in(server: &Server, key: &str) -> String {
+    let reply = server
+        .browse(&form("/sign-in", &format!("key={key}")))
+        .await;
     assert_eq!(reply.status, 303, "{}", reply.text());
     let cookie = reply.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"));
@@ -40,7 +42,7 @@ pub fn report() -> Value {
     })
 }
 
-/// A completed audit of the rig's account: its audit id.
+/// Completes an audit, and returns its audit id.
 pub async fn completed(rig: &Rig) -> String {
     rig.start().await;
     let lease = rig.lease().await;

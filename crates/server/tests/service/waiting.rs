@@ -1,4 +1,4 @@
-//! Statuses that are waited for.
+//! Status requests that wait for completion.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ async fn a_waiting_status_is_answered_when_the_audit_is_completed() {
     let waiting = {
         let rig = Arc::clone(&rig);
         let path = format!("/v1/audit/status/{tracking_id}?wait=30");
-        tokio::spawn(async move { rig.ask(&get(&path).key(&rig.key)).await })
+        tokio::spawn(async move { rig.send(&get(&path).key(&rig.key)).await })
     };
     rig.finish(&lease, json!({}), None).await;
     let reply = waiting.await.unwrap();
     assert_eq!(reply.json()["data"]["status"], "completed");
     assert_eq!(reply.json()["data"]["auditId"], lease.audit_id);
-    // Again, of what is completed already.
+    // The same for an audit that is completed already.
     let path = format!("/v1/audit/status/{tracking_id}?wait=30");
-    let reply = rig.ask(&get(&path).key(&rig.key)).await;
+    let reply = rig.send(&get(&path).key(&rig.key)).await;
     assert_eq!(reply.json()["data"]["status"], "completed");
 }
 
@@ -38,7 +38,7 @@ async fn an_unknown_audit_and_a_bad_wait_are_not_waited_for() {
         rig.check(bad, 400, failure("Invalid Wait")).await;
     }
     let now = get(&format!("/v1/audit/status/{id}?wait=0")).key(&rig.key);
-    let reply = rig.ask(&now).await.json();
+    let reply = rig.send(&now).await.json();
     assert_eq!(reply["data"]["status"], "not-started");
 }
 
@@ -46,20 +46,20 @@ async fn an_unknown_audit_and_a_bad_wait_are_not_waited_for() {
 async fn a_wait_ends_with_the_status_as_it_is() {
     let rig = Rig::new().await;
     let id = rig.start().await;
-    let ask = get(&format!("/v1/audit/status/{id}?wait=1")).key(&rig.key);
-    let reply = rig.ask(&ask).await.json();
+    let request = get(&format!("/v1/audit/status/{id}?wait=1")).key(&rig.key);
+    let reply = rig.send(&request).await.json();
     assert_eq!(reply["data"]["status"], "not-started");
 }
 
 #[tokio::test]
-async fn who_waits_is_answered_when_the_service_is_stopped() {
+async fn waiting_requests_are_answered_when_the_service_stops() {
     let (stop, stopping) = watch::channel(false);
     let rig = Arc::new(Rig::with(|app| app.stopping = stopping).await);
     let id = rig.start().await;
     let waiting = {
         let rig = Arc::clone(&rig);
         let path = format!("/v1/audit/status/{id}?wait=30");
-        tokio::spawn(async move { rig.ask(&get(&path).key(&rig.key)).await })
+        tokio::spawn(async move { rig.send(&get(&path).key(&rig.key)).await })
     };
     stop.send_replace(true);
     let reply = waiting.await.unwrap();
@@ -67,15 +67,15 @@ async fn who_waits_is_answered_when_the_service_is_stopped() {
 }
 
 #[tokio::test]
-async fn many_may_wait_for_the_same_audit() {
+async fn many_requests_can_wait_for_the_same_audit() {
     let rig = Arc::new(Rig::new().await);
     let id = rig.start().await;
     let lease = rig.lease().await;
     let mut connections = Vec::new();
     for _ in 0..200 {
         let mut connection = rig.connect().await;
-        let ask = get(&format!("/v1/audit/status/{id}?wait=30")).key(&rig.key);
-        connection.write(&ask.bytes()).await;
+        let request = get(&format!("/v1/audit/status/{id}?wait=30")).key(&rig.key);
+        connection.write(&request.bytes()).await;
         connections.push(connection);
     }
     rig.finish(&lease, json!({}), None).await;

@@ -1,4 +1,4 @@
-//! Telling others that an audit is completed.
+//! Delivery of webhooks.
 
 use std::{
     sync::{Arc, Mutex, atomic::Ordering},
@@ -12,59 +12,60 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    receivers::{Dialling, Receiving, Tarpit},
+    receivers::{PlainTransport, Tarpit, TestReceiver},
     rig::{NOW, Rig, get, order, start},
 };
 
-/// Keeps what it is sent and answers as it was told.
-struct Receiver {
-    got: mpsc::UnboundedSender<WebhookRequest>,
-    answers: Mutex<Vec<Result<u16, String>>>,
+/// A transport that records requests and returns the given responses.
+struct RecordingTransport {
+    requests: mpsc::UnboundedSender<WebhookRequest>,
+    responses: Mutex<Vec<Result<u16, String>>>,
 }
 
 #[async_trait]
-impl WebhookTransport for Receiver {
+impl WebhookTransport for RecordingTransport {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
-        self.got.send(request).unwrap();
-        let mut answers = self.answers.lock().unwrap();
-        if answers.len() > 1 {
-            answers.remove(0)
+        self.requests.send(request).unwrap();
+        let mut responses = self.responses.lock().unwrap();
+        if responses.len() > 1 {
+            responses.remove(0)
         } else {
-            answers[0].clone()
+            responses[0].clone()
         }
     }
 }
 
-struct Delivering {
+/// A service that delivers webhooks.
+struct Delivery {
     rig: Rig,
-    got: mpsc::UnboundedReceiver<WebhookRequest>,
+    requests: mpsc::UnboundedReceiver<WebhookRequest>,
     _stop: watch::Sender<bool>,
 }
 
-async fn delivering(answers: &[Result<u16, &str>], retries: Vec<Duration>) -> Delivering {
+async fn start_delivery(responses: &[Result<u16, &str>], retries: Vec<Duration>) -> Delivery {
     let mut app: Option<App> = None;
-    let rig = Rig::with(|made| app = Some(made.clone())).await;
-    // The moment at which the rig's audits are finished.
+    let rig = Rig::with(|rig_app| app = Some(rig_app.clone())).await;
+    // The time at which the rig's audits are finished.
     rig.clock.store(NOW.0 + 7, Ordering::SeqCst);
-    let (got, receiving) = mpsc::unbounded_channel();
+    let (sender, requests) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
-    let answers = answers
+    let responses = responses
         .iter()
-        .map(|answer| answer.map_err(str::to_owned))
+        .map(|response| response.map_err(str::to_owned))
         .collect();
-    let receiver = Receiver {
-        got,
-        answers: Mutex::new(answers),
+    let transport = RecordingTransport {
+        requests: sender,
+        responses: Mutex::new(responses),
     };
     tokio::spawn(deliver_webhooks(
         app.unwrap(),
-        Arc::new(receiver),
+        Arc::new(transport),
         retries,
         stopped,
     ));
-    Delivering {
+    Delivery {
         rig,
-        got: receiving,
+        requests,
         _stop: stop,
     }
 }
@@ -79,21 +80,21 @@ async fn completed(rig: &Rig, error: Option<AuditError>) -> (String, String) {
 }
 
 fn header(request: &WebhookRequest, name: &str) -> String {
-    let found = request.headers.iter().find(|(found, _)| *found == name);
-    found.unwrap().1.clone()
+    let header = request.headers.iter().find(|(other, _)| *other == name);
+    header.unwrap().1.clone()
 }
 
 #[tokio::test]
-async fn a_completed_audit_is_told_once_and_signed() {
-    let mut delivering = delivering(&[Ok(204)], vec![]).await;
+async fn a_completed_audit_has_one_signed_webhook() {
+    let mut delivery = start_delivery(&[Ok(204)], vec![]).await;
     let error = AuditError {
         code: "TIMEOUT".to_owned(),
         message: "late".to_owned(),
     };
-    let (tracking_id, audit_id) = completed(&delivering.rig, Some(error)).await;
-    let got = delivering.got.recv().await.unwrap();
-    assert_eq!(got.url, "https://hooks.example/audits?x=1");
-    let body: Value = serde_json::from_str(&got.body).unwrap();
+    let (tracking_id, audit_id) = completed(&delivery.rig, Some(error)).await;
+    let request = delivery.requests.recv().await.unwrap();
+    assert_eq!(request.url, "https://hooks.example/audits?x=1");
+    let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(
         body,
         json!({
@@ -104,22 +105,22 @@ async fn a_completed_audit_is_told_once_and_signed() {
             },
         })
     );
-    assert_eq!(header(&got, "content-type"), "application/json");
-    assert_eq!(header(&got, "x-plumbline-timestamp"), "1800000000");
-    assert_eq!(header(&got, "x-plumbline-attempt"), "1");
+    assert_eq!(header(&request, "content-type"), "application/json");
+    assert_eq!(header(&request, "x-plumbline-timestamp"), "1800000000");
+    assert_eq!(header(&request, "x-plumbline-attempt"), "1");
 
-    let rig = &delivering.rig;
+    let rig = &delivery.rig;
     let secret = rig
-        .ask(&get("/v1/webhook-secret").key(&rig.key))
+        .send(&get("/v1/webhook-secret").key(&rig.key))
         .await
         .json();
     let secret = secret["data"]["secret"].as_str().unwrap().to_owned();
-    let signed = format!("1800000000.{}", got.body);
+    let signed = format!("1800000000.{}", request.body);
     let expected = format!("v1={}", hmac_by_hand(&secret, &signed));
-    assert_eq!(header(&got, "x-plumbline-signature"), expected);
+    assert_eq!(header(&request, "x-plumbline-signature"), expected);
 }
 
-/// RFC 2104, written out.
+/// Computes an HMAC as in RFC 2104.
 fn hmac_by_hand(secret: &str, text: &str) -> String {
     use sha2::{Digest, Sha256};
     let mut block = [0_u8; 64];
@@ -137,51 +138,51 @@ fn hmac_by_hand(secret: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_a_yes_is_tried_again_exactly_as_often_as_documented() {
-    // The clock of the rig stands still, so every wait of nothing is over at once.
-    let answers = [Ok(500), Ok(302), Err("refused"), Ok(404)];
+async fn a_failed_delivery_is_repeated_exactly_as_often_as_documented() {
+    // The rig's clock does not move, so every wait of zero is over at once.
+    let responses = [Ok(500), Ok(302), Err("refused"), Ok(404)];
     let retries = vec![Duration::ZERO; WEBHOOK_RETRIES.len()];
-    let mut delivering = delivering(&answers, retries).await;
-    completed(&delivering.rig, None).await;
+    let mut delivery = start_delivery(&responses, retries).await;
+    completed(&delivery.rig, None).await;
     let mut attempts = Vec::new();
     for _ in 0..=WEBHOOK_RETRIES.len() {
-        let got = delivering.got.recv().await.unwrap();
-        attempts.push(header(&got, "x-plumbline-attempt"));
+        let request = delivery.requests.recv().await.unwrap();
+        attempts.push(header(&request, "x-plumbline-attempt"));
     }
     assert_eq!(attempts, ["1", "2", "3", "4", "5", "6", "7"]);
     loop {
-        let depth = delivering.rig.store.delivery_depth().await.unwrap();
+        let depth = delivery.rig.store.delivery_depth().await.unwrap();
         if depth.given_up == 1 {
             assert_eq!(depth.pending, 0);
             break;
         }
         tokio::task::yield_now().await;
     }
-    assert!(delivering.got.try_recv().is_err());
+    assert!(delivery.requests.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn a_yes_ends_the_retries() {
-    let mut delivering = delivering(&[Ok(503), Ok(200)], vec![Duration::ZERO; 6]).await;
-    completed(&delivering.rig, None).await;
-    let first = delivering.got.recv().await.unwrap();
-    let second = delivering.got.recv().await.unwrap();
+async fn a_successful_delivery_ends_the_retries() {
+    let mut delivery = start_delivery(&[Ok(503), Ok(200)], vec![Duration::ZERO; 6]).await;
+    completed(&delivery.rig, None).await;
+    let first = delivery.requests.recv().await.unwrap();
+    let second = delivery.requests.recv().await.unwrap();
     assert_eq!(first.body, second.body);
-    completed(&delivering.rig, None).await;
-    let other = delivering.got.recv().await.unwrap();
-    assert_ne!(other.body, second.body, "the next is another audit's");
+    completed(&delivery.rig, None).await;
+    let other = delivery.requests.recv().await.unwrap();
+    assert_ne!(other.body, second.body, "the next belongs to another audit");
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_answers_delays_no_other_accounts_webhook() {
+async fn a_receiver_that_never_responds_delays_no_webhook_of_another_account() {
     let mut app: Option<App> = None;
-    let rig = Rig::with(|made| app = Some(made.clone())).await;
+    let rig = Rig::with(|rig_app| app = Some(rig_app.clone())).await;
     rig.clock.store(NOW.0 + 7, Ordering::SeqCst);
-    let (tarpit, mut receiver) = (Tarpit::open().await, Receiving::open().await);
+    let (tarpit, mut receiver) = (Tarpit::open().await, TestReceiver::open().await);
     let (_stop, stopped) = watch::channel(false);
     tokio::spawn(deliver_webhooks(
         app.unwrap(),
-        Arc::new(Dialling),
+        Arc::new(PlainTransport),
         WEBHOOK_RETRIES.to_vec(),
         stopped,
     ));
@@ -192,20 +193,24 @@ async fn a_receiver_that_never_answers_delays_no_other_accounts_webhook() {
         let lease = rig.lease().await;
         rig.finish(&lease, json!({}), None).await;
     }
-    tarpit.holds(2).await;
+    tarpit.wait_for_connections(2).await;
     let other = rig.new_key(&rig.new_account(5).await, None).await;
     let mut body = order();
     body["webhook"] = json!(receiver.url());
-    assert_eq!(rig.ask(&start(&other, &body)).await.status, 200);
+    assert_eq!(rig.send(&start(&other, &body)).await.status, 200);
     let lease = rig.lease().await;
     rig.finish(&lease, json!({}), None).await;
-    let told = receiver.told().await;
-    assert!(told.contains(&lease.audit_id), "{told}");
-    assert_eq!(tarpit.counts(), (2, 0), "accepted, and given up by us");
+    let webhook = receiver.next().await;
+    assert!(webhook.contains(&lease.audit_id), "{webhook}");
+    assert_eq!(
+        tarpit.counts(),
+        (2, 0),
+        "accepted, and closed by the server"
+    );
 }
 
 #[test]
-fn the_schedule_is_the_documented_one() {
+fn the_schedule_is_as_documented() {
     let seconds = WEBHOOK_RETRIES.map(|wait| wait.as_secs());
     assert_eq!(seconds, [10, 60, 300, 1800, 7200, 21600]);
 }

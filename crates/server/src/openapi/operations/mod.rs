@@ -8,7 +8,8 @@ mod service;
 
 use serde_json::{Value, json};
 
-/// The tracking id in examples. Tests store audits with the ids of the examples and run the examples.
+/// The tracking id in examples. Tests store audits with the ids of the examples and run the
+/// examples.
 pub(crate) const TRACKING_ID: &str = "trk_2h7KfQ0c9XbVn4Jw8sLtRzYp1mDgEa6U";
 /// The audit id in examples.
 pub(crate) const AUDIT_ID: &str = "aud_Zk3mW8yQ5tHr1VxNc7JbLs0pDf9GeA2u";

@@ -1,4 +1,4 @@
-//! What a token, and an account whose audits fail, may take.
+//! Limits of agent tokens, and of accounts whose audits fail.
 
 use std::sync::atomic::Ordering;
 
@@ -19,10 +19,10 @@ fn bounds(locations: &[&str], slots: u32) -> AgentBounds {
 }
 
 #[tokio::test]
-async fn a_token_is_refused_where_it_is_not_for_at_every_step_that_names_a_place() {
+async fn a_token_is_refused_at_a_location_that_it_does_not_allow() {
     let rig = Rig::new().await;
     let allowed = bounds(&["us-tx", "eu"], 2);
-    let agent = Agent::bound(&*rig.store, "bound", "eu", &allowed).await;
+    let agent = Agent::register_bounded(&*rig.store, "bound", "eu", &allowed).await;
     rig.start().await;
     let job = agent.lease(&rig, 0).await;
     let moved = Agent {
@@ -34,28 +34,30 @@ async fn a_token_is_refused_where_it_is_not_for_at_every_step_that_names_a_place
         "agent": moved.announcement(), "trackingId": job["trackingId"], "attempt": 1,
     });
     for (step, message) in [("lease", &lease), ("heartbeat", &heartbeat)] {
-        let refused = moved.say(&rig, step, message).await;
+        let refused = moved.send(&rig, step, message).await;
         let reason = failure("This token is for agents at us-tx, eu, not at fr");
         assert_eq!((refused.status, refused.json()), (403, reason), "{step}");
     }
     let mut more = agent.announcement();
     more["slots"] = json!(3);
     let lease = json!({ "agent": more, "slot": 1, "waitMs": 0 });
-    let refused = agent.say(&rig, "lease", &lease).await;
-    let reason = failure("This token has 2 slots, and this agent has 3");
+    let refused = agent.send(&rig, "lease", &lease).await;
+    let reason = failure("This token allows 2 slots, but this agent has 3");
     assert_eq!((refused.status, refused.json()), (403, reason));
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
 }
 
-/// Nobody stands at the audit's location, so that anybody may simulate it whose token allows that.
+/// No agent is active at the audit's location, so any agent may simulate it whose token allows
+/// that.
 #[tokio::test]
-async fn no_audit_is_leased_for_a_location_that_is_not_the_tokens() {
+async fn no_audit_is_leased_for_a_location_that_the_token_does_not_allow() {
     let rig = Rig::new().await;
     rig.start().await;
-    let elsewhere = Agent::bound(&*rig.store, "one", "us-tx", &bounds(&["us-tx"], 2)).await;
-    assert!(elsewhere.ask_for_work(&rig, 0, 0).await["job"].is_null());
+    let bounded =
+        Agent::register_bounded(&*rig.store, "one", "us-tx", &bounds(&["us-tx"], 2)).await;
+    assert!(bounded.request_work(&rig, 0, 0).await["job"].is_null());
     let both = bounds(&["us-tx", "eu"], 2);
-    let simulates = Agent::bound(&*rig.store, "both", "us-tx", &both).await;
+    let simulates = Agent::register_bounded(&*rig.store, "both", "us-tx", &both).await;
     assert_eq!(simulates.lease(&rig, 0).await["location"], "eu");
     rig.start().await;
     let unbound = Agent::new(&rig, "of-an-earlier-version", "us-tx").await;
@@ -63,23 +65,23 @@ async fn no_audit_is_leased_for_a_location_that_is_not_the_tokens() {
 }
 
 #[tokio::test]
-async fn no_more_audits_are_leased_than_a_token_has_slots_over_all_its_processes() {
+async fn all_processes_of_a_token_together_lease_no_more_audits_than_it_allows_slots() {
     let rig = Rig::new().await;
     for _ in 0..3 {
         rig.start().await;
     }
-    let agent = Agent::bound(&*rig.store, "two", "eu", &bounds(&["eu"], 2)).await;
+    let agent = Agent::register_bounded(&*rig.store, "two", "eu", &bounds(&["eu"], 2)).await;
     let first = agent.lease(&rig, 0).await;
     agent.lease(&rig, 1).await;
     let mut other = agent.announcement();
     other["process"] = json!("another");
-    let asked = json!({ "agent": other, "slot": 0, "waitMs": 0 });
-    let refused = agent.say(&rig, "lease", &asked).await;
+    let message = json!({ "agent": other, "slot": 0, "waitMs": 0 });
+    let refused = agent.send(&rig, "lease", &message).await;
     let reason = failure("All 2 slots of this token are in use");
     assert_eq!((refused.status, refused.json()), (429, reason));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(agent.finish(&rig, &first).await, "held");
-    assert!(agent.said(&rig, "lease", &asked).await["job"].is_object());
+    assert!(agent.exchange(&rig, "lease", &message).await["job"].is_object());
 }
 
 async fn fail(rig: &Rig) {
@@ -103,14 +105,16 @@ async fn an_account_whose_audits_keep_failing_has_to_wait() {
         "locations": ["eu"],
     });
     let batch = post("/v1/batches", batch.to_string()).key(&rig.key).json();
-    for ask in [start(&rig.key, &order()), batch] {
-        let refused = rig.check(ask, 429, failure("Too Many Failed Audits")).await;
+    for request in [start(&rig.key, &order()), batch] {
+        let refused = rig
+            .check(request, 429, failure("Too Many Failed Audits"))
+            .await;
         // The rig finishes audits 7 ms after it starts them.
         assert_eq!(refused.header("retry-after"), Some("3601"));
     }
     let cookie = sign_in(&rig, &rig.key).await;
-    let chosen = "url=https://example.com/&device=mobile&network=cable&location=eu";
-    let page = form("/audits", chosen).header("Cookie", &cookie);
+    let fields = "url=https://example.com/&device=mobile&network=cable&location=eu";
+    let page = form("/audits", fields).header("Cookie", &cookie);
     let page = rig.browse(&page).await;
     assert_eq!(page.status, 429);
     assert_eq!(page.header("retry-after"), Some("3601"));
@@ -119,7 +123,7 @@ async fn an_account_whose_audits_keep_failing_has_to_wait() {
 
     let other = rig.new_account(1).await;
     let other = rig.new_key(&other, None).await;
-    assert_eq!(rig.ask(&start(&other, &order())).await.status, 200);
+    assert_eq!(rig.send(&start(&other, &order())).await.status, 200);
     rig.clock.fetch_add(3_601_000, Ordering::SeqCst);
     rig.start().await;
 }

@@ -1,4 +1,4 @@
-//! A report's page: who sees it, and what is kept beside it.
+//! The report page: access to it, and its pictures.
 
 use std::{
     io,
@@ -11,18 +11,18 @@ use plumbline_engine::media::{self, FullPageScreenshot, Picture, ReportMedia};
 use plumbline_store::Blobs;
 
 use crate::{
-    rig::{Ask, Rig, failure, get},
+    rig::{HttpRequest, Rig, failure, get},
     visitor::{assert_is_page, completed, form, sign_in},
 };
 
 #[tokio::test]
-async fn a_report_is_its_owners_until_it_is_shared() {
+async fn a_report_is_private_until_it_is_shared() {
     let rig = Rig::with_pages().await;
     let id = completed(&rig).await;
     let path = format!("/reports/{id}");
-    let nobody = rig.browse(&get(&path)).await;
-    assert_eq!(nobody.status, 303);
-    let to = nobody.header("location").unwrap();
+    let signed_out = rig.browse(&get(&path)).await;
+    assert_eq!(signed_out.status, 303);
+    let to = signed_out.header("location").unwrap();
     assert_eq!(to, format!("/?to=%2Freports%2F{id}"));
 
     let stranger = rig.new_account(1).await;
@@ -30,11 +30,11 @@ async fn a_report_is_its_owners_until_it_is_shared() {
     let share = |on: &str, cookie: &str| {
         form(&format!("{path}/share"), &format!("share={on}")).header("Cookie", cookie)
     };
-    for ask in [
+    for request in [
         get(&path).header("Cookie", &stranger),
         share("on", &stranger),
     ] {
-        let reply = rig.browse(&ask).await;
+        let reply = rig.browse(&request).await;
         assert_eq!(reply.status, 404);
         assert_is_page(&reply);
     }
@@ -55,7 +55,7 @@ async fn a_report_is_its_owners_until_it_is_shared() {
 }
 
 #[tokio::test]
-async fn a_link_that_has_an_end_is_not_found_after_it() {
+async fn an_expired_link_is_not_found() {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     let rig = Rig::with_pages().await;
     let id = completed(&rig).await;
@@ -84,18 +84,18 @@ async fn a_link_that_has_an_end_is_not_found_after_it() {
     rig.clock.fetch_add(1, Ordering::SeqCst);
     assert_eq!(opens(&seven_days).await, 404);
     assert_eq!(opens(&picture).await, 404);
-    assert_eq!(link().await, None, "the owner is told the same");
+    assert_eq!(link().await, None, "the owner sees the same");
 
     assert_eq!(rig.browse(&share("")).await.status, 303);
     let (endless, page) = link().await.unwrap();
     assert!(!page.contains("until "), "{page}");
-    // The owner's session is over then, the link is not.
+    // The owner's session has expired by then, the link has not.
     rig.clock.fetch_add(3000 * DAY_MS, Ordering::SeqCst);
     assert_eq!(opens(&endless).await, 200);
 }
 
 #[tokio::test]
-async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
+async fn the_pictures_of_a_report_have_the_same_access_as_the_report() {
     let picture = |data: &str| Picture {
         mime_type: "image/webp".to_owned(),
         width_px: 4,
@@ -113,22 +113,26 @@ async fn a_reports_pictures_are_seen_by_who_may_see_the_report() {
     };
     let rig = Rig::with_pages().await;
     let id = completed(&rig).await;
-    rig.keep_blob("exhibits", &id, &media.pack().unwrap());
+    rig.put_blob("exhibits", &id, &media.pack().unwrap());
     let owner = sign_in(&rig, &rig.key).await;
     let see = |file: &str| get(&format!("/reports/{id}/{file}"));
     for (file, bytes) in [("final", "first"), ("whole", "whole")] {
-        let seen = rig.browse(&see(file).header("Cookie", &owner)).await;
-        assert_eq!((seen.status, seen.text()), (200, bytes));
-        assert_eq!(seen.header("content-type"), Some("image/webp"));
-        let kept = seen.header("cache-control").unwrap();
-        assert!(kept.starts_with("private"), "{kept}");
-        assert_eq!(rig.browse(&see(file)).await.status, 303, "nobody sees it");
+        let reply = rig.browse(&see(file).header("Cookie", &owner)).await;
+        assert_eq!((reply.status, reply.text()), (200, bytes));
+        assert_eq!(reply.header("content-type"), Some("image/webp"));
+        let cache_control = reply.header("cache-control").unwrap();
+        assert!(cache_control.starts_with("private"), "{cache_control}");
+        assert_eq!(
+            rig.browse(&see(file)).await.status,
+            303,
+            "not without a session"
+        );
     }
     let missing = rig.browse(&see("frame-0").header("Cookie", &owner)).await;
     assert_eq!(missing.status, 404);
 }
 
-/// A place for blobs that does not answer.
+/// A blob storage that fails.
 #[derive(Debug)]
 struct Unreachable;
 
@@ -156,7 +160,7 @@ impl Blobs for Unreachable {
 }
 
 #[tokio::test]
-async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_so() {
+async fn a_report_is_shown_with_a_notice_while_its_media_cannot_be_reached() {
     let rig = Rig::with_pages_and(|app| {
         app.bundles = Some(Arc::new(Unreachable));
         app.pages.as_mut().unwrap().media = Arc::new(Unreachable);
@@ -164,8 +168,8 @@ async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_
     .await;
     let cookie = sign_in(&rig, &rig.key).await;
     let id = completed(&rig).await;
-    let ask = |path: &str| get(path).header("Cookie", &cookie);
-    let report = rig.browse(&ask(&format!("/reports/{id}"))).await;
+    let request = |path: &str| get(path).header("Cookie", &cookie);
+    let report = rig.browse(&request(&format!("/reports/{id}"))).await;
     assert_eq!(report.status, 200);
     assert!(report.text().contains("Performance: 91 of 100, good"));
     assert!(report.text().contains("cannot be read at the moment"));
@@ -173,7 +177,7 @@ async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_
 
     let keyed = |path: &str| get(path).key(&rig.key);
     let whole = format!("/v1/audit/report/{id}");
-    assert_eq!(rig.ask(&keyed(&whole)).await.status, 200);
+    assert_eq!(rig.send(&keyed(&whole)).await.status, 200);
     let unavailable = failure("Service Unavailable");
     rig.check(
         keyed(&format!("{whole}?format=har")),
@@ -181,8 +185,8 @@ async fn a_report_reads_while_what_is_kept_beside_it_cannot_be_reached_and_says_
         unavailable.clone(),
     )
     .await;
-    // Nothing is half deleted: it is refused until all of it can go.
-    let delete = Ask::new("DELETE", &format!("/v1/audit/data/{id}")).key(&rig.key);
+    // Nothing is deleted partially: the request is refused until all of it can be deleted.
+    let delete = HttpRequest::new("DELETE", &format!("/v1/audit/data/{id}")).key(&rig.key);
     rig.check(delete, 503, unavailable).await;
-    assert_eq!(rig.ask(&keyed(&whole)).await.status, 200);
+    assert_eq!(rig.send(&keyed(&whole)).await.status, 200);
 }

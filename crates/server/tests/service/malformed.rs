@@ -1,4 +1,4 @@
-//! Clients that do not speak HTTP as it is written.
+//! Malformed requests, and slow or broken clients.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 use crate::rig::{Rig, failure, get, order, start};
 
 #[tokio::test]
-async fn what_is_not_http_is_told_so_in_an_envelope() {
+async fn malformed_http_is_refused_with_an_envelope() {
     let rig = Rig::new().await;
     for garbage in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS greeting\r\n\r\n"[..],
@@ -27,9 +27,8 @@ async fn what_is_not_http_is_told_so_in_an_envelope() {
         let mut connection = rig.connect().await;
         connection.write(garbage).await;
         let reply = connection.reply().await;
-        let got = (reply.status, reply.json());
         assert_eq!(
-            got,
+            (reply.status, reply.json()),
             (400, failure("Bad Request")),
             "{}",
             garbage.escape_ascii()
@@ -41,7 +40,7 @@ async fn what_is_not_http_is_told_so_in_an_envelope() {
 }
 
 #[tokio::test]
-async fn raw_bytes_in_an_id_are_not_found_as_utf8_and_else_no_http() {
+async fn raw_bytes_in_an_id_are_not_found_if_utf8_and_otherwise_malformed() {
     let rig = Rig::new().await;
     for (id, status, message) in [
         ("ü".as_bytes(), 404, "Resource Not Found"),
@@ -56,7 +55,7 @@ async fn raw_bytes_in_an_id_are_not_found_as_utf8_and_else_no_http() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_told_so_in_an_envelope() {
+async fn a_head_that_is_too_large_is_refused_with_an_envelope() {
     let rig = Rig::new().await;
     let too_large = failure("Request Header Fields Too Large");
     rig.check(
@@ -76,9 +75,9 @@ async fn a_head_that_is_too_large_is_told_so_in_an_envelope() {
         many = many.header(&format!("X-{n}"), "x");
     }
     rig.check(many, 431, too_large).await;
-    // What fits is served.
+    // A smaller head is accepted.
     let long = get("/v1/devices/mobile").header("X-Long", &"x".repeat(12_000));
-    assert_eq!(rig.ask(&long).await.status, 200);
+    assert_eq!(rig.send(&long).await.status, 200);
 }
 
 fn chunked_start(rig: &Rig) -> String {
@@ -117,7 +116,7 @@ async fn a_chunked_body_counts_like_any_other() {
         (reply.status, reply.json()),
         (413, failure("Request Body Too Large"))
     );
-    // The rest was read and thrown away, so that the connection still serves.
+    // The rest was read and discarded, so that the connection can be used again.
     connection.write(&get("/healthz").bytes()).await;
     assert_eq!(connection.reply().await.status, 200);
 }
@@ -135,7 +134,7 @@ async fn a_malformed_chunk_is_an_invalid_body() {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_helps_nobody() {
+async fn a_wrong_content_length_is_refused() {
     let rig = Rig::with(|app| app.limits.body_read = Duration::from_millis(200)).await;
     let head = |length: usize| {
         format!(
@@ -151,12 +150,12 @@ async fn a_length_that_lies_helps_nobody() {
     assert_eq!(
         too_short.reply().await.status,
         400,
-        "ten bytes are no order"
+        "ten bytes are not a valid body"
     );
     assert_eq!(
         too_short.reply().await.status,
         400,
-        "and the rest is no request"
+        "the rest is not a request"
     );
     assert!(too_short.is_closed().await);
 
@@ -170,11 +169,11 @@ async fn a_length_that_lies_helps_nobody() {
     assert_eq!(reply.header("connection"), Some("close"));
     assert!(too_long.is_closed().await);
 
-    let mut broken_off = rig.connect().await;
-    broken_off.write((head(1000) + &order).as_bytes()).await;
-    broken_off.end().await;
-    assert_eq!(broken_off.reply().await.status, 400);
-    assert!(broken_off.is_closed().await);
+    let mut interrupted = rig.connect().await;
+    interrupted.write((head(1000) + &order).as_bytes()).await;
+    interrupted.end().await;
+    assert_eq!(interrupted.reply().await.status, 400);
+    assert!(interrupted.is_closed().await);
 
     let mut absurd = rig.connect().await;
     absurd.write(head(1 << 40).as_bytes()).await;
@@ -211,7 +210,7 @@ async fn a_refusal_before_the_body_was_read_keeps_the_connection() {
 }
 
 #[tokio::test]
-async fn who_sends_more_than_anyone_reads_still_gets_the_answer() {
+async fn a_client_that_sends_more_than_is_read_still_gets_the_response() {
     let rig = Rig::new().await;
     let long_body = "POST /v1/audit/start HTTP/1.1\r\nContent-Length: 1900000\r\n\r\n";
     for (head, then_bytes, status) in [(long_body, 1_900_000, 401), ("GET /", 900_000, 431)] {
@@ -225,7 +224,7 @@ async fn who_sends_more_than_anyone_reads_still_gets_the_answer() {
 }
 
 #[tokio::test]
-async fn a_body_held_back_is_asked_for_only_with_a_valid_key() {
+async fn a_body_is_requested_with_100_continue_only_for_a_valid_key() {
     let rig = Rig::new().await;
     let order = order().to_string();
     let head = |key: &str| {
@@ -236,7 +235,7 @@ async fn a_body_held_back_is_asked_for_only_with_a_valid_key() {
         )
     };
     let mut connection = rig.connect().await;
-    connection.write(head("nobody's").as_bytes()).await;
+    connection.write(head("invalid").as_bytes()).await;
     let reply = connection.reply().await;
     assert_eq!(reply.status, 401);
     assert_eq!(reply.header("connection"), Some("close"));
@@ -249,7 +248,7 @@ async fn a_body_held_back_is_asked_for_only_with_a_valid_key() {
 }
 
 #[tokio::test]
-async fn requests_sent_at_once_are_answered_in_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let rig = Rig::new().await;
     let mut connection = rig.connect().await;
     let paths = ["/v1/devices/pixel", "/v1/devices/none", "/v1/locations/eu"];
@@ -264,7 +263,7 @@ async fn requests_sent_at_once_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn older_and_stranger_requests_are_answered_too() {
+async fn old_and_unusual_requests_are_answered_too() {
     let rig = Rig::new().await;
     for (request, status) in [
         ("GET /v1/devices HTTP/1.0\r\n\r\n", 200),
@@ -286,7 +285,7 @@ async fn older_and_stranger_requests_are_answered_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_half_after_asking_still_gets_its_answer() {
+async fn a_client_that_closes_its_half_after_the_request_still_gets_the_response() {
     let rig = Rig::new().await;
     let mut connection = rig.connect().await;
     connection.write(&start(&rig.key, &order()).bytes()).await;
@@ -296,7 +295,7 @@ async fn a_client_that_closes_its_half_after_asking_still_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_head_that_never_ends_is_hung_up_on() {
+async fn a_connection_with_an_endless_head_is_closed() {
     let options = ServeOptions {
         head: Duration::from_millis(200),
         idle: Duration::from_millis(200),
@@ -308,7 +307,7 @@ async fn a_head_that_never_ends_is_hung_up_on() {
         .write(b"GET /v1/devices HTTP/1.1\r\nX-Slow: ")
         .await;
     assert!(connection.is_closed().await);
-    // So is a connection that is kept but not used.
+    // So is an idle connection.
     let mut connection = rig.connect().await;
     connection.write(&start(&rig.key, &order()).bytes()).await;
     assert_eq!(connection.reply().await.status, 200);
@@ -316,18 +315,18 @@ async fn a_head_that_never_ends_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_and_never_reads_is_hung_up_on() {
+async fn a_connection_whose_client_never_reads_is_closed() {
     let options = ServeOptions {
         write: Duration::from_millis(200),
         ..ServeOptions::default()
     };
     let rig = Rig::with_options(options, |_| {}).await;
     let mut stream = TcpStream::connect(rig.address).await.unwrap();
-    let question = get("/openapi.json").bytes();
-    // Until both directions are full and nobody takes anything any more: then only our end of options ends it.
-    let refused = async { while stream.write_all(&question).await.is_ok() {} };
-    let in_time = tokio::time::timeout(Duration::from_secs(60), refused).await;
+    let request = get("/openapi.json").bytes();
+    // Writes until both directions are full; then only the write timeout ends the connection.
+    let writing = async { while stream.write_all(&request).await.is_ok() {} };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), writing).await;
     assert!(in_time.is_ok(), "still connected");
-    let other = rig.ask(&get("/healthz")).await;
+    let other = rig.send(&get("/healthz")).await;
     assert_eq!(other.status, 200);
 }
