@@ -1,5 +1,5 @@
 //! Rules of the codebase that a program can check: dependencies between crates, crates without IO,
-//! file names, and links in documents.
+//! file names, comments, links in documents, and tests that documents name.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -131,6 +131,66 @@ fn every_relative_link_in_a_markdown_file_has_a_target() {
 
 /// Returns the text of a Markdown file without code blocks and code spans. A code span ends with
 /// its paragraph at the latest.
+/// Words with which a doc comment begins only if it continues a sentence that is not there.
+const FRAGMENT_STARTS: [&str; 20] = [
+    "And", "As", "Because", "But", "By", "Else", "From", "Nor", "Of", "Or", "So", "Than", "That",
+    "Then", "What", "Where", "Which", "Who", "Whose", "With",
+];
+
+/// The maximum width of a line with a comment, in characters.
+const MAX_COMMENT_COLUMNS: usize = 100;
+
+#[test]
+fn doc_comments_are_sentences_and_comments_fit_their_width() {
+    let mut violations = Vec::new();
+    for file in crates().iter().flat_map(|dir| sources(dir)) {
+        let text = fs::read_to_string(&file).unwrap();
+        let mut is_continued = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            let code = line.trim_start();
+            let place = format!("{}:{number}", file.display());
+            if code.starts_with("//") && line.chars().count() > MAX_COMMENT_COLUMNS {
+                violations.push(format!("{place}: wider than {MAX_COMMENT_COLUMNS} columns"));
+            }
+            let doc = code.strip_prefix("///").or(code.strip_prefix("//!"));
+            let first_word = doc.and_then(|doc| doc.split_whitespace().next());
+            if let Some(word) = first_word.filter(|_| !is_continued)
+                && FRAGMENT_STARTS.contains(&word)
+            {
+                violations.push(format!("{place}: begins with \"{word}\""));
+            }
+            is_continued = doc.is_some();
+        }
+    }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+/// The shortest name in SECURITY.md that is taken for the name of a test.
+const MIN_TEST_NAME_CHARS: usize = 24;
+
+#[test]
+fn every_claim_of_the_security_document_names_tests_that_exist() {
+    let document = fs::read_to_string(workspace().join("SECURITY.md")).unwrap();
+    let claims = document.split("## What is not").next().unwrap();
+    let code: String = crates()
+        .iter()
+        .flat_map(|dir| sources(dir))
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    for claim in claims.split("\n- ").skip(1) {
+        let quoted = claim.split('`').skip(1).step_by(2);
+        let is_test = |name: &&str| {
+            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            name.len() >= MIN_TEST_NAME_CHARS && name.chars().all(is_plain)
+        };
+        let tests: Vec<_> = quoted.filter(is_test).collect();
+        assert!(!tests.is_empty(), "no test for: {claim}");
+        for test in tests {
+            assert!(code.contains(&format!("fn {test}(")), "no test `{test}`");
+        }
+    }
+}
+
 fn without_code(markdown: &str) -> String {
     let mut is_block = false;
     let lines = markdown.lines().map(|line| {

@@ -1,6 +1,6 @@
-//! Simulates agents at real servers. Audits are started at a constant rate; each agent leases, waits
-//! as long as a visit would take, and finishes. `bench/agents` starts the servers and reads the
-//! result.
+//! Simulates agents at real servers. Audits are started at a constant rate; each agent leases,
+//! waits as long as a visit would take, and finishes. `bench/agents` starts the servers and reads
+//! the result.
 //!
 //! `agent_load KEY TOKEN AGENTS STARTS_PER_SECOND SECONDS VISIT_MS URL…`
 

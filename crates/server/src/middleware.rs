@@ -1,4 +1,4 @@
-//! What the server does for every request: id, deadline, panic handling, default headers, log line.
+//! Applied to every request: id, deadline, panic handling, default headers, log line.
 
 use std::{
     any::Any,

@@ -26,7 +26,8 @@ pub trait AgentStore: Send + Sync + 'static {
     /// Revokes the agent of this name. The name can then be used again.
     async fn revoke_agent(&self, name: &str, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Sets whether the agent of this name gets no new work. Draining it again keeps the first time.
+    /// Sets whether the agent of this name gets no new work. Draining it again keeps the first
+    /// time.
     async fn drain_agent(
         &self,
         name: &str,

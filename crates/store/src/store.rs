@@ -118,11 +118,12 @@ pub trait Store: Send + Sync + 'static {
         audit_id: &str,
     ) -> Result<Option<StoredReport>, StoreError>;
 
-    /// Leases an audit whose lease has expired (`expires_at <= now`), which counts as a fault of its
-    /// last attempt, or else a waiting one. Single audits are leased before audits of batches (but
-    /// see [`crate::MAX_INTERACTIVE_IN_A_ROW`]); among these, the account that was served longest
-    /// ago is next; and of an account the audit with the fewest faults, then the oldest by order of
-    /// acceptance. Every lease is a new attempt, and only the newest attempt can change the audit.
+    /// Leases an audit whose lease has expired (`expires_at <= now`), which counts as a fault of
+    /// its last attempt, or else a waiting one. Single audits are leased before audits of batches
+    /// (but see [`crate::MAX_INTERACTIVE_IN_A_ROW`]); among these, the account that was served
+    /// longest ago is next; and of an account the audit with the fewest faults, then the oldest by
+    /// order of acceptance. Every lease is a new attempt, and only the newest attempt can change
+    /// the audit.
     ///
     /// Only audits of the scope's locations are leased. When all slots of the scope are in use, the
     /// result is [`StoreError::SlotsInUse`], whether or not an audit waits; the limit holds across
@@ -191,8 +192,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Accounts take turns; of one account the webhook that is due longest comes first. An account,
     /// and a receiver (host and port), never has more than
-    /// [`MAX_CONCURRENT_DELIVERIES`](crate::MAX_CONCURRENT_DELIVERIES) active attempts on all servers
-    /// of this store together, of which at most
+    /// [`MAX_CONCURRENT_DELIVERIES`](crate::MAX_CONCURRENT_DELIVERIES) active attempts on all
+    /// servers of this store together, of which at most
     /// [`MAX_CONCURRENT_RETRIES`](crate::MAX_CONCURRENT_RETRIES) are retries.
     ///
     /// A webhook is due from the moment its audit is finished, in the same transaction.

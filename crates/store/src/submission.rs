@@ -85,7 +85,8 @@ pub enum Acceptance {
     InsufficientCredits,
     /// The account has too many unfinished audits.
     TooManyUnfinished,
-    /// Too many audits of the account have failed recently; at this time one of them stops to count.
+    /// Too many audits of the account have failed recently; at this time one of them stops to
+    /// count.
     TooManyFailed(Timestamp),
     /// The submission was accepted earlier with the same idempotency key, with this reply.
     Replayed(String),

@@ -153,11 +153,11 @@ pub const MAX_FAULTS: u32 = 3;
 pub const MAX_ATTEMPTS: u32 = 30;
 
 impl Lease {
-    /// Whether the audit has been tried too often. The holder of such a lease must not visit the page
-    /// but finish the audit with the API's `INTERNAL` error, which refunds the credits.
+    /// Whether the audit has been tried too often. The holder of such a lease must not visit the
+    /// page but finish the audit with the API's `INTERNAL` error, which refunds the credits.
     ///
-    /// A store leases an exhausted audit like any other, so that finishing it is fenced and survives
-    /// a crash like any other work.
+    /// A store leases an exhausted audit like any other, so that finishing it is fenced and
+    /// survives a crash like any other work.
     pub fn is_exhausted(&self) -> bool {
         self.faults >= MAX_FAULTS || self.attempt > MAX_ATTEMPTS
     }
@@ -179,8 +179,8 @@ pub struct FinishedAudit {
     /// Set when there are no measurements; the credits are refunded in the same transaction.
     pub error: Option<AuditError>,
     pub finished_at: Timestamp,
-    /// The part of the report that lists show; without one, the audit is listed without figures until
-    /// [`crate::Store::store_summary`] adds it.
+    /// The part of the report that lists show; without one, the audit is listed without figures
+    /// until [`crate::Store::store_summary`] adds it.
     pub summary: Option<AuditSummary>,
 }
 

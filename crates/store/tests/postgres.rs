@@ -218,8 +218,8 @@ async fn the_limit_of_running_audits_per_account_holds_across_servers() {
     assert_eq!(leased, 3);
 }
 
-/// Submissions are repeated with their idempotency key and finishes with their lease, as clients and
-/// agents do.
+/// Submissions are repeated with their idempotency key and finishes with their lease, as clients
+/// and agents do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_nobody_twice() {
     const STARTS: u32 = 240;

@@ -103,7 +103,8 @@ impl Cpu {
         Ok(devices)
     }
 
-    /// Returns the calibration of an earlier start, if host, browser and kind of build are the same.
+    /// Returns the calibration of an earlier start, if host, browser and kind of build are the
+    /// same.
     async fn read_cache_file(&self) -> Result<Option<Calibration>, BrowserError> {
         let calibration: Option<Calibration> = self
             .cache_file

@@ -12,8 +12,8 @@ use crate::launch::{group_of, is_renderer, process_ids};
 const MAX_CHECKS: u32 = 20;
 const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Renderer threads that run scripts in addition to the main one, as Chromium names them (cut to 15 letters
-/// by the kernel).
+/// Renderer threads that run scripts in addition to the main one, as Chromium names them (cut to 15
+/// letters by the kernel).
 const WORKERS: [&str; 3] = ["DedicatedWorker", "SharedWorker", "ServiceWorker"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

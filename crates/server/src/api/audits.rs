@@ -102,7 +102,7 @@ pub(crate) struct Row<'a> {
     batch_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a AuditError>,
-    /// As in the report operation; only for audits that were measured.
+    /// The figures of the report operation; absent if the audit was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     lab_data: Option<&'a RawValue>,
 }

@@ -1,4 +1,4 @@
-//! Which locations' audits an agent may lease.
+//! Decides from which locations an agent may lease audits.
 
 /// Returns the locations whose audits an agent at `agent_location` may lease; `None` means all.
 ///

@@ -24,9 +24,9 @@ pub trait Blobs: Debug + Send + Sync + 'static {
     /// Stores a blob in place of an earlier one. Concurrent readers get the old one or the new one.
     async fn put(&self, name: &str, bytes: Vec<u8>) -> io::Result<()>;
 
-    /// Like [`Blobs::put`], from a file that is read in parts, so that memory does not grow with its
-    /// size. The file may be moved. If the future is awaited to its end, no part of a blob is left
-    /// behind.
+    /// Like [`Blobs::put`], from a file that is read in parts, so that memory does not grow with
+    /// its size. The file may be moved. If the future is awaited to its end, no part of a blob is
+    /// left behind.
     async fn put_file(&self, name: &str, file: &Path) -> io::Result<()>;
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>>;

@@ -55,7 +55,8 @@ impl Connections {
         )
     }
 
-    /// Opens connections with timeouts of 12 hours, for work on all data during which no server runs.
+    /// Opens connections with timeouts of 12 hours, for work on all data during which no server
+    /// runs.
     pub(crate) fn without_timeouts(address: &str) -> Result<Self, StoreError> {
         let seconds = 12 * 60 * 60;
         let timeout = Duration::from_secs(seconds.into());
@@ -106,8 +107,8 @@ impl Connections {
         result.unwrap_or_else(|_| Err(timed_out(client)))
     }
 
-    /// Runs one statement that writes. It is a transaction by itself, with one round trip instead of
-    /// three.
+    /// Runs one statement that writes. It is a transaction by itself, with one round trip instead
+    /// of three.
     pub(crate) async fn write_statement<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,

@@ -1,6 +1,6 @@
 //! Decides which account is served next: accounts take turns, single audits before batches. As in
-//! SQLite, but several servers lease at once: turns are recorded separately from the leases, so that
-//! no server waits for the commit of another.
+//! SQLite, but several servers lease at once: turns are recorded separately from the leases, so
+//! that no server waits for the commit of another.
 
 use std::collections::HashMap;
 
@@ -220,8 +220,8 @@ pub(super) async fn remove_empty(db: &mut Object) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes a lane if no audit waits in it. The account's row is locked here and when audits are added
-/// to a lane: audits added before are seen, and those added later open the lane again.
+/// Removes a lane if no audit waits in it. The account's row is locked here and when audits are
+/// added to a lane: audits added before are seen, and those added later open the lane again.
 async fn close(db: &Transaction<'_>, lane: &Lane) -> Result<(), StoreError> {
     accounts::lock(db, &lane.account_id).await?;
     let sql = format!(

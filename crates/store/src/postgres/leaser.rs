@@ -239,8 +239,8 @@ impl Leaser {
         Ok((leases, picks))
     }
 
-    /// Records turns separately from the leases, so that no server waits for another. The leases are
-    /// valid even if this fails.
+    /// Records turns separately from the leases, so that no server waits for another. The leases
+    /// are valid even if this fails.
     async fn record_turns(&self, picks: &[Pick]) {
         let record = async {
             let db = self.connections.get_unsynced().await?;
@@ -251,8 +251,8 @@ impl Leaser {
         }
     }
 
-    /// Removes empty lanes on the unsynced connection: a lane that reappears after a crash is removed
-    /// again.
+    /// Removes empty lanes on the unsynced connection: a lane that reappears after a crash is
+    /// removed again.
     async fn remove_empty_lanes(&self) {
         let removal = timeout(DEADLINE, async {
             let mut db = self.connections.get_unsynced().await?;
@@ -317,7 +317,8 @@ impl Round<'_> {
         (indices.collect(), owners, until)
     }
 
-    /// Leases audits whose leases have expired, and returns the leases with the turns to be recorded.
+    /// Leases audits whose leases have expired, and returns the leases with the turns to be
+    /// recorded.
     async fn lease_expired(
         &self,
         db: &impl GenericClient,
@@ -350,8 +351,8 @@ impl Round<'_> {
         Ok((self.leases(&rows)?, picks?))
     }
 
-    /// Leases for each picked account the audits with the fewest faults, then the oldest, as many as
-    /// it was picked for; fewer if other servers lease them first.
+    /// Leases for each picked account the audits with the fewest faults, then the oldest, as many
+    /// as it was picked for; fewer if other servers lease them first.
     async fn lease_waiting(
         &self,
         db: &impl GenericClient,
@@ -482,9 +483,9 @@ async fn free_slots(
     counts.iter().map(free).collect()
 }
 
-/// Removes picks beyond the limit of leases per account. Leases are counted under locks that are held
-/// until the new ones are committed, so that two servers do not both take the last one. The locks
-/// are taken in the order of accounts, so that the servers do not deadlock.
+/// Removes picks beyond the limit of leases per account. Leases are counted under locks that are
+/// held until the new ones are committed, so that two servers do not both take the last one. The
+/// locks are taken in the order of accounts, so that the servers do not deadlock.
 async fn within_account_limits(
     transaction: &Transaction<'_>,
     picks: Vec<Pick>,

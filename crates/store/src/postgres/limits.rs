@@ -25,9 +25,9 @@ impl SharedLimits for PostgresStore {
     }
 }
 
-/// Takes tokens from all buckets in one statement, so that concurrent servers are serialised at each
-/// bucket; in the order of their names, so that statements do not deadlock. The table is not logged:
-/// after a crash of the database all buckets are full.
+/// Takes tokens from all buckets in one statement, so that concurrent servers are serialised at
+/// each bucket; in the order of their names, so that statements do not deadlock. The table is not
+/// logged: after a crash of the database all buckets are full.
 async fn take(
     db: &Object,
     rate: BucketRate,

@@ -42,8 +42,8 @@ use crate::{ACCOUNT_ID_LENGTH, Hold, LedgerEntry, StoreError, random};
 /// Options of a PostgreSQL store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// The maximum number of connections, at least 4, besides one that listens for notifications and
-    /// one that records turns.
+    /// The maximum number of connections, at least 4, besides one that listens for notifications
+    /// and one that records turns.
     pub connections: usize,
     /// The maximum number of leases of an account at a time.
     pub running_per_account: Option<u32>,

@@ -74,8 +74,8 @@ impl Submitter {
         }
     }
 
-    /// Takes the next group of an account. `None` if no submission is waiting; the entry is removed,
-    /// so that the next submission spawns a task again.
+    /// Takes the next group of an account. `None` if no submission is waiting; the entry is
+    /// removed, so that the next submission spawns a task again.
     fn next_group(&self, account_id: &str) -> Option<Vec<Pending>> {
         let mut waiting = self.locked();
         let of_account = waiting.get_mut(account_id)?;

@@ -1,7 +1,7 @@
 //! TLS for connections to PostgreSQL with rustls, like all other connections.
 //!
-//! Certificates are always verified against the system's roots, or those that `SSL_CERT_FILE` names.
-//! Encryption without verification would not protect against an active attacker.
+//! Certificates are always verified against the system's roots, or those that `SSL_CERT_FILE`
+//! names. Encryption without verification would not protect against an active attacker.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,6 +1,6 @@
 //! Decides which accounts get the next leases: for several leases at once, with the same result as
-//! for one after the other. It does not use the database: the lanes were read before, and the picked
-//! audits are leased afterwards.
+//! for one after the other. It does not use the database: the lanes were read before, and the
+//! picked audits are leased afterwards.
 
 use std::collections::HashMap;
 

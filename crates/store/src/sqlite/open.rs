@@ -27,8 +27,8 @@ const MIGRATIONS: &[&str] = &[
 /// How long to wait for a write of another process (the command line, a second server).
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of retries while the file is locked. SQLite's locks have no queue, and its own interval
-/// grows to 100 ms: with this one, a writer got the lock beside a continuous writer within 120 ms in
-/// 1,200 tries.
+/// grows to 100 ms: with this one, a writer got the lock beside a continuous writer within 120 ms
+/// in 1,200 tries.
 const BUSY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Size of SQLite's page cache per connection. It is small on purpose: other pages are in the cache

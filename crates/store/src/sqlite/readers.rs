@@ -41,11 +41,10 @@ impl Readers {
 
     /// Reads a few rows by index, on the caller's own thread.
     ///
-    /// Measured with 100,000 audits on two busy cores: two such reads take one caller 27 µs here and
-    /// 50 µs on another thread; of 16 callers, the slowest percent waits 0.3 ms here and 4 to 8 ms
-    /// there, with a pool as with dedicated threads.
-    /// These connections never wait for a lock: if the file is locked, the read is repeated on a
-    /// blocking thread.
+    /// Measured with 100,000 audits on two busy cores: two such reads take one caller 27 µs here
+    /// and 50 µs on another thread; of 16 callers, the slowest percent waits 0.3 ms here and 4 to 8
+    /// ms there, with a pool as with dedicated threads. These connections never wait for a lock: if
+    /// the file is locked, the read is repeated on a blocking thread.
     pub(super) async fn quick<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,

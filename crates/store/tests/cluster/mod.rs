@@ -1,6 +1,6 @@
 //! A PostgreSQL server for tests: one cluster per test program in a temporary directory, and one
-//! database per test. It runs without privileges, and is removed with its directory when the program
-//! ends for whatever reason.
+//! database per test. It runs without privileges, and is removed with its directory when the
+//! program ends for whatever reason.
 //!
 //! `PLUMBLINE_TEST_POSTGRES=postgres://…` names a server to use instead, on which databases may be
 //! created.
@@ -19,8 +19,8 @@ use std::thread;
 
 const SERVER: &str = "PLUMBLINE_TEST_POSTGRES";
 
-/// The script that runs the server. It cleans up at the end of its standard input, when this program
-/// has ended. `$1` is the data directory, `$2` the directory of the programs.
+/// The script that runs the server. It cleans up at the end of its standard input, when this
+/// program has ended. `$1` is the data directory, `$2` the directory of the programs.
 const SUPERVISOR: &str = r#"
     start() {
         "$2/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync=off -c full_page_writes=off \

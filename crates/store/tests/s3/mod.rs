@@ -61,8 +61,8 @@ impl Drop for S3Server {
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3");
 const INSTALL_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Returns the directory of the npm packages, which are installed once per lock file below the build
-/// directory. `PLUMBLINE_S3_MODULES` names a `node_modules` directory to use instead.
+/// Returns the directory of the npm packages, which are installed once per lock file below the
+/// build directory. `PLUMBLINE_S3_MODULES` names a `node_modules` directory to use instead.
 fn modules() -> &'static Path {
     static MODULES: OnceLock<PathBuf> = OnceLock::new();
     MODULES.get_or_init(|| match std::env::var_os("PLUMBLINE_S3_MODULES") {

@@ -128,8 +128,8 @@ pub fn scope_at(locations: &[&str]) -> LeaseScope {
     }
 }
 
-/// Returns the balance, after checking that it is the sum of the ledger and that no audit was charged
-/// or refunded twice.
+/// Returns the balance, after checking that it is the sum of the ledger and that no audit was
+/// charged or refunded twice.
 pub async fn balance(backend: &dyn Backend, store: &dyn Store, account: &Account) -> i64 {
     let balance = store.add_credits(&account.id, 0, NOW).await.unwrap();
     let ledger = backend.ledger(&account.id).await;

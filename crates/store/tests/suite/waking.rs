@@ -16,8 +16,8 @@ static ANY_LOCATION: LeaseScope = LeaseScope {
 
 type Waiter<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Returns a future that waits for work, after the queue was found empty. It has been polled once, so
-/// later events happen while it waits. A store may wake waiters spuriously; then it is repeated.
+/// Returns a future that waits for work, after the queue was found empty. It has been polled once,
+/// so later events happen while it waits. A store may wake waiters spuriously; then it is repeated.
 async fn waiting<'a>(store: &'a dyn Store, scope: &'a LeaseScope) -> Waiter<'a> {
     for _ in 0..1000 {
         let result = store.lease(scope, NOW, LEASE).await.unwrap();
