@@ -63,6 +63,10 @@ async fn run(command: Command) -> Exit {
         Command::Credits(command) => command::keys::run_credits(command).await,
         Command::Admin(command) => command::admin::run(command).await,
         Command::MigrateStore(args) => command::migrate_store::run(args).await,
+        Command::Devices(args) => command::catalog::devices(&args),
+        Command::Networks(args) => command::catalog::networks(&args),
+        Command::Locations(args) => command::catalog::locations(&args),
+        Command::Completions(args) => command::completions::run(&args),
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -169,7 +169,7 @@ impl ServeSettings {
                 args.field.crux_target
             },
         };
-        let targets = TargetSettings::resolve(targets, args.location.or(file.location))?;
+        let targets = TargetSettings::resolve(targets, args.agent_location.or(file.location))?;
         let tls = tls_files(
             args.tls_cert.or(file.tls_cert),
             args.tls_key.or(file.tls_key),

@@ -130,7 +130,7 @@ pub struct CpuConditions {
     pub contention: Option<Contention>,
     /// The uncertainty of this visit's performance score in points, up or down, due to the core's
     /// speed; `None` if the speed was not measured.
-    #[serde(default)]
+    #[serde(default, rename = "scoreDoubt")]
     pub score_uncertainty: Option<f64>,
     /// The number of visits to the page; more than one if the host disturbed a visit or the score
     /// was too uncertain.
@@ -189,4 +189,18 @@ pub struct Metric {
     pub value: f64,
     /// The score on the metric's curve, from 0 to 1.
     pub score: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_uncertainty_of_a_score_keeps_its_name_in_stored_reports() {
+        let stored = json!({ "rate": 1.0, "scoreDoubt": 0.5 });
+        let cpu: CpuConditions = serde_json::from_value(stored).unwrap();
+        assert_eq!(cpu.score_uncertainty, Some(0.5));
+        assert_eq!(json!(cpu)["scoreDoubt"], 0.5);
+    }
 }

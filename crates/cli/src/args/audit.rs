@@ -23,7 +23,12 @@ pub struct AuditArgs {
     #[arg(long, value_name = "ID")]
     pub location: Option<String>,
     /// The location of this machine [default: us-tx]
-    #[arg(long = "stands-at", env = "PLUMBLINE_LOCATION", value_name = "ID")]
+    #[arg(
+        long,
+        alias = "stands-at",
+        env = "PLUMBLINE_LOCATION",
+        value_name = "ID"
+    )]
     pub agent_location: Option<String>,
     /// Print the whole report as JSON
     #[arg(long, conflicts_with = "output")]

@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod catalog;
 mod flags;
 mod serve;
 
@@ -13,6 +14,7 @@ pub use admin::{
     KeysEndSessionsArgs, KeysRevokeArgs, MigrateStoreArgs,
 };
 pub use audit::{AuditArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs};
+pub use catalog::{CatalogArgs, CompletionsArgs};
 pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, TargetArgs};
 pub use serve::{AgentArgs, ServeArgs};
 
@@ -49,4 +51,12 @@ pub enum Command {
     Admin(AdminCommand),
     /// Migrate an installation from SQLite to PostgreSQL (resumable: run again to continue)
     MigrateStore(MigrateStoreArgs),
+    /// List the devices that can be emulated
+    Devices(CatalogArgs),
+    /// List the networks that can be emulated
+    Networks(CatalogArgs),
+    /// List the locations from which a page can be audited
+    Locations(CatalogArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completions(CompletionsArgs),
 }

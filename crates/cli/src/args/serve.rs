@@ -21,8 +21,13 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub field: FieldArgs,
     /// The location of this machine [default: us-tx]
-    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
-    pub location: Option<String>,
+    #[arg(
+        long,
+        alias = "location",
+        env = "PLUMBLINE_LOCATION",
+        value_name = "ID"
+    )]
+    pub agent_location: Option<String>,
     /// Whether agents simulate locations that have no agent of their own; if false, such audits
     /// wait for one [default: true]
     #[arg(long, env = "PLUMBLINE_SIMULATE_LOCATIONS", value_name = "BOOL")]
@@ -129,8 +134,13 @@ pub struct AgentArgs {
     )]
     pub token: String,
     /// The location of this machine
-    #[arg(long, env = "PLUMBLINE_LOCATION", value_name = "ID")]
-    pub location: String,
+    #[arg(
+        long,
+        alias = "location",
+        env = "PLUMBLINE_LOCATION",
+        value_name = "ID"
+    )]
+    pub agent_location: String,
     /// Number of audits that run at the same time [default: half of the cores, at least 1]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: Option<u32>,

@@ -30,7 +30,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         plain_http: args.plain_http,
     };
     let server = Server::new(&args.server, &token.reveal(), &trust).map_err(Exit::usage)?;
-    let targets = TargetSettings::resolve(args.targets, Some(args.location))?;
+    let targets = TargetSettings::resolve(args.targets, Some(args.agent_location))?;
     let guard = Arc::new(targets.guard()?);
     let slots = args.slots.unwrap_or_else(default_slots);
 

@@ -4,6 +4,8 @@ pub mod admin;
 pub mod agent;
 pub mod agents;
 pub mod audit;
+pub mod catalog;
+pub mod completions;
 pub mod doctor;
 pub mod judge;
 pub mod keys;

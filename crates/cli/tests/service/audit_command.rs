@@ -36,6 +36,23 @@ fn a_page_that_cannot_be_measured_has_exit_code_1_and_a_reason() {
 }
 
 #[test]
+fn the_catalog_is_listed_with_ids_that_an_audit_accepts() {
+    for (command, line) in [
+        ("devices", "mobile "),
+        ("networks", "mobileSlow4g "),
+        ("locations", "us-tx "),
+    ] {
+        let output = plumbline().arg(command).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let list = String::from_utf8(output.stdout).unwrap();
+        assert!(list.lines().any(|it| it.starts_with(line)), "{list}");
+    }
+    let output = plumbline().args(["completions", "bash"]).output().unwrap();
+    let script = String::from_utf8(output.stdout).unwrap();
+    assert!(script.contains("--agent-location"), "{script}");
+}
+
+#[test]
 fn invalid_arguments_have_exit_code_2_and_a_helpful_message() {
     for (args, expected) in [
         (
