@@ -236,9 +236,9 @@ mod tests {
         let usage = |value: f64| event(json!({"percentFull": value, "value": value}));
         assert_eq!(trace.update_buffer_usage(&usage(0.01)), Ok(()));
         assert!(!trace.is_large());
-        assert_eq!(trace.update_buffer_usage(&usage(0.3)), Ok(()));
+        assert_eq!(trace.update_buffer_usage(&usage(0.1)), Ok(()));
         assert!(trace.is_large());
-        assert_eq!(trace.update_buffer_usage(&usage(0.5)), Err(TOO_LARGE));
+        assert_eq!(trace.update_buffer_usage(&usage(0.3)), Err(TOO_LARGE));
     }
 
     #[test]
