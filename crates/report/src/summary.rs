@@ -30,7 +30,7 @@ impl From<&Report> for ReportSummary {
     fn from(report: &Report) -> Self {
         Self {
             final_url: report.final_url.clone(),
-            scores: report.scores.clone(),
+            scores: report.scores,
             metrics: report.metrics.clone(),
             conditions: report.conditions.clone(),
         }
