@@ -1,4 +1,5 @@
-//! The parts that the service is built from: stores, catalog, clock, limits, and its optional parts.
+//! The parts that the service is built from: stores, catalog, clock, limits, and its optional
+//! parts.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Values that a handler learns about its request and the middleware needs: the state of the rate limit,
-//! and the audit that the request concerns.
+//! Values that a handler learns about its request and the middleware needs: the state of the rate
+//! limit, and the audit that the request concerns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -254,7 +254,10 @@ fn nothing_is_sent_without_a_key_or_for_private_targets() {
 #[test]
 fn an_invalid_setting_is_named_and_a_key_is_not_shown() {
     for (flags, expected) in [
-        (["--crux-key", "two words"], "--crux-key: an API key is one word"),
+        (
+            ["--crux-key", "two words"],
+            "--crux-key: an API key is one word",
+        ),
         (["--crux-url", "nowhere"], "--crux-url: `nowhere`"),
         (["--crux-url", "ftp://a/"], "--crux-url: `ftp://a/`"),
         (["--crux-target", "a b"], "--crux-target:"),
