@@ -157,7 +157,7 @@ pub const CASES: &[Case] = &[
     case("flood-beacons.html", OUT_OF_MEMORY),
     case("flood-websocket.html", OUT_OF_MEMORY),
     case("flood-event-source.html", OUT_OF_MEMORY),
-    case("flood-cookies.html", MEASURED_ONLY),
+    case("flood-cookies.html", OUT_OF_MEMORY),
     case("flood-sockets.html", MEASURED_OR_HUNG),
     // Bodies and media that never end.
     case("fetch-endless.html", &["TOO_LARGE", MEASURED]),
@@ -171,7 +171,7 @@ pub const CASES: &[Case] = &[
     case("frames-come-and-go.html", OUT_OF_MEMORY),
     case("workers-storm.html", OUT_OF_MEMORY),
     case("workers-nested.html", OUT_OF_MEMORY),
-    case("service-worker-loop.html", MEASURED_OR_HUNG),
+    case("service-worker-loop.html", OUT_OF_MEMORY),
     // Documents and style sheets.
     case("dom-million.html", OUT_OF_MEMORY),
     case("dom-deep.html", OUT_OF_MEMORY),

@@ -123,7 +123,7 @@ async fn shared_report(service: &SharedState, token: &str) -> Result<StoredRepor
 }
 
 /// `POST /reports/{id}/share` with `share=on` or `share=off`: starts or stops sharing a report.
-/// With `days=N` the link expires.
+/// The link expires after N days with `days=N`.
 pub(crate) async fn share(
     State(service): State<SharedState>,
     visitor: Visitor,

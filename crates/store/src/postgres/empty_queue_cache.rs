@@ -9,8 +9,8 @@ use crate::LeaseScope;
 
 type Locations = Option<Vec<String>>;
 
-/// For each set of locations, the value of `Notifier::arrival_count` before the last query that
-/// found no work for them.
+/// Remembers for which sets of locations the queue was empty: the value of
+/// `Notifier::arrival_count` before the last query that found no work for them.
 #[derive(Default)]
 pub(super) struct EmptyQueueCache(Mutex<HashMap<Locations, u64>>);
 

@@ -81,7 +81,8 @@ where
 pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
-    /// Not supported: the certificate is verified, and channel binding would require parsing it.
+    /// Returns no binding: the certificate is verified, and channel binding would require parsing
+    /// it.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -29,7 +29,7 @@ pub(super) struct Turns {
     /// The number of the last turn of a batch.
     pub(super) batch_clock: i64,
     pub(super) lanes: Vec<WaitingLane>,
-    /// For single audits and for batches, the last lane that was read if not all were read: lanes
+    /// The last lane that was read, for single audits and for batches, if not all were read: lanes
     /// after this turn and position are unknown.
     pub(super) known_up_to: [Option<(i64, i64)>; 2],
 }
