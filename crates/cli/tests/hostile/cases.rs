@@ -240,6 +240,7 @@ pub const CASES: &[Case] = &[
     short("gzip-bomb", TOO_LARGE),
     short("gzip-nested", TOO_LARGE),
     short("zstd-bomb", TOO_LARGE),
+    short("brotli-bomb", TOO_LARGE),
     case("gzip-broken", BROKEN_LATE),
     case("gzip-many-times", ANY),
     case("encoding-unknown", ANY),

@@ -21,6 +21,9 @@ const SPARES: usize = 1;
 /// The time limit for a browser to end, for a spare to start, and for a stop, each of which takes
 /// seconds on an idle machine.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
+/// The time limit for a service to become idle after its start: it calibrates the processor first,
+/// which takes longest on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// The time without changes after which a service is idle.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 
@@ -107,7 +110,7 @@ impl Service {
 
     /// Waits until only the spare browser is running and nothing has changed for a while.
     fn idle_resources(&self) -> Resources {
-        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        let deadline = Instant::now() + START_TIMEOUT;
         let (mut resources, mut since) = (self.resources(), Instant::now());
         while resources.profiles != SPARES || since.elapsed() < IDLE_TIME {
             assert!(
@@ -170,7 +173,10 @@ impl Service {
     pub fn errors_since(&self, position: usize) -> Vec<String> {
         let log = read(&self.log);
         let since = log.get(position..).unwrap_or_default();
-        let is_error = |line: &&str| line.contains("ERROR") || line.contains("panicked");
+        // A line begins with its time and its level. Lines of Chromium contain levels as well.
+        let is_error = |line: &&str| {
+            line.split_whitespace().nth(1) == Some("ERROR") || line.contains("panicked")
+        };
         since.lines().filter(is_error).map(str::to_owned).collect()
     }
 

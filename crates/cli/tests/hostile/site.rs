@@ -283,6 +283,11 @@ impl Connection {
                 self.stream.write_all(&bombs::ZSTD_HEAD)?;
                 self.repeat(&bombs::ZSTD_SPACES.repeat(1024))
             }
+            "brotli-bomb" => {
+                self.begin(html, "Content-Encoding: br\r\n")?;
+                self.stream.write_all(&bombs::BROTLI_HEAD)?;
+                self.repeat(&bombs::BROTLI_SPACES)
+            }
             "encoding-unknown" => self.whole(
                 "200 OK",
                 html,
