@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
-use plumbline_engine::not_measured;
-use plumbline_engine::report::{Conditions, NetworkIsolation, Report};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
+use plumbline_model::report::{Conditions, NetworkIsolation, Report};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
@@ -191,7 +190,7 @@ impl Auditor {
                 judge(bundle, conditions).await
             }
             Err(VisitError::Page(failure)) => {
-                Ok(not_measured(&order.url, conditions, failure).into())
+                Ok(Report::failed(&order.url, conditions, failure).into())
             }
             Err(VisitError::Fault(reason)) => Err(AuditFault(reason)),
         }
@@ -204,7 +203,7 @@ impl Auditor {
             FailureCode::Internal,
             "The audit was tried several times and failed each time with an internal error.",
         );
-        Ok(not_measured(&order.url, resolved.conditions, failure).into())
+        Ok(Report::failed(&order.url, resolved.conditions, failure).into())
     }
 
     async fn open_link(&self, conditions: &Conditions, loss_pct: f64) -> Result<Link, AuditFault> {

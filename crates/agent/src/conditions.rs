@@ -1,7 +1,7 @@
 //! Resolves the conditions of a visit from an order and the catalog.
 
 use plumbline_catalog::{Catalog, Device, Network};
-use plumbline_engine::report::{
+use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
     NetworkConditions,
 };

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
-use plumbline_engine::report::Conditions;
-use plumbline_engine::{evaluate_with_media, not_measured, store_conditions};
+use plumbline_engine::evaluate_with_media;
+use plumbline_model::report::{Conditions, Report};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -58,7 +58,7 @@ async fn judge_with(
             deadline.as_secs()
         );
         let failure = Failure::new(FailureCode::TooLarge, message);
-        not_measured(&bundle.requested_url, conditions.clone(), failure)
+        Report::failed(&bundle.requested_url, conditions.clone(), failure)
     };
     let stop_on_drop = StopOnDrop::default();
     let stop = Arc::clone(&stop_on_drop.0);
@@ -90,7 +90,7 @@ fn judge_bundle(
     stop: &AtomicBool,
 ) -> Result<Option<AuditOutput>, AuditFault> {
     let started = Instant::now();
-    store_conditions(&mut bundle, &conditions).map_err(AuditFault::of)?;
+    conditions.store_in(&mut bundle).map_err(AuditFault::of)?;
     let Some((mut report, media)) = evaluate_with_media(&bundle, conditions, stop) else {
         return Ok(None);
     };

@@ -1,7 +1,7 @@
 //! An audit of several runs.
 
 use plumbline_browser::VisitEvent;
-use plumbline_engine::runs::{representative, spread};
+use plumbline_model::runs::{representative, spread};
 
 use crate::{AuditFault, AuditOutput, Auditor, Order};
 

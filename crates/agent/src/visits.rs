@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 
 /// Default for the maximum number of visits of one audit. A page is visited again when the host was
 /// busy or when the score is uncertain.

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use plumbline_catalog::{Catalog, FormFactor};
-use plumbline_engine::field::{FieldHistory, FieldReason};
-use plumbline_engine::report::Report;
 use plumbline_field::{
     CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
     Quota, TransportError,
 };
 use plumbline_link::{Guard, Resolver, SystemResolver};
+use plumbline_model::field::{FieldHistory, FieldReason};
+use plumbline_model::report::Report;
 use plumbline_server::{AuditObserver, FieldSource};
 use plumbline_store::Lease;
 use tokio::net::TcpStream;

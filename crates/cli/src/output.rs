@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plumbline_engine::media::report_media;
 use plumbline_report::contract::iso8601_ms;
 use plumbline_report::{ExportSource, Format};
 use url::Url;
@@ -63,7 +64,7 @@ impl Outputs {
         matches!(self.destination, Destination::StandardOutput) && !self.formats.is_empty()
     }
 
-    /// Writes all formats.
+    /// Writes all formats. Report media are computed from the bundle if a format uses them.
     pub fn write(&self, source: &ExportSource) -> Result<(), Exit> {
         for format in &self.formats {
             if format.needs_evidence() && source.bundle.is_none() {
@@ -74,6 +75,12 @@ impl Outputs {
                 );
                 continue;
             }
+            let bundle = source.bundle.filter(|_| format.uses_media());
+            let media = bundle.and_then(report_media);
+            let source = &ExportSource {
+                media: media.as_ref(),
+                ..*source
+            };
             let bytes = format.export(source).map_err(Exit::failed)?;
             match &self.destination {
                 Destination::StandardOutput => out::document(&bytes)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 use plumbline_seam::Evidence;
 use plumbline_server::{AgentSlot, Dispatcher};
 use plumbline_store::{

@@ -9,10 +9,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use plumbline_bundle::Bundle;
-use plumbline_engine::category::CategoryId;
 use plumbline_engine::facts::Facts;
 use plumbline_engine::metrics::Measured;
-use plumbline_engine::{evaluate, evaluate_with_media, registry, stored_conditions};
+use plumbline_engine::{evaluate, evaluate_with_media, registry};
+use plumbline_model::category::CategoryId;
+use plumbline_model::report::Conditions;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -70,7 +71,7 @@ struct Times {
 
 impl Times {
     fn of(bundle: &Bundle) -> Option<Self> {
-        let conditions = stored_conditions(bundle)?;
+        let conditions = Conditions::stored_in(bundle)?;
         let facts = || {
             let facts = Facts::new(bundle, conditions.device.mode);
             facts.insert(conditions.clone());

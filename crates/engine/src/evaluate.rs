@@ -2,44 +2,22 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plumbline_bundle::{Artifact, Bundle, Failure, FailureCode};
+use plumbline_bundle::{Bundle, Failure, FailureCode};
+use plumbline_model::category::CategoryId;
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::{
+    Conditions, Contention, Metric, Metrics, Report, Scores, TracedMetrics,
+};
+use plumbline_model::scoring::MetricKind;
 use plumbline_trace::{ProtocolLog, Trace};
-use serde_json::value::to_raw_value;
 
-use crate::category::CategoryId;
 use crate::facts::Facts;
-use crate::media::{self, ReportMedia};
+use crate::media::{self};
 use crate::metrics::processor::Processor;
 use crate::metrics::uncertainty::score_uncertainty;
 use crate::metrics::{self, Measured, MetricError, main_tasks, tbt};
 use crate::registry;
-use crate::report::{
-    Conditions, Contention, FORMAT, Metric, Metrics, Report, Scores, TracedMetrics,
-};
-use crate::scoring::{self, Metric as Curve};
-
-/// The artifact with the conditions of the visit.
-const CONDITIONS: &str = "conditions";
-
-/// Stores the conditions of the visit in a bundle, so that it can be evaluated again later.
-pub fn store_conditions(
-    bundle: &mut Bundle,
-    conditions: &Conditions,
-) -> Result<(), serde_json::Error> {
-    let raw = to_raw_value(conditions)?;
-    let artifact = Artifact::Gathered(raw);
-    bundle.artifacts.insert(CONDITIONS.to_owned(), artifact);
-    Ok(())
-}
-
-/// Returns the conditions that [`store_conditions`] stored, or `None` if they are missing or
-/// unreadable.
-pub fn stored_conditions(bundle: &Bundle) -> Option<Conditions> {
-    match bundle.artifacts.get(CONDITIONS)? {
-        Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
-        Artifact::Missing(_) => None,
-    }
-}
+use crate::scoring::{self};
 
 /// Evaluates a visit. It never fails: the report of a page that cannot be measured contains the
 /// error.
@@ -71,7 +49,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
         document: Some(bundle.document.clone()),
         browser: Some(bundle.browser.clone()),
         timings: bundle.timings.clone(),
-        ..unmeasured(&bundle.requested_url, conditions)
+        ..Report::unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;
     facts.insert(report.conditions.clone());
@@ -100,19 +78,19 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
                 }
                 *score_of(&mut report.scores, category.id) = category.score;
             }
-            let scored = |metric: Curve, value: Result<f64, MetricError>| {
+            let scored = |metric: MetricKind, value: Result<f64, MetricError>| {
                 value.ok().map(|value| Metric {
                     value,
                     score: metric.score(mode, value),
                 })
             };
             report.metrics = Some(Metrics {
-                fcp: scored(Curve::Fcp, measured.fcp),
-                lcp: scored(Curve::Lcp, measured.lcp),
-                tbt: scored(Curve::Tbt, measured.tbt),
-                cls: scored(Curve::Cls, measured.cls),
-                si: scored(Curve::Si, measured.si),
-                tti: scored(Curve::Tti, measured.tti),
+                fcp: scored(MetricKind::Fcp, measured.fcp),
+                lcp: scored(MetricKind::Lcp, measured.lcp),
+                tbt: scored(MetricKind::Tbt, measured.tbt),
+                cls: scored(MetricKind::Cls, measured.cls),
+                si: scored(MetricKind::Si, measured.si),
+                tti: scored(MetricKind::Tti, measured.tti),
                 as_traced,
             });
         }
@@ -128,34 +106,6 @@ fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
         CategoryId::BestPractices => &mut scores.best_practices,
         CategoryId::Seo => &mut scores.seo,
         CategoryId::Pwa => &mut scores.pwa,
-    }
-}
-
-/// Returns the report of a page that could not be measured.
-pub fn not_measured(requested_url: &str, conditions: Conditions, failure: Failure) -> Report {
-    Report {
-        error: Some(failure),
-        ..unmeasured(requested_url, conditions)
-    }
-}
-
-fn unmeasured(requested_url: &str, conditions: Conditions) -> Report {
-    Report {
-        format: FORMAT,
-        requested_url: requested_url.to_owned(),
-        final_url: None,
-        conditions,
-        scores: Scores::default(),
-        metrics: None,
-        error: None,
-        categories: Vec::new(),
-        warnings: Vec::new(),
-        document: None,
-        browser: None,
-        timings: Vec::new(),
-        runs: None,
-        field_data: None,
-        field_data_reason: None,
     }
 }
 

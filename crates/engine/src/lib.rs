@@ -1,20 +1,13 @@
 //! The evaluation of a visit: evidence in, report out. It is pure, synchronous and deterministic:
 //! the same bundle gives the same bytes.
 
-pub mod category;
 pub mod checks;
 mod evaluate;
 pub mod facts;
-pub mod field;
 pub mod media;
 pub mod metrics;
 pub mod registry;
 mod replay;
-pub mod report;
-pub mod runs;
 pub mod scoring;
 
-pub use evaluate::{
-    evaluate, evaluate_with_media, not_measured, store_conditions, stored_conditions,
-};
-pub use replay::{OriginLatency, origin_latencies};
+pub use evaluate::{evaluate, evaluate_with_media};

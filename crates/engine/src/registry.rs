@@ -1,9 +1,10 @@
 //! The registry of all checks with their category and weight, and the function that runs them.
 
-use crate::category::{CategoryId, CategoryResult, CheckResult, Group};
+use plumbline_model::category::{CategoryId, CategoryResult, Group};
+use plumbline_model::check::{CheckResult, Verdict};
+
 use crate::checks::{
-    Check, HEADINGS, Outcome, Verdict, accessibility, best_practices as bp, performance as perf,
-    pwa, seo,
+    Check, HEADINGS, Outcome, accessibility, best_practices as bp, performance as perf, pwa, seo,
 };
 use crate::facts::Facts;
 

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use plumbline_catalog::Mode;
 use plumbline_engine::metrics::{Measured, measure};
-use plumbline_engine::scoring::{Metric, performance_score};
+use plumbline_engine::scoring::performance_score;
+use plumbline_model::scoring::MetricKind;
 use plumbline_trace::{ProtocolLog, Trace};
 use serde_json::Value;
 
-const METRICS: [(&str, Metric); 6] = [
-    ("fcp", Metric::Fcp),
-    ("lcp", Metric::Lcp),
-    ("tbt", Metric::Tbt),
-    ("cls", Metric::Cls),
-    ("si", Metric::Si),
-    ("tti", Metric::Tti),
+const METRICS: [(&str, MetricKind); 6] = [
+    ("fcp", MetricKind::Fcp),
+    ("lcp", MetricKind::Lcp),
+    ("tbt", MetricKind::Tbt),
+    ("cls", MetricKind::Cls),
+    ("si", MetricKind::Si),
+    ("tti", MetricKind::Tti),
 ];
 
 /// Returns the loads sorted by name.
@@ -41,14 +42,14 @@ fn read(directory: &Path, name: &str, kind: &str) -> Vec<u8> {
     fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-fn error_of(metric: Metric, measured: &Measured) -> Option<&'static str> {
+fn error_of(metric: MetricKind, measured: &Measured) -> Option<&'static str> {
     let value = match metric {
-        Metric::Fcp => measured.fcp,
-        Metric::Lcp => measured.lcp,
-        Metric::Tbt => measured.tbt,
-        Metric::Cls => measured.cls,
-        Metric::Si => measured.si,
-        Metric::Tti => measured.tti,
+        MetricKind::Fcp => measured.fcp,
+        MetricKind::Lcp => measured.lcp,
+        MetricKind::Tbt => measured.tbt,
+        MetricKind::Cls => measured.cls,
+        MetricKind::Si => measured.si,
+        MetricKind::Tti => measured.tti,
     };
     value.err().map(|error| error.code())
 }
@@ -64,11 +65,11 @@ fn check(name: &str, measured: &Measured, lighthouse: &Value) {
             );
             continue;
         };
-        let value = metric
-            .of(measured)
+        let value = measured
+            .get(metric)
             .unwrap_or_else(|| panic!("{name}: {key} is missing, Lighthouse has {number}"));
         // Lighthouse rounds a Speed Index, and nothing else, to whole milliseconds.
-        let tolerance = if metric == Metric::Si { 0.5 } else { 1e-6 };
+        let tolerance = if metric == MetricKind::Si { 0.5 } else { 1e-6 };
         assert!(
             (value - number).abs() <= tolerance,
             "{name}: {key} is {value}, Lighthouse has {number}"

@@ -6,8 +6,10 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, MainDocument};
-use plumbline_engine::media::{ReportMedia, report_media};
+use plumbline_engine::media::report_media;
 use std::io::Read;
+
+use plumbline_model::media::ReportMedia;
 
 /// Returns the recorded loads of `tests/data` as bundles.
 fn bundles() -> Vec<(String, Bundle)> {

@@ -64,7 +64,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use plumbline_catalog::FormFactor;
-    use plumbline_engine::field::{FieldReason, RecordScope};
+    use plumbline_model::field::{FieldReason, RecordScope};
     use proptest::prelude::*;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::{FieldData, FieldHistory, FieldReason};
+use plumbline_model::field::{FieldData, FieldHistory, FieldReason};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;

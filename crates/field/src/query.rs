@@ -1,7 +1,7 @@
 //! Queries in the form of the API.
 
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::RecordScope;
+use plumbline_model::field::RecordScope;
 use serde_json::{Value, json};
 use url::Url;
 

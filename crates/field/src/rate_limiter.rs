@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use plumbline_engine::field::FieldReason;
+use plumbline_model::field::FieldReason;
 use tokio::time::Instant;
 
 /// Maximum number of requests in any window of a minute, both kinds together

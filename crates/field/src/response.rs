@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::Date;
-use plumbline_engine::field::{
+use plumbline_model::field::{
     FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, PERCENTILE, Period,
     Shares,
 };

@@ -1,8 +1,8 @@
 //! The report in the format of the public API: rounded, with every member present.
 
 use plumbline_bundle::Failure;
-use plumbline_engine::field::{FieldData, FieldKind, FieldReason};
-use plumbline_engine::report::{Conditions, Metric, Metrics, Report, Scores};
+use plumbline_model::field::{FieldData, FieldKind, FieldReason};
+use plumbline_model::report::{Conditions, Metric, Metrics, Scores};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,11 +75,7 @@ fn four_decimals(value: f64) -> f64 {
 
 /// Returns scores and milliseconds as whole numbers and layout shift with up to four decimals; null
 /// if not measured.
-pub fn lab_data(report: &Report) -> Value {
-    figures(&report.scores, report.metrics.as_ref())
-}
-
-pub(crate) fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
+pub fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
     let whole = |metric: Option<&Metric>| metric.map(|metric| metric.value.round() as i64);
     json!({
         "performance": scores.performance,

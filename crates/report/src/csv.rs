@@ -111,6 +111,7 @@ mod tests {
         let text = render(&ExportSource {
             report: &report,
             bundle: None,
+            media: None,
             made_at_ms: 0,
         });
         let lines: Vec<&str> = text.split("\r\n").collect();

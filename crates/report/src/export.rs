@@ -1,8 +1,8 @@
 //! Exports of a report as files for other tools.
 
 use plumbline_bundle::{Bundle, BundleError};
-use plumbline_engine::media::report_media;
-use plumbline_engine::report::Report;
+use plumbline_model::media::{ReportMedia, ReportMediaError};
+use plumbline_model::report::Report;
 
 use crate::{csv, har, html, junit, lighthouse, trace_file};
 
@@ -12,6 +12,8 @@ pub struct ExportSource<'a> {
     pub report: &'a Report,
     /// The bundle of the visit, as long as it is stored.
     pub bundle: Option<&'a Bundle>,
+    /// The pictures and charts of the HTML page; other formats do not use them.
+    pub media: Option<&'a ReportMedia>,
     /// The time of the audit, in milliseconds since 1970.
     pub made_at_ms: i64,
 }
@@ -41,6 +43,8 @@ pub struct StoredAudit<'a> {
     pub report_json: &'a str,
     /// The packed bundle of the visit, as long as it is stored.
     pub bundle: Option<&'a [u8]>,
+    /// The packed report media, as long as they are stored.
+    pub media: Option<&'a [u8]>,
     pub made_at_ms: i64,
 }
 
@@ -51,6 +55,8 @@ pub enum ExportError {
     NoEvidence(&'static str),
     #[error("the evidence cannot be read: {0}")]
     Unreadable(#[from] BundleError),
+    #[error("the report media cannot be read: {0}")]
+    UnreadableMedia(#[from] ReportMediaError),
     #[error("invalid JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -96,7 +102,12 @@ impl Format {
 
     /// Whether the format contains more if there is a bundle.
     pub fn uses_evidence(self) -> bool {
-        self.needs_evidence() || matches!(self, Self::Lighthouse | Self::Html)
+        self.needs_evidence() || self == Self::Lighthouse
+    }
+
+    /// Whether the format contains more if there are report media.
+    pub fn uses_media(self) -> bool {
+        self == Self::Html
     }
 
     /// The name, file name extension and content type.
@@ -112,14 +123,17 @@ impl Format {
         }
     }
 
-    /// Exports a stored audit. The bundle is unpacked only if the format uses it.
+    /// Exports a stored audit. Bundle and media are unpacked only if the format uses them.
     pub fn export_stored(self, stored: &StoredAudit) -> Result<Vec<u8>, ExportError> {
         let report: Report = serde_json::from_str(stored.report_json)?;
         let packed = stored.bundle.filter(|_| self.uses_evidence());
         let bundle = packed.map(Bundle::unpack).transpose()?;
+        let packed = stored.media.filter(|_| self.uses_media());
+        let media = packed.map(ReportMedia::unpack).transpose()?;
         self.export(&ExportSource {
             report: &report,
             bundle: bundle.as_ref(),
+            media: media.as_ref(),
             made_at_ms: stored.made_at_ms,
         })
     }
@@ -136,10 +150,7 @@ impl Format {
             Self::Csv => csv::render(source).into_bytes(),
             Self::Junit => junit::render(source).into_bytes(),
             Self::Trace => trace_file::render(evidence()?)?,
-            Self::Html => {
-                let media = source.bundle.and_then(report_media);
-                html::standalone(source.report, media.as_ref())?.into_bytes()
-            }
+            Self::Html => html::standalone(source.report, source.media)?.into_bytes(),
         })
     }
 }
@@ -167,6 +178,7 @@ mod tests {
             let without_bundle = ExportSource {
                 report: &report,
                 bundle: None,
+                media: None,
                 made_at_ms: 0,
             };
             let with_bundle = ExportSource {
@@ -189,6 +201,7 @@ mod tests {
         let source = ExportSource {
             report: &report,
             bundle: Some(&bundle),
+            media: None,
             made_at_ms: 1,
         };
         for format in Format::ALL {

@@ -6,8 +6,7 @@
 
 use std::fmt::Write;
 
-use plumbline_engine::category::CheckResult;
-use plumbline_engine::checks::{Details, Verdict};
+use plumbline_model::check::{CheckResult, Details, Verdict};
 use serde_json::Value;
 
 use crate::export::ExportSource;
@@ -291,6 +290,7 @@ mod tests {
         render(&ExportSource {
             report: &report(),
             bundle: None,
+            media: None,
             made_at_ms: 0,
         })
     }
@@ -330,7 +330,7 @@ mod tests {
                 check.summary = Some(text.clone());
                 check.title = text.clone();
             }
-            let xml = render(&ExportSource { report: &report, bundle: None, made_at_ms: 0 });
+            let xml = render(&ExportSource { report: &report, bundle: None, media: None, made_at_ms: 0 });
             let parsed = roxmltree::Document::parse(&xml);
             proptest::prop_assert!(parsed.is_ok(), "{parsed:?}");
         }

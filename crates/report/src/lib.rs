@@ -9,7 +9,6 @@ pub mod html;
 mod junit;
 pub mod lighthouse;
 mod network;
-mod summary;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
@@ -17,4 +16,3 @@ mod trace_file;
 
 pub use export::{ExportError, ExportSource, Format, StoredAudit};
 pub use network::visited_at_ms;
-pub use summary::ReportSummary;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use plumbline_engine::field::{FieldKind, RecordScope};
-use plumbline_engine::report::{LocationMode, Report};
+use plumbline_model::field::{FieldKind, RecordScope};
+use plumbline_model::report::{LocationMode, Report};
 
 /// Renders a report as lines of text.
 pub fn render(report: &Report) -> String {
@@ -141,10 +141,9 @@ fn plain(text: &str) -> String {
 mod tests {
     use plumbline_bundle::{Failure, FailureCode};
     use plumbline_catalog::Mode;
-    use plumbline_engine::not_measured;
-    use plumbline_engine::report::{
+    use plumbline_model::report::{
         Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
-        NetworkConditions, TracedMetrics,
+        NetworkConditions, Report, TracedMetrics,
     };
 
     use super::*;
@@ -176,7 +175,7 @@ mod tests {
             },
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
-        not_measured("https://example.com/", conditions, failure)
+        Report::failed("https://example.com/", conditions, failure)
     }
 
     #[test]

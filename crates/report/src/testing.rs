@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plumbline_bundle::{Bundle, FORMAT};
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 use serde_json::json;
 
 /// A text with which an audited page tries to inject markup.

@@ -5,7 +5,7 @@
 //! Chromium's own metadata about the host was left out when the trace was gathered.
 
 use plumbline_bundle::{Artifact, Bundle};
-use plumbline_engine::stored_conditions;
+use plumbline_model::report::Conditions;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn names_host(event: &str) -> bool {
 
 fn metadata(bundle: &Bundle) -> Value {
     let mut metadata = json!({ "source": "DevTools", "dataOrigin": "TraceEvents" });
-    if let Some(conditions) = stored_conditions(bundle) {
+    if let Some(conditions) = Conditions::stored_in(bundle) {
         metadata["cpuThrottling"] = json!(conditions.cpu.rate);
         metadata["networkThrottling"] = json!(conditions.network.name);
     }

@@ -4,14 +4,13 @@
 
 use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
-use plumbline_engine::checks::{Cell, Details, Findings, Row, SourceLocation, Unit};
-use plumbline_engine::field::{
+use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
+use plumbline_model::field::{
     FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period,
     RecordScope, Shares,
 };
-use plumbline_engine::media::{self, Phases, ReportMedia, RequestEntry};
-use plumbline_engine::not_measured;
-use plumbline_engine::report::{
+use plumbline_model::media::{self, Phases, ReportMedia, RequestEntry};
+use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
     NetworkConditions, Report, Scores, TracedMetrics,
 };
@@ -145,7 +144,7 @@ fn report(text: &str) -> Report {
             product: text.to_owned(),
             user_agent: text.to_owned(),
         }),
-        ..not_measured(text, conditions(text), failure)
+        ..Report::failed(text, conditions(text), failure)
     }
 }
 
@@ -372,7 +371,7 @@ fn a_report_without_field_data_gives_the_reason() {
 #[test]
 fn a_page_that_could_not_be_measured_has_an_error_and_advice() {
     let failure = Failure::new(FailureCode::DnsFailure, "The host was not found.");
-    let report = not_measured("https://nowhere.test/", conditions("some"), failure);
+    let report = Report::failed("https://nowhere.test/", conditions("some"), failure);
     let page = page(&report, None);
     assert!(page.contains("The host was not found."));
     assert!(page.contains("Check the spelling of the host"));

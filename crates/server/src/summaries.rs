@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_report::ReportSummary;
+use plumbline_model::summary::ReportSummary;
+use plumbline_report::contract::figures;
 use plumbline_store::{AuditSummary, Store, StoreError};
 
 /// Time between two searches for audits without a summary. A server of an earlier version that
@@ -14,8 +15,9 @@ const BATCH_SIZE: u32 = 20;
 
 /// Returns the texts to be stored for a report.
 pub(crate) fn stored(summary: &ReportSummary) -> Result<AuditSummary, serde_json::Error> {
+    let metrics = summary.metrics.as_ref();
     Ok(AuditSummary {
-        lab_data: summary.lab_data().map(|figures| figures.to_string()),
+        lab_data: metrics.map(|metrics| figures(&summary.scores, Some(metrics)).to_string()),
         summary: serde_json::to_string(summary)?,
     })
 }

@@ -46,7 +46,10 @@ pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
 pub use reflows::{CodeLocation, ForcedReflow};
 pub use requests::Request;
-pub use resources::{ImagePaint, Preconnect, Redirect, RemoteFont, Resource, Resources};
+pub use resources::{
+    ImagePaint, OriginLatency, Preconnect, Redirect, RemoteFont, Resource, Resources,
+    origin_latencies,
+};
 pub use screenshots::Screenshot;
 pub use shifts::{LayoutShift, MovedNode, Shifts};
 pub use task_dependencies::{Dependency, TaskDependencies};

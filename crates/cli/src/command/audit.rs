@@ -9,9 +9,9 @@ use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Bundle, Phase};
 use plumbline_catalog::Catalog;
-use plumbline_engine::report::Report;
 use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
+use plumbline_model::report::Report;
 use plumbline_report::budget::median_run;
 use plumbline_report::{ExportSource, Format};
 use url::Url;
@@ -163,6 +163,7 @@ impl Run {
         Ok(then(&ExportSource {
             report: &self.report,
             bundle: bundle.as_ref(),
+            media: None,
             made_at_ms: self.made_at_ms,
         }))
     }

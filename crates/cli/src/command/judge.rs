@@ -3,7 +3,8 @@
 use std::fs;
 
 use plumbline_bundle::Bundle;
-use plumbline_engine::{evaluate, stored_conditions};
+use plumbline_engine::evaluate;
+use plumbline_model::report::Conditions;
 use plumbline_report::lighthouse::result;
 use plumbline_report::{ExportSource, Format, visited_at_ms};
 
@@ -20,13 +21,14 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let failed = |error: String| Exit::failed(format!("{path}: {error}"));
     let bytes = fs::read(&args.bundle).map_err(|error| failed(error.to_string()))?;
     let bundle = Bundle::unpack(&bytes).map_err(|error| failed(error.to_string()))?;
-    let conditions = stored_conditions(&bundle).ok_or_else(|| {
+    let conditions = Conditions::stored_in(&bundle).ok_or_else(|| {
         failed("the bundle does not contain the conditions of its visit".to_owned())
     })?;
     let report = evaluate(&bundle, conditions);
     let source = ExportSource {
         report: &report,
         bundle: Some(&bundle),
+        media: None,
         made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),
     };
     let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;

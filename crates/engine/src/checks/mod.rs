@@ -3,20 +3,14 @@
 
 pub mod accessibility;
 pub mod best_practices;
-mod details;
-mod findings;
 mod outcome;
 pub mod performance;
 pub mod pwa;
-mod savings;
 pub mod seo;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use details::{ChecklistItem, ConsoleLine, Details, ElementDetail, UrlDetail, Value};
-pub use findings::{Cell, Column, Findings, Row, SourceLocation, Unit};
-pub use outcome::{Figure, Outcome, Verdict};
-pub use savings::Savings;
+pub use outcome::Outcome;
 
 use crate::facts::{Facts, Missing};
 

@@ -1,6 +1,4 @@
-use serde::{Deserialize, Serialize};
-
-use super::{Details, Savings, Unit};
+use plumbline_model::check::{Details, Figure, Savings, Unit, Verdict};
 
 /// The result of a check on a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,37 +11,6 @@ pub struct Outcome {
     pub figure: Option<Figure>,
     /// Remarks that do not change the verdict.
     pub warnings: Vec<String>,
-}
-
-/// A number with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    pub value: f64,
-    pub unit: Unit,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    Pass,
-    Fail,
-    /// The page has nothing that the check applies to.
-    NotApplicable,
-    /// The check reports information and never counts towards the score.
-    Informative,
-    /// The evidence that the check needs is missing.
-    CouldNotMeasure,
-}
-
-impl Verdict {
-    /// Returns 1 or 0 for a verdict that counts, and `None` for one that does not.
-    pub fn score(self) -> Option<f64> {
-        match self {
-            Self::Pass => Some(1.0),
-            Self::Fail => Some(0.0),
-            Self::NotApplicable | Self::Informative | Self::CouldNotMeasure => None,
-        }
-    }
 }
 
 impl Outcome {

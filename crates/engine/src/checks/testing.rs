@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use plumbline_bundle::{Artifact, BrowserIdentity, Bundle, FORMAT, MainDocument};
 use plumbline_catalog::Mode;
+use plumbline_model::check::Verdict;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Check, Outcome, Verdict};
+use super::{Check, Outcome};
 use crate::facts::Facts;
 
 pub(crate) const PAGE: &str = "https://example.test/page";

@@ -1,7 +1,8 @@
+use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::node::or_default;
-use super::{Artifact, Node};
+use super::Artifact;
+use super::null::or_default;
 
 /// The results of axe-core on the page.
 #[derive(Debug, Default, Deserialize)]

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::Artifact;
-use super::node::or_default;
+use super::null::or_default;
 
 /// The console messages of the browser and the page, in order.
 #[derive(Debug, Default, Deserialize)]

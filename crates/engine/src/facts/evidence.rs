@@ -1,12 +1,11 @@
 //! Facts of types from other crates, parsed once for the metrics and all checks.
 
+use plumbline_model::report::Conditions;
 use plumbline_trace::{ProtocolLog, Trace};
 
 use super::{Fact, Facts, Missing};
-use crate::evaluate::stored_conditions;
 use crate::metrics;
 use crate::metrics::processor::{self, Processor};
-use crate::report::Conditions;
 
 /// The name of the trace in [`Check::needs`](crate::checks::Check::needs).
 pub const TRACE: &str = "trace";
@@ -47,7 +46,7 @@ impl Fact for Processor {
 /// The conditions of the visit, on which time savings depend.
 impl Fact for Conditions {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
-        stored_conditions(facts.bundle).ok_or_else(|| {
+        Conditions::stored_in(facts.bundle).ok_or_else(|| {
             Missing("the bundle does not contain the conditions of the visit".to_owned())
         })
     }

@@ -1,7 +1,8 @@
+use plumbline_model::check::{Node, Rect};
 use serde::Deserialize;
 
-use super::node::or_default;
-use super::{Artifact, Node, Rect};
+use super::Artifact;
+use super::null::or_default;
 
 /// Every `<img>` of the main document.
 #[derive(Debug, Default, Deserialize)]

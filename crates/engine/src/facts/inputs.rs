@@ -1,7 +1,8 @@
+use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::node::or_default;
-use super::{Artifact, Node};
+use super::Artifact;
+use super::null::or_default;
 
 /// Every `<input>`, `<textarea>` and `<select>` of the main document.
 #[derive(Debug, Default, Deserialize)]

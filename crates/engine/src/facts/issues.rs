@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::node::or_default;
+use super::null::or_default;
 use super::{Artifact, Fact, Facts, Missing, Requests};
 
 /// The issues of Chromium's Issues panel by kind, with the details of `Audits.issueAdded`.

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::Artifact;
-use super::node::or_default;
+use super::null::or_default;
 
 /// The front-end libraries that were detected in the page.
 #[derive(Debug, Default, Deserialize)]

@@ -1,10 +1,11 @@
 //! The links of the page, from `<link>` elements and from equivalent `Link` headers.
 
+use plumbline_model::check::Node;
 use serde::Deserialize;
 use url::Url;
 
-use super::node::or_default;
-use super::{Artifact, Fact, Facts, MainResource, Missing, Node};
+use super::null::or_default;
+use super::{Artifact, Fact, Facts, MainResource, Missing};
 
 #[derive(Debug, Default)]
 pub struct Links(pub Vec<Link>);

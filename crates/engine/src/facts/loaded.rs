@@ -1,9 +1,9 @@
 //! The resources of the page load in the trace, and the savings from transferring fewer bytes.
 
+use plumbline_model::check::Savings;
 use plumbline_trace::{Resource, Trace};
 
 use super::{Facts, Missing};
-use crate::checks::Savings;
 use crate::replay::Replay;
 
 /// Returns the resources of the measured navigation in the order of their requests.

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::node::or_default;
+use super::null::or_default;
 use super::{Artifact, Fact, Facts, Missing, Request, Requests, equal_without_fragment};
 
 /// The request of the page's document.

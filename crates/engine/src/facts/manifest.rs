@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::node::or_default;
+use super::null::or_default;
 use super::{Artifact, Fact, Facts, Missing};
 
 /// The artifact: the result of `Page.getAppManifest`, or null if the page has no manifest.

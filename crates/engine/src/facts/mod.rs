@@ -23,7 +23,7 @@ mod main_resource;
 mod main_thread;
 mod manifest;
 mod metas;
-mod node;
+mod null;
 mod page;
 mod requests;
 mod robots_txt;
@@ -67,7 +67,6 @@ pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
 };
 pub use metas::{Meta, Metas};
-pub use node::{Node, Rect};
 pub use page::{Doctype, Page};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;

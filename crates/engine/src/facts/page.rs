@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::Artifact;
-use super::node::or_default;
+use super::null::or_default;
 
 /// The main document and the window it is shown in.
 #[derive(Debug, Clone, Default, Deserialize)]

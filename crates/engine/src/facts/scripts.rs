@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::Artifact;
-use super::node::or_default;
+use super::null::or_default;
 
 /// Every script that the page's main target parsed, except those that the visit itself evaluated.
 #[derive(Debug, Default, Deserialize)]

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use super::Artifact;
-use super::node::or_default;
+use super::null::or_default;
 
 /// Every style sheet of the page's main target, without duplicates.
 #[derive(Debug, Default, Deserialize)]

@@ -1,6 +1,7 @@
+use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::{Artifact, Facts, Node};
+use super::{Artifact, Facts};
 
 /// The elements that the trace refers to by node id, resolved at the end of the load. Elements that
 /// were removed by then are missing.

@@ -1,29 +1,8 @@
 //! The filmstrip of the load with a limited number of frames, and the final screenshot.
 
 use plumbline_bundle::Bundle;
+use plumbline_model::media::{Frame, Marks, Picture};
 use plumbline_trace::Trace;
-use serde::{Deserialize, Serialize};
-
-use super::Marks;
-
-/// One frame of the filmstrip.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Frame {
-    pub at_ms: f64,
-    /// The index of the picture; `None` before the first screenshot.
-    pub picture: Option<usize>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Picture {
-    pub mime_type: String,
-    pub width_px: u32,
-    pub height_px: u32,
-    /// The image file in Base64.
-    pub data: String,
-}
 
 /// The maximum number of frames: enough to follow a load, few enough for one screen.
 const MAX_FRAMES: usize = 12;

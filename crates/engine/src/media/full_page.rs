@@ -1,21 +1,10 @@
 //! The full-page screenshot, for showing elements outside the first screen.
 
 use plumbline_bundle::{Artifact, Bundle};
-use serde::{Deserialize, Serialize};
+use plumbline_model::media::{FullPageScreenshot, Picture};
+use serde::Deserialize;
 
-use super::film::{MAX_PICTURE_CHARS, Picture, is_known_type};
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct FullPageScreenshot {
-    /// The picture, in CSS pixels.
-    pub picture: Picture,
-    /// The horizontal scroll offset of the page: elements are measured from the corner of the
-    /// viewport, the picture starts at the corner of the page.
-    pub scrolled_x: f64,
-    /// The vertical scroll offset of the page.
-    pub scrolled_y: f64,
-}
+use super::film::{MAX_PICTURE_CHARS, is_known_type};
 
 /// The artifact, with sizes in CSS pixels (browser: gather/full_page.rs).
 #[derive(Deserialize)]

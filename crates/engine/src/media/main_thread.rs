@@ -1,30 +1,16 @@
 //! The main thread's activity in time slices for a chart.
 
+use plumbline_model::media::{MainThread, WORK_KINDS};
 use plumbline_trace::{Activity, Trace};
-use serde::{Deserialize, Serialize};
 
-/// The kinds of work, in the order of the figures of a slice.
-pub const WORK_KINDS: [(&str, Activity); 5] = [
-    ("Script", Activity::Script),
-    ("Style and layout", Activity::StyleAndLayout),
-    ("Paint", Activity::Paint),
-    ("Parse", Activity::Parse),
-    ("Other", Activity::Other),
+/// The activity of each of the [`WORK_KINDS`].
+const ACTIVITIES: [Activity; WORK_KINDS.len()] = [
+    Activity::Script,
+    Activity::StyleAndLayout,
+    Activity::Paint,
+    Activity::Parse,
+    Activity::Other,
 ];
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MainThread {
-    /// The length of a slice.
-    pub slice_ms: f64,
-    /// The time per kind of work in each slice, in whole milliseconds by [`WORK_KINDS`], starting
-    /// at 0.
-    pub slices: Vec<[u32; 5]>,
-    /// The time per kind of work over the whole load.
-    pub total_ms: [f64; 5],
-    /// The start and duration of each task above 50 ms.
-    pub long_tasks: Vec<(f64, f64)>,
-}
 
 /// The number of slices that a wide screen can resolve.
 const SLICES: usize = 200;
@@ -36,9 +22,9 @@ pub(super) fn main_thread(trace: &Trace, end_ms: f64) -> MainThread {
     let mut slices = vec![[0.0_f64; 5]; SLICES];
     let mut total_ms = [0.0; 5];
     for span in &trace.activity {
-        let kind = WORK_KINDS
+        let kind = ACTIVITIES
             .iter()
-            .position(|(_, activity)| *activity == span.activity)
+            .position(|activity| *activity == span.activity)
             .unwrap_or(4);
         let mut from = trace.since_origin_ms(span.start_us).max(0.0);
         let to = trace.since_origin_ms(span.end_us).min(end_ms);

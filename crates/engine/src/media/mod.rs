@@ -1,72 +1,19 @@
-//! The data that a report shows besides the verdicts: requests with their phases, a filmstrip, the
-//! final screenshot and the main thread's activity. It is computed once when a visit is evaluated,
-//! so that showing a report does not need the trace.
+//! The computation of the report media of a visit.
 
 mod film;
 mod full_page;
 mod main_thread;
-mod packed;
 mod requests;
 mod totals;
 
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Mode;
+use plumbline_model::media::{FORMAT, Marks, ReportMedia};
 use plumbline_trace::{ProtocolLog, Trace};
-use serde::{Deserialize, Serialize};
-
-pub use film::{Frame, Picture};
-pub use full_page::FullPageScreenshot;
-pub use main_thread::{MainThread, WORK_KINDS};
-pub use packed::ReportMediaError;
-pub use requests::{Phases, RequestEntry};
-pub use totals::RequestTotals;
+use serde::Deserialize;
 
 use crate::facts::{Facts, LargestContent};
 use crate::metrics::Measured;
-
-/// The format that this version writes. Readers accept every older one.
-pub const FORMAT: u32 = 1;
-
-/// The data of a report's charts and pictures; times are in milliseconds since the navigation
-/// started.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ReportMedia {
-    pub format: u32,
-    pub marks: Marks,
-    /// The end of charts of the load: after the last event, without a long idle tail.
-    pub end_ms: f64,
-    /// The requests in the order of their start.
-    pub requests: Vec<RequestEntry>,
-    /// The number of requests that are left out.
-    pub requests_left_out: usize,
-    /// The filmstrip of the load, at regular intervals.
-    pub film: Vec<Frame>,
-    /// The distinct pictures of the filmstrip, as JPEG.
-    pub pictures: Vec<Picture>,
-    /// The screenshot at the end of the visit.
-    pub screenshot: Option<Picture>,
-    /// The width of the screenshot in CSS pixels, in which elements are measured.
-    pub screenshot_css_width: f64,
-    /// The full-page screenshot, if the page is larger than the screen.
-    #[serde(rename = "wholePage")]
-    pub full_page: Option<FullPageScreenshot>,
-    pub main_thread: MainThread,
-    /// Requests and bytes by type of resource, the largest first.
-    pub by_type: Vec<RequestTotals>,
-    /// Requests and bytes by host, the largest first.
-    pub by_host: Vec<RequestTotals>,
-}
-
-/// The times that charts mark.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Marks {
-    pub fcp_ms: Option<f64>,
-    pub lcp_ms: Option<f64>,
-    pub dom_content_loaded_ms: Option<f64>,
-    pub load_ms: Option<f64>,
-}
 
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
@@ -104,7 +51,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         .min(trace.since_origin_ms(trace.end_us))
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
-    requests.iter_mut().for_each(RequestEntry::round);
+    requests.iter_mut().for_each(requests::round);
     Some(ReportMedia {
         format: FORMAT,
         marks: Marks {

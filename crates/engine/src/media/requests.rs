@@ -1,76 +1,25 @@
 //! The requests of the protocol log with the durations of their phases.
 
+use plumbline_model::media::{Phases, RequestEntry};
 use plumbline_trace::{Exchange, Headers, ProtocolLog, ResourceTiming, Response, Trace};
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::to_us;
 
-/// One request of the waterfall.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RequestEntry {
-    pub url: String,
-    pub host: String,
-    pub method: String,
-    /// The type of resource: Document, Stylesheet, Script, Image, Font, Fetch …
-    pub kind: String,
-    pub status: Option<u16>,
-    /// The browser's error if there is no response: `net::ERR_…`.
-    pub error: Option<String>,
-    pub mime_type: String,
-    pub protocol: String,
-    pub priority: String,
-    pub remote_address: String,
-    pub third_party: bool,
-    pub render_blocking: bool,
-    /// True if this image is the Largest Contentful Paint.
-    pub is_lcp: bool,
-    /// True if the response came from a cache or a service worker.
-    pub cached: bool,
-    /// The number of transferred bytes, including headers.
-    pub transfer_bytes: u64,
-    /// The size of the decoded body.
-    pub resource_bytes: u64,
-    pub start_ms: f64,
-    pub end_ms: Option<f64>,
-    pub phases: Phases,
-    /// The document or script that initiated the request, if any.
-    pub initiator: Option<String>,
-    /// The response headers that affect the speed.
-    pub headers: Vec<(String, String)>,
-}
-
-/// The duration of each phase; `None` for a phase that did not occur. A connection is set up once
-/// for many requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Phases {
-    /// The time before the request was processed.
-    pub queue_ms: f64,
-    pub dns_ms: Option<f64>,
-    pub connect_ms: Option<f64>,
-    pub tls_ms: Option<f64>,
-    /// The time from the request to the start of the response.
-    pub wait_ms: Option<f64>,
-    pub receive_ms: Option<f64>,
-}
-
-impl RequestEntry {
-    pub(super) fn round(&mut self) {
-        let phases = &mut self.phases;
-        self.start_ms = to_us(self.start_ms);
-        phases.queue_ms = to_us(phases.queue_ms);
-        for ms in [
-            &mut self.end_ms,
-            &mut phases.dns_ms,
-            &mut phases.connect_ms,
-            &mut phases.tls_ms,
-            &mut phases.wait_ms,
-            &mut phases.receive_ms,
-        ] {
-            *ms = ms.map(to_us);
-        }
+/// Rounds all times of a request to the microsecond.
+pub(super) fn round(request: &mut RequestEntry) {
+    let phases = &mut request.phases;
+    request.start_ms = to_us(request.start_ms);
+    phases.queue_ms = to_us(phases.queue_ms);
+    for ms in [
+        &mut request.end_ms,
+        &mut phases.dns_ms,
+        &mut phases.connect_ms,
+        &mut phases.tls_ms,
+        &mut phases.wait_ms,
+        &mut phases.receive_ms,
+    ] {
+        *ms = ms.map(to_us);
     }
 }
 
@@ -100,7 +49,7 @@ pub(super) fn requests(
         .exchanges
         .iter()
         .filter_map(|exchange| {
-            let mut request = RequestEntry::of(exchange, origin_ms)?;
+            let mut request = entry(exchange, origin_ms)?;
             let resource = trace.resources.by_id(&exchange.id);
             request.render_blocking = resource.is_some_and(|resource| {
                 matches!(
@@ -122,80 +71,76 @@ pub(super) fn requests(
     (shown, left_out)
 }
 
-impl RequestEntry {
-    /// Creates a row of the waterfall; returns `None` for requests that did not use the network.
-    fn of(exchange: &Exchange, origin_ms: f64) -> Option<Self> {
-        let url = Url::parse(&exchange.url).ok()?;
-        let is_shown = matches!(url.scheme(), "http" | "https" | "ws" | "wss");
-        if !is_shown || exchange.is_web_socket {
-            return None;
-        }
-        let initiator = exchange.initiator_url.as_deref();
-        let failure = exchange.failure.clone().unwrap_or_default();
-        let mut shown = Self {
-            host: host_of(url.as_str()),
-            url: url.into(),
-            method: exchange.method.clone(),
-            kind: exchange.resource_type().unwrap_or("Other").to_owned(),
-            error: failure.blocked_reason.or(failure.error_text),
-            priority: exchange.priority.clone(),
-            transfer_bytes: exchange.transfer_bytes(),
-            resource_bytes: exchange.resource_bytes,
-            start_ms: exchange.sent_s * 1000.0 - origin_ms,
-            end_ms: exchange.end_s.map(|end_s| end_s * 1000.0 - origin_ms),
-            initiator: initiator.map(|url| shortened(url, MAX_URL_CHARS)),
-            ..Self::default()
-        };
-        if let Some(response) = &exchange.response {
-            shown.add_response(response, origin_ms);
-        }
-        Some(shown)
+/// Creates a row of the waterfall; returns `None` for requests that did not use the network.
+fn entry(exchange: &Exchange, origin_ms: f64) -> Option<RequestEntry> {
+    let url = Url::parse(&exchange.url).ok()?;
+    let is_shown = matches!(url.scheme(), "http" | "https" | "ws" | "wss");
+    if !is_shown || exchange.is_web_socket {
+        return None;
     }
+    let initiator = exchange.initiator_url.as_deref();
+    let failure = exchange.failure.clone().unwrap_or_default();
+    let mut shown = RequestEntry {
+        host: host_of(url.as_str()),
+        url: url.into(),
+        method: exchange.method.clone(),
+        kind: exchange.resource_type().unwrap_or("Other").to_owned(),
+        error: failure.blocked_reason.or(failure.error_text),
+        priority: exchange.priority.clone(),
+        transfer_bytes: exchange.transfer_bytes(),
+        resource_bytes: exchange.resource_bytes,
+        start_ms: exchange.sent_s * 1000.0 - origin_ms,
+        end_ms: exchange.end_s.map(|end_s| end_s * 1000.0 - origin_ms),
+        initiator: initiator.map(|url| shortened(url, MAX_URL_CHARS)),
+        ..RequestEntry::default()
+    };
+    if let Some(response) = &exchange.response {
+        add_response(&mut shown, response, origin_ms);
+    }
+    Some(shown)
+}
 
-    fn add_response(&mut self, response: &Response, origin_ms: f64) {
-        self.status = u16::try_from(response.status.unwrap_or_default()).ok();
-        self.mime_type.clone_from(&response.mime_type);
-        self.protocol.clone_from(&response.protocol);
-        self.cached = response.from_disk || response.from_service_worker;
-        self.remote_address = response.remote_address.clone().unwrap_or_default();
-        self.headers = shown_headers(&response.headers);
-        if let Some(timing) = &response.timing {
-            let base_ms = timing.request_time_s * 1000.0 - origin_ms;
-            let headers_end_ms = base_ms + timing.receive_headers_end_ms;
-            self.phases = Phases {
-                receive_ms: self.end_ms.map(|ms| (ms - headers_end_ms).max(0.0)),
-                ..Phases::of(timing, base_ms, self.start_ms)
-            };
-        }
+fn add_response(request: &mut RequestEntry, response: &Response, origin_ms: f64) {
+    request.status = u16::try_from(response.status.unwrap_or_default()).ok();
+    request.mime_type.clone_from(&response.mime_type);
+    request.protocol.clone_from(&response.protocol);
+    request.cached = response.from_disk || response.from_service_worker;
+    request.remote_address = response.remote_address.clone().unwrap_or_default();
+    request.headers = shown_headers(&response.headers);
+    if let Some(timing) = &response.timing {
+        let base_ms = timing.request_time_s * 1000.0 - origin_ms;
+        let headers_end_ms = base_ms + timing.receive_headers_end_ms;
+        request.phases = Phases {
+            receive_ms: request.end_ms.map(|ms| (ms - headers_end_ms).max(0.0)),
+            ..phases(timing, base_ms, request.start_ms)
+        };
     }
 }
 
-impl Phases {
-    fn of(timing: &ResourceTiming, base_ms: f64, start_ms: f64) -> Self {
-        let span = |from: f64, to: f64| (from >= 0.0 && to >= from).then_some(to - from);
-        let tls_ms = span(timing.ssl_start_ms, timing.ssl_end_ms);
-        let start_offset_ms = [
-            timing.dns_start_ms,
-            timing.connect_start_ms,
-            timing.send_start_ms,
-        ]
-        .into_iter()
-        .filter(|ms| *ms >= 0.0)
-        .fold(f64::INFINITY, f64::min);
-        let start_offset_ms = if start_offset_ms.is_finite() {
-            start_offset_ms
-        } else {
-            0.0
-        };
-        Self {
-            queue_ms: (base_ms + start_offset_ms - start_ms).max(0.0),
-            dns_ms: span(timing.dns_start_ms, timing.dns_end_ms),
-            connect_ms: span(timing.connect_start_ms, timing.connect_end_ms)
-                .map(|ms| (ms - tls_ms.unwrap_or_default()).max(0.0)),
-            tls_ms,
-            wait_ms: span(timing.send_start_ms, timing.receive_headers_end_ms),
-            receive_ms: None,
-        }
+fn phases(timing: &ResourceTiming, base_ms: f64, start_ms: f64) -> Phases {
+    let span = |from: f64, to: f64| (from >= 0.0 && to >= from).then_some(to - from);
+    let tls_ms = span(timing.ssl_start_ms, timing.ssl_end_ms);
+    let start_offset_ms = [
+        timing.dns_start_ms,
+        timing.connect_start_ms,
+        timing.send_start_ms,
+    ]
+    .into_iter()
+    .filter(|ms| *ms >= 0.0)
+    .fold(f64::INFINITY, f64::min);
+    let start_offset_ms = if start_offset_ms.is_finite() {
+        start_offset_ms
+    } else {
+        0.0
+    };
+    Phases {
+        queue_ms: (base_ms + start_offset_ms - start_ms).max(0.0),
+        dns_ms: span(timing.dns_start_ms, timing.dns_end_ms),
+        connect_ms: span(timing.connect_start_ms, timing.connect_end_ms)
+            .map(|ms| (ms - tls_ms.unwrap_or_default()).max(0.0)),
+        tls_ms,
+        wait_ms: span(timing.send_start_ms, timing.receive_headers_end_ms),
+        receive_ms: None,
     }
 }
 

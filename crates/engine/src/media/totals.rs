@@ -2,20 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::RequestEntry;
-
-/// The requests and bytes of one type of resource or one host.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RequestTotals {
-    pub name: String,
-    pub requests: usize,
-    /// The number of transferred bytes.
-    pub bytes: u64,
-    pub third_party: bool,
-}
+use plumbline_model::media::{RequestEntry, RequestTotals};
 
 pub(super) fn by_type(requests: &[RequestEntry]) -> Vec<RequestTotals> {
     totals(requests, |request| request.kind.clone())

@@ -1,20 +1,9 @@
 //! Cumulative Layout Shift: the worst session window of unexpected shifts, over all frames of the
 //! page.
 
-use plumbline_catalog::Mode;
 use plumbline_trace::{LayoutShift, Trace};
 
 use super::MetricError;
-use crate::scoring::Curve;
-
-/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/cumulative-layout-shift.js),
-/// which is the same for both form factors.
-pub fn curve(_: Mode) -> Curve {
-    Curve {
-        p10: 0.1,
-        median: 0.25,
-    }
-}
 
 /// Chromium treats setting the viewport as input for this long (Chromium bug 1302667).
 const VIEWPORT_INPUT_MS: f64 = 500.0;

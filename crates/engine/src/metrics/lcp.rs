@@ -1,26 +1,9 @@
 //! Largest Contentful Paint: the paint time of the main frame's last candidate for its largest
 //! element.
 
-use plumbline_catalog::Mode;
 use plumbline_trace::Trace;
 
 use super::MetricError;
-use crate::scoring::Curve;
-
-/// Returns the scoring curve of Lighthouse 13.5.0
-/// (core/audits/metrics/largest-contentful-paint.js).
-pub fn curve(mode: Mode) -> Curve {
-    match mode {
-        Mode::Mobile => Curve {
-            p10: 2500.0,
-            median: 4000.0,
-        },
-        Mode::Desktop => Curve {
-            p10: 1200.0,
-            median: 2400.0,
-        },
-    }
-}
 
 /// Returns the time of the frame's last event after the time origin if it is a candidate. If it is
 /// an invalidation, or there is none, the last invalidation of the browser process is used instead,

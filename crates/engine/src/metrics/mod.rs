@@ -1,5 +1,5 @@
 //! The lab metrics of a trace, as Lighthouse 13 defines them when it observes rather than
-//! simulates. There is one file per metric, each with the two points of its scoring curve.
+//! simulates. There is one file per metric.
 //!
 //! All values are unrounded; times are milliseconds since the start of the measured navigation. A
 //! metric that cannot be computed has an error and does not affect the others.
@@ -17,6 +17,7 @@ pub mod tti;
 pub(crate) mod uncertainty;
 mod visual_progress;
 
+use plumbline_model::scoring::MetricKind;
 use plumbline_trace::{Milestone, ProtocolLog, Trace};
 
 pub(crate) use load_end::load_end_us;
@@ -78,6 +79,21 @@ pub struct Measured {
     pub dom_content_loaded_ms: Option<f64>,
     pub load_ms: Option<f64>,
     pub trace_end_ms: f64,
+}
+
+impl Measured {
+    /// Returns one metric, or `None` if it could not be computed.
+    pub fn get(&self, metric: MetricKind) -> Option<f64> {
+        let value = match metric {
+            MetricKind::Fcp => self.fcp,
+            MetricKind::Lcp => self.lcp,
+            MetricKind::Tbt => self.tbt,
+            MetricKind::Cls => self.cls,
+            MetricKind::Si => self.si,
+            MetricKind::Tti => self.tti,
+        };
+        value.ok()
+    }
 }
 
 /// Measures a trace. The requests in flight are taken from the log if there is one, otherwise from

@@ -1,25 +1,9 @@
 //! Speed Index: the average time until the visible parts of the page are displayed.
 
-use plumbline_catalog::Mode;
 use plumbline_trace::Trace;
 
 use super::MetricError;
 use super::visual_progress::{Frame, visual_progress};
-use crate::scoring::Curve;
-
-/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/speed-index.js).
-pub fn curve(mode: Mode) -> Curve {
-    match mode {
-        Mode::Mobile => Curve {
-            p10: 3387.0,
-            median: 5800.0,
-        },
-        Mode::Desktop => Curve {
-            p10: 1311.0,
-            median: 2300.0,
-        },
-    }
-}
 
 /// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
 /// which Lighthouse uses.

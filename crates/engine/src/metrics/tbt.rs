@@ -1,24 +1,7 @@
 //! Total Blocking Time: the time by which the main thread's tasks exceed 50 ms between First
 //! Contentful Paint and Time to Interactive.
 
-use plumbline_catalog::Mode;
-
 use super::MainTask;
-use crate::scoring::Curve;
-
-/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/total-blocking-time.js).
-pub fn curve(mode: Mode) -> Curve {
-    match mode {
-        Mode::Mobile => Curve {
-            p10: 200.0,
-            median: 600.0,
-        },
-        Mode::Desktop => Curve {
-            p10: 150.0,
-            median: 350.0,
-        },
-    }
-}
 
 /// The duration from which a task blocks the main thread (web.dev/articles/tbt).
 pub const BLOCKING_MS: f64 = 50.0;

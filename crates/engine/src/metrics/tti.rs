@@ -1,26 +1,9 @@
 //! Time to Interactive: the start of the first five seconds without a long task and with at most
 //! two requests in flight, but not before First Contentful Paint and DOMContentLoaded.
 
-use plumbline_catalog::Mode;
 use plumbline_trace::{Milestone, Request, Trace};
 
 use super::{MainTask, MetricError};
-use crate::scoring::Curve;
-
-/// Returns the scoring curve of Lighthouse 13.5.0 (core/audits/metrics/interactive.js). The metric
-/// is shown, but has no weight in the score.
-pub fn curve(mode: Mode) -> Curve {
-    match mode {
-        Mode::Mobile => Curve {
-            p10: 3785.0,
-            median: 7300.0,
-        },
-        Mode::Desktop => Curve {
-            p10: 2468.0,
-            median: 4500.0,
-        },
-    }
-}
 
 /// The required idle time (Lighthouse 13.5.0, core/computed/metrics/interactive.js).
 const QUIET_MS: f64 = 5000.0;

@@ -18,16 +18,15 @@ mod simulate;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use plumbline_model::report::Conditions;
 use plumbline_trace::{Milestone, Trace};
 
 pub(crate) use graph::Graph;
 use network::Network;
-pub use network::{OriginLatency, origin_latencies};
 use simulate::Run;
 
 use crate::facts::{Fact, Facts, Missing};
 use crate::metrics::lcp;
-use crate::report::Conditions;
 
 pub(crate) struct Replay {
     graph: Rc<Graph>,

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use plumbline_engine::field::RecordScope;
+use plumbline_model::field::RecordScope;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;

@@ -1,5 +1,5 @@
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::RecordScope;
+use plumbline_model::field::RecordScope;
 use proptest::prelude::*;
 use serde_json::json;
 

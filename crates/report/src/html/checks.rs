@@ -1,8 +1,8 @@
 //! The checks of each category with their details, grouped by verdict, failed ones first.
 
-use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{
-    Cell, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
+use plumbline_model::category::CategoryResult;
+use plumbline_model::check::{
+    Cell, CheckResult, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
 };
 
 use super::charts;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use plumbline_engine::category::CheckResult;
-use plumbline_engine::checks::Verdict;
-use plumbline_engine::media::ReportMedia;
-use plumbline_engine::report::Report;
+use plumbline_model::check::{CheckResult, Verdict};
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::Report;
 
 use super::HtmlError;
 use super::charts::Axis;

@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use plumbline_engine::facts::{Node, Rect};
-use plumbline_engine::media::{Picture, ReportMedia};
+use plumbline_model::check::{Node, Rect};
+use plumbline_model::media::{Picture, ReportMedia};
 
 use super::code_text::escaped;
 use super::figures::coordinate;
@@ -214,7 +214,7 @@ impl Screenshot {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_engine::media::FullPageScreenshot;
+    use plumbline_model::media::FullPageScreenshot;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
-use plumbline_engine::report::{LocationMode, NetworkIsolation, Report};
+use plumbline_model::report::{LocationMode, NetworkIsolation, Report};
 
 use super::figures::{ms, short_name};
 

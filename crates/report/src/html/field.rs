@@ -2,10 +2,10 @@
 
 use jiff::civil::Date;
 use plumbline_catalog::FormFactor;
-use plumbline_engine::field::{
+use plumbline_model::field::{
     FieldData, FieldHistory, FieldKind, FieldReason, Period, RecordScope, Shares,
 };
-use plumbline_engine::report::{Metric, Report};
+use plumbline_model::report::{Metric, Report};
 
 use super::charts::{self, Point, Scale};
 use super::figures::{Grade, ms, tick};

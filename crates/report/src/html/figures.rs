@@ -1,6 +1,6 @@
 //! Formats numbers, dates and grades for people.
 
-use plumbline_engine::report::Metric;
+use plumbline_model::report::Metric;
 
 /// A no-break space.
 const NBSP: char = '\u{a0}';

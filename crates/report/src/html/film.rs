@@ -1,9 +1,8 @@
 //! The filmstrip: screenshots at regular intervals, with the milestones of the load.
 
-use plumbline_engine::checks::Details;
-use plumbline_engine::facts::Rect;
-use plumbline_engine::media::{Frame, ReportMedia};
-use plumbline_engine::report::Report;
+use plumbline_model::check::{Details, Rect};
+use plumbline_model::media::{Frame, ReportMedia};
+use plumbline_model::report::Report;
 
 use super::charts::Axis;
 use super::figures::{coordinate, ms, tick};
@@ -218,7 +217,7 @@ mod tests {
     #[test]
     fn the_largest_content_is_outlined_whether_text_or_image_where_the_picture_shows_it() {
         let media = ReportMedia {
-            screenshot: Some(plumbline_engine::media::Picture {
+            screenshot: Some(plumbline_model::media::Picture {
                 width_px: 200,
                 height_px: 400,
                 ..Default::default()

@@ -1,9 +1,11 @@
 //! The list "What to fix first": failed checks, ordered by how many points fixing them would gain.
 
-use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Cell, Details, ElementDetail, Findings, Row, Savings, Verdict};
-use plumbline_engine::report::Report;
-use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
+use plumbline_model::category::CategoryResult;
+use plumbline_model::check::{
+    Cell, CheckResult, Details, ElementDetail, Findings, Row, Savings, Verdict,
+};
+use plumbline_model::report::Report;
+use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::code_text::CodeText;
 use super::crops::Screenshots;
@@ -155,10 +157,10 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
     let mode = report.conditions.device.mode;
     let (mut points, mut texts) = (0.0, Vec::new());
     for (kind, name, saved) in [
-        (Kind::Fcp, "FCP", savings.fcp_ms),
-        (Kind::Lcp, "LCP", savings.lcp_ms),
-        (Kind::Tbt, "TBT", savings.tbt_ms),
-        (Kind::Cls, "CLS", savings.cls),
+        (MetricKind::Fcp, "FCP", savings.fcp_ms),
+        (MetricKind::Lcp, "LCP", savings.lcp_ms),
+        (MetricKind::Tbt, "TBT", savings.tbt_ms),
+        (MetricKind::Cls, "CLS", savings.cls),
     ] {
         let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
             continue;
@@ -166,7 +168,7 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
         let better = kind.score(mode, (current.value - saved).max(0.0));
         let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
         points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
-        let min_shown = if kind == Kind::Cls { 0.005 } else { 10.0 };
+        let min_shown = if kind == MetricKind::Cls { 0.005 } else { 10.0 };
         if saved >= min_shown {
             texts.push(format!("{name} −{}", value_text(kind, saved)));
         }

@@ -1,7 +1,8 @@
 //! The history page of a URL, and the rows of audit lists.
 
 use askama::Template;
-use plumbline_engine::scoring::Metric as Kind;
+use plumbline_model::scoring::MetricKind;
+use plumbline_model::summary::ReportSummary;
 
 use super::HtmlError;
 use super::charts::{self, Point, Scale};
@@ -9,7 +10,6 @@ use super::field::{DeviceFieldHistory, FieldSeries, field_series};
 use super::figures::{Grade, date, day, short_name};
 use super::page_frame::PageFrame;
 use super::summary::{METRICS, limit_text, metric, value_text};
-use crate::ReportSummary;
 
 /// An audit in a list.
 #[derive(Debug, Clone)]
@@ -227,7 +227,7 @@ fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
         whole,
     )];
     for (kind, name, _) in METRICS {
-        if kind == Kind::Tti {
+        if kind == MetricKind::Tti {
             continue;
         }
         let values = runs.iter().filter_map(|run| {

@@ -1,6 +1,6 @@
 //! The load of a page: waterfall, main-thread activity, and page weight.
 
-use plumbline_engine::media::{Marks, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS};
+use plumbline_model::media::{Marks, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -95,7 +95,7 @@ pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
         .iter()
         .zip(["script", "layout", "paint", "parse", "other"])
         .zip(thread.total_ms)
-        .map(|(((name, _), class), total)| WorkView {
+        .map(|((name, class), total)| WorkView {
             class,
             name,
             ms: ms(total),

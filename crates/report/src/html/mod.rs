@@ -31,7 +31,7 @@ pub use history::{PastAudit, device_ids, history_page, newest_final_url};
 pub use page_frame::{Asset, CONTENT_SECURITY_POLICY, PageFrame, asset};
 pub use pictures::{PictureId, picture};
 pub use plumbline_bundle::Phase;
-pub use plumbline_engine::field::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
+pub use plumbline_model::field::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
 pub use problem::{ProblemPage, problem_page};
 pub use progress::{ProgressPage, progress_page};
 pub use report_page::{ReportPage, Sharing, report_page, standalone};
@@ -43,7 +43,7 @@ pub enum HtmlError {
     #[error("the report is unreadable: {0}")]
     Report(#[from] serde_json::Error),
     #[error("the report media are unreadable: {0}")]
-    Media(#[from] plumbline_engine::media::ReportMediaError),
+    Media(#[from] plumbline_model::media::ReportMediaError),
     #[error("the page could not be rendered: {0}")]
     Template(#[from] askama::Error),
 }

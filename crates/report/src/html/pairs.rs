@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plumbline_engine::media::{ReportMedia, RequestEntry};
+use plumbline_model::media::{ReportMedia, RequestEntry};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, ms};

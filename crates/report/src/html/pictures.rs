@@ -1,6 +1,6 @@
 //! The pictures of a report: served under their own paths, or inlined into the page.
 
-use plumbline_engine::media::{Picture, ReportMedia};
+use plumbline_model::media::{Picture, ReportMedia};
 
 use super::HtmlError;
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_picture_is_unpacked_unchanged_with_a_known_media_type() {
         let media = ReportMedia {
-            format: plumbline_engine::media::FORMAT,
+            format: plumbline_model::media::FORMAT,
             screenshot: Some(Picture {
                 mime_type: "text/html".to_owned(),
                 data: "TWFuIQ==".to_owned(),

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use plumbline_bundle::FailureCode;
-use plumbline_engine::media::ReportMedia;
-use plumbline_engine::report::Report;
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::Report;
 
 use super::checks::{CategoryView, DetailsView, category_view};
 use super::crops::Screenshots;

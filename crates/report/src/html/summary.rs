@@ -1,8 +1,8 @@
 //! The top of a report page: a summary sentence, five scores, six metrics.
 
 use plumbline_catalog::Mode;
-use plumbline_engine::report::{Metric, Metrics, Report};
-use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
+use plumbline_model::report::{Metric, Metrics, Report};
+use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::charts;
 use super::figures::{Grade, ms};
@@ -56,40 +56,40 @@ pub(super) struct MetricCard {
 }
 
 /// The metrics with their names and abbreviations.
-pub(super) const METRICS: [(Kind, &str, &str); 6] = [
-    (Kind::Fcp, "First Contentful Paint", "FCP"),
-    (Kind::Lcp, "Largest Contentful Paint", "LCP"),
-    (Kind::Tbt, "Total Blocking Time", "TBT"),
-    (Kind::Cls, "Cumulative Layout Shift", "CLS"),
-    (Kind::Si, "Speed Index", "SI"),
-    (Kind::Tti, "Time to Interactive", "TTI"),
+pub(super) const METRICS: [(MetricKind, &str, &str); 6] = [
+    (MetricKind::Fcp, "First Contentful Paint", "FCP"),
+    (MetricKind::Lcp, "Largest Contentful Paint", "LCP"),
+    (MetricKind::Tbt, "Total Blocking Time", "TBT"),
+    (MetricKind::Cls, "Cumulative Layout Shift", "CLS"),
+    (MetricKind::Si, "Speed Index", "SI"),
+    (MetricKind::Tti, "Time to Interactive", "TTI"),
 ];
 
 /// Returns a metric by its kind.
-pub(super) fn metric(metrics: &Metrics, kind: Kind) -> Option<Metric> {
+pub(super) fn metric(metrics: &Metrics, kind: MetricKind) -> Option<Metric> {
     match kind {
-        Kind::Fcp => metrics.fcp,
-        Kind::Lcp => metrics.lcp,
-        Kind::Tbt => metrics.tbt,
-        Kind::Cls => metrics.cls,
-        Kind::Si => metrics.si,
-        Kind::Tti => metrics.tti,
+        MetricKind::Fcp => metrics.fcp,
+        MetricKind::Lcp => metrics.lcp,
+        MetricKind::Tbt => metrics.tbt,
+        MetricKind::Cls => metrics.cls,
+        MetricKind::Si => metrics.si,
+        MetricKind::Tti => metrics.tti,
     }
 }
 
 /// Formats the value of a metric.
-pub(super) fn value_text(kind: Kind, value: f64) -> String {
+pub(super) fn value_text(kind: MetricKind, value: f64) -> String {
     match kind {
-        Kind::Cls => format!("{value:.3}"),
+        MetricKind::Cls => format!("{value:.3}"),
         _ => ms(value),
     }
 }
 
 /// Formats a limit of a metric without trailing zeros.
-pub(super) fn limit_text(kind: Kind, value: f64) -> String {
+pub(super) fn limit_text(kind: MetricKind, value: f64) -> String {
     match kind {
         _ if value == 0.0 => "0".to_owned(),
-        Kind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),
+        MetricKind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),
         _ if value < 1000.0 => ms(value),
         _ => super::figures::tick(value),
     }

@@ -1,8 +1,8 @@
 //! Converts checks to audits, and categories to categories.
 
-use plumbline_engine::category::{CategoryResult, CheckResult};
-use plumbline_engine::checks::{Unit, Verdict};
-use plumbline_engine::report::{Report, Scores};
+use plumbline_model::category::CategoryResult;
+use plumbline_model::check::{CheckResult, Unit, Verdict};
+use plumbline_model::report::{Report, Scores};
 use serde_json::{Map, Value, json};
 
 use super::details::of_check;

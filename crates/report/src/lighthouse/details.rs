@@ -2,7 +2,7 @@
 //!
 //! The details are read from the report's JSON. Details of an unknown kind are left out.
 
-use plumbline_engine::category::CheckResult;
+use plumbline_model::check::CheckResult;
 use serde_json::{Map, Value, json};
 
 use super::pictures::Pictures;

@@ -1,7 +1,7 @@
 //! The metrics as audits.
 
-use plumbline_engine::report::{Metric, Metrics, Report};
-use plumbline_engine::scoring::{Metric as Kind, PERFORMANCE_WEIGHTS};
+use plumbline_model::report::{Metric, Metrics, Report};
+use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 use serde_json::{Value, json};
 
 use super::plain;
@@ -13,7 +13,7 @@ pub(super) struct MetricAudit {
     pub(super) weight: f64,
     title: &'static str,
     description: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     of: fn(&Metrics) -> Option<Metric>,
     display: fn(f64) -> String,
 }
@@ -22,66 +22,66 @@ pub(super) const METRICS: [MetricAudit; 6] = [
     MetricAudit {
         id: "first-contentful-paint",
         acronym: "FCP",
-        weight: weight(Kind::Fcp),
+        weight: weight(MetricKind::Fcp),
         title: "First Contentful Paint",
         description: "When the first text or image was painted.",
-        kind: Kind::Fcp,
+        kind: MetricKind::Fcp,
         of: |metrics| metrics.fcp,
         display: seconds,
     },
     MetricAudit {
         id: "largest-contentful-paint",
         acronym: "LCP",
-        weight: weight(Kind::Lcp),
+        weight: weight(MetricKind::Lcp),
         title: "Largest Contentful Paint",
         description: "When the largest text or image was painted.",
-        kind: Kind::Lcp,
+        kind: MetricKind::Lcp,
         of: |metrics| metrics.lcp,
         display: seconds,
     },
     MetricAudit {
         id: "total-blocking-time",
         acronym: "TBT",
-        weight: weight(Kind::Tbt),
+        weight: weight(MetricKind::Tbt),
         title: "Total Blocking Time",
         description: "The sum of the time of each long task above 50 ms, in which the page could not respond.",
-        kind: Kind::Tbt,
+        kind: MetricKind::Tbt,
         of: |metrics| metrics.tbt,
         display: tens_of_ms,
     },
     MetricAudit {
         id: "cumulative-layout-shift",
         acronym: "CLS",
-        weight: weight(Kind::Cls),
+        weight: weight(MetricKind::Cls),
         title: "Cumulative Layout Shift",
         description: "How much visible content moved unexpectedly.",
-        kind: Kind::Cls,
+        kind: MetricKind::Cls,
         of: |metrics| metrics.cls,
         display: thousandths,
     },
     MetricAudit {
         id: "speed-index",
         acronym: "SI",
-        weight: weight(Kind::Si),
+        weight: weight(MetricKind::Si),
         title: "Speed Index",
         description: "How quickly the visible part of the page was filled.",
-        kind: Kind::Si,
+        kind: MetricKind::Si,
         of: |metrics| metrics.si,
         display: seconds,
     },
     MetricAudit {
         id: "interactive",
         acronym: "TTI",
-        weight: weight(Kind::Tti),
+        weight: weight(MetricKind::Tti),
         title: "Time to Interactive",
         description: "When the page was able to respond quickly at all times.",
-        kind: Kind::Tti,
+        kind: MetricKind::Tti,
         of: |metrics| metrics.tti,
         display: seconds,
     },
 ];
 
-const fn weight(kind: Kind) -> f64 {
+const fn weight(kind: MetricKind) -> f64 {
     let mut index = 0;
     while index < PERFORMANCE_WEIGHTS.len() {
         if PERFORMANCE_WEIGHTS[index].0 as u8 == kind as u8 {
@@ -105,7 +105,7 @@ pub(super) fn audit(metric_audit: &MetricAudit, report: &Report) -> Value {
     });
     match report.metrics.as_ref().and_then(metric_audit.of) {
         Some(metric) => {
-            let unit = if metric_audit.kind == Kind::Cls {
+            let unit = if metric_audit.kind == MetricKind::Cls {
                 "unitless"
             } else {
                 "millisecond"

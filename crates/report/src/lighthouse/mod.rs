@@ -14,7 +14,7 @@ mod tree;
 mod vitals;
 
 use plumbline_catalog::Mode;
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use url::Url;

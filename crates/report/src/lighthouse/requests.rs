@@ -1,6 +1,6 @@
 //! Audits about transferred resources, which budgets refer to, and the list of requests.
 
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 use serde_json::{Value, json};
 use url::Url;
 

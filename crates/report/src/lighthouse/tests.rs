@@ -1,7 +1,7 @@
 use plumbline_bundle::{Failure, FailureCode};
-use plumbline_engine::category::{CategoryId, CategoryResult, CheckResult};
-use plumbline_engine::checks::{Details, Figure, Savings, Unit, Verdict};
-use plumbline_engine::not_measured;
+use plumbline_model::category::{CategoryId, CategoryResult};
+use plumbline_model::check::{CheckResult, Details, Figure, Savings, Unit, Verdict};
+use plumbline_model::report::Report;
 
 use super::*;
 use crate::testing::{HOSTILE, bundle_with_log, report};
@@ -11,6 +11,7 @@ fn result_of(report: &Report, log: Option<&str>) -> Value {
     result(&ExportSource {
         report,
         bundle: bundle.as_ref(),
+        media: None,
         made_at_ms: 1_794_708_582_007,
     })
 }
@@ -100,7 +101,7 @@ fn a_page_that_could_not_be_measured_is_a_runtime_error_with_empty_categories() 
     let conditions = report().conditions;
     let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
     let result = result_of(
-        &not_measured("https://example.com/", conditions, failure),
+        &Report::failed("https://example.com/", conditions, failure),
         None,
     );
     assert_eq!(result["runtimeError"]["code"], "NO_PAINT");

@@ -1,8 +1,7 @@
 //! Audits for programs: round-trip times, server latencies, and diagnostics.
 
-use plumbline_engine::origin_latencies;
-use plumbline_engine::scoring::Curve;
-use plumbline_trace::{Milestone, Trace};
+use plumbline_model::scoring::Curve;
+use plumbline_trace::{Milestone, Trace, origin_latencies};
 use serde_json::{Value, json};
 
 use super::pictures::informative;

@@ -7,7 +7,7 @@ use axum::{
     extract::{FromRequest, Request, State},
     response::Response,
 };
-use plumbline_engine::report::{FORMAT, Report};
+use plumbline_model::report::{FORMAT, Report};
 use plumbline_seam::{
     Attempt, Finish, Heartbeat, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
     MAX_LEASE_WAIT_MS, Offer, ProgressUpdate, Return, ReturnReason,

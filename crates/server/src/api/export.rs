@@ -42,18 +42,26 @@ pub(crate) async fn file(
     stored: StoredReport,
     format: Format,
 ) -> Result<Response, Failure> {
-    let (permit, bundle) = match &service.app.bundles {
+    let permit = if format.uses_evidence() || format.uses_media() {
+        let permit = Arc::clone(&service.exports).acquire_owned().await;
+        Some(permit.map_err(Failure::unavailable)?)
+    } else {
+        None
+    };
+    let bundle = match &service.app.bundles {
         Some(bundles) if format.uses_evidence() => {
-            let permit = Arc::clone(&service.exports).acquire_owned().await;
-            let permit = permit.map_err(Failure::unavailable)?;
             let bundle = AttemptBlob::from(&stored).get(&**bundles).await;
-            (Some(permit), bundle.map_err(Failure::unavailable)?)
+            bundle.map_err(Failure::unavailable)?
         }
-        _ => (None, None),
+        _ => None,
+    };
+    let media = match &service.app.pages {
+        Some(pages) if format.uses_media() => pages.media_of(&stored).await?,
+        _ => None,
     };
     let name = format!("{}.{}", stored.audit_id, format.extension());
     let exporting = spawn_blocking(move || {
-        let bytes = export(bundle.as_deref(), &stored, format);
+        let bytes = export(bundle.as_deref(), media.as_deref(), &stored, format);
         // Held to the end of the work, even if the request was dropped.
         drop(permit);
         bytes
@@ -71,12 +79,14 @@ pub(crate) async fn file(
 
 fn export(
     bundle: Option<&[u8]>,
+    media: Option<&[u8]>,
     stored: &StoredReport,
     format: Format,
 ) -> Result<Vec<u8>, Failure> {
     let exported = format.export_stored(&StoredAudit {
         report_json: &stored.report,
         bundle,
+        media,
         made_at_ms: stored.created_at.0,
     });
     exported.map_err(|error| match error {

@@ -10,8 +10,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plumbline_engine::report::Report;
-use plumbline_report::ReportSummary;
+use plumbline_model::report::Report;
+use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::Phase;
 use plumbline_seam::Evidence;
 use plumbline_store::{

@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Router<SharedState> {
 impl Pages {
     /// Returns the report media of a report, or `None` if there are none, or no longer. Fails if
     /// the storage cannot be reached.
-    async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
         match AttemptBlob::from(stored).get(&*self.media).await {
             // The id is not a valid name of a blob, so there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),

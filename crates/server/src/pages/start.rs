@@ -8,7 +8,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
-use plumbline_report::ReportSummary;
+use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
 use plumbline_store::{NewAudit, RecentAudit, Submission};
 use serde_json::json;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use plumbline_engine::report::Report;
+use plumbline_model::report::Report;
 use plumbline_server::AuditObserver;
 use plumbline_store::{AgentStore, AgentToken, Lease, Store};
 use serde_json::{Value, json};

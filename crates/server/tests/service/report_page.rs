@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use plumbline_engine::media::{self, FullPageScreenshot, Picture, ReportMedia};
+use plumbline_model::media::{self, FullPageScreenshot, Picture, ReportMedia};
 use plumbline_store::Blobs;
 
 use crate::{

@@ -4,6 +4,7 @@
 //! that insights start from the same figures.
 
 mod events;
+mod latency;
 mod missed;
 mod repeats;
 mod request_events;
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 use crate::timing::ResourceTiming;
 
 pub(crate) use events::ResourceEvents;
+pub use latency::{OriginLatency, origin_latencies};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resource {

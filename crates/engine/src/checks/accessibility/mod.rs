@@ -4,10 +4,12 @@
 
 mod rules;
 
+use plumbline_model::category::Group;
+use plumbline_model::check::{Details, ElementDetail};
+
 pub use rules::RULES;
 
-use super::{Check, Details, ElementDetail, Outcome, count};
-use crate::category::Group;
+use super::{Check, Outcome, count};
 use crate::facts::{Axe, AxeRule, Facts, Missing};
 
 /// A rule of axe-core with its weight and group in the category.
@@ -86,8 +88,9 @@ fn elements(rule: &AxeRule) -> Details {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::*;
-    use crate::checks::Verdict;
     use crate::checks::testing::Visit;
 
     const SCORED: &Check = rule("image-alt");

@@ -1,8 +1,9 @@
 //! The table of axe-core's rules. Weights and groups are Lighthouse 13.5's
 //! (core/config/default-config.js); the texts are our own.
 
+use plumbline_model::category::Group;
+
 use super::{Mode, Rule, judge};
-use crate::category::Group;
 use crate::checks::Check;
 use crate::facts::{Artifact, Axe};
 

@@ -103,8 +103,9 @@ fn names_charset(content: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn visit(document: &str, metas: &str) -> Visit {

@@ -1,6 +1,8 @@
+use plumbline_model::check::Details;
+
 use super::csp::{Csp, Policies};
 use super::csp_findings::{bypasses, missing_fallbacks, syntax};
-use crate::checks::{Details, Outcome, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Metas, Missing, Requests};
 
 check! {
@@ -72,8 +74,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     const STRICT: &str = "script-src 'nonce-abcd1234' 'strict-dynamic' 'unsafe-inline' https:; \

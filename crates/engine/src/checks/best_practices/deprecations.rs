@@ -1,4 +1,6 @@
-use crate::checks::{ConsoleLine, Details, Outcome, check, count};
+use plumbline_model::check::{ConsoleLine, Details};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Issues, Missing};
 
 check! {
@@ -46,8 +48,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

@@ -63,8 +63,9 @@ fn fault(doctype: &Doctype) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn visit(compat_mode: &str, doctype: &str) -> Visit {

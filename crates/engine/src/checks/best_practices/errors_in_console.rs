@@ -1,4 +1,6 @@
-use crate::checks::{ConsoleLine, Details, Outcome, check, count};
+use plumbline_model::check::{ConsoleLine, Details};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Console, Facts, Missing};
 
 check! {
@@ -56,8 +58,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(level: &str, text: &str) -> Verdict {

@@ -1,4 +1,6 @@
-use crate::checks::{Details, Outcome, check, count};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
@@ -87,8 +89,9 @@ fn leading_number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn weaknesses(value: &str) -> (Verdict, usize) {

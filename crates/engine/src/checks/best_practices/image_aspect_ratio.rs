@@ -1,4 +1,6 @@
-use crate::checks::{Details, ElementDetail, Outcome, check, count};
+use plumbline_model::check::{Details, ElementDetail};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Image, Images, Missing, Size, guess_image_type};
 
 check! {
@@ -79,8 +81,9 @@ fn is_distorted(displayed: Size, natural: Size) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(displayed: (u32, u32)) -> Verdict {

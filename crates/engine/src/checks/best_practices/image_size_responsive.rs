@@ -1,4 +1,6 @@
-use crate::checks::{Details, ElementDetail, Outcome, check, count};
+use plumbline_model::check::{Details, ElementDetail};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{
     Artifact, Facts, Image, Images, Missing, Page, Requests, Size, guess_image_type,
 };
@@ -136,8 +138,9 @@ fn area(size: Size) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::{CHECK, has_density_descriptor};
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     const PAGE: &str = r#"{"innerWidth": 400, "innerHeight": 800, "devicePixelRatio": 2.6}"#;

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use crate::checks::{Details, Outcome, check, count};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Issues, Missing};
 
 check! {
@@ -69,8 +71,9 @@ fn kind<'a>(name: &str, urls: impl Iterator<Item = &'a str>) -> Vec<[String; 2]>
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(issue: &str) -> Verdict {

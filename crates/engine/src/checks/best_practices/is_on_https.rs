@@ -1,4 +1,6 @@
-use crate::checks::{Details, Outcome, UrlDetail, check, count};
+use plumbline_model::check::{Details, UrlDetail};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Issues, Missing, Requests, shorten_data_url};
 
 check! {
@@ -63,8 +65,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

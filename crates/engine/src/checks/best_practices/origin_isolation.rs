@@ -1,4 +1,6 @@
-use crate::checks::{Details, Outcome, check};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, MainResource, Missing, Requests};
 
 check! {
@@ -55,8 +57,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

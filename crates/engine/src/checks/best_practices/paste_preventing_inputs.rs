@@ -1,4 +1,6 @@
-use crate::checks::{Details, ElementDetail, Outcome, check, count};
+use plumbline_model::check::{Details, ElementDetail};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Inputs, Missing};
 
 check! {
@@ -41,8 +43,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

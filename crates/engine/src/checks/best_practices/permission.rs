@@ -1,6 +1,8 @@
 //! Permission requests without a user gesture, which Chromium reports as violations in the console.
 
-use crate::checks::{ConsoleLine, Details, Outcome};
+use plumbline_model::check::{ConsoleLine, Details};
+
+use crate::checks::Outcome;
 use crate::facts::{Console, Facts, Missing};
 
 /// Returns an outcome that fails when the text of a violation contains the phrase.

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use crate::checks::{Details, Outcome, check, count};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{CookieIssue, Facts, Issues, Missing};
 
 check! {
@@ -62,8 +64,9 @@ fn identity(issue: &CookieIssue) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn issue(details: &str) -> String {

@@ -1,6 +1,7 @@
+use plumbline_model::check::{Details, Verdict};
 use plumbline_vendored::entities;
 
-use crate::checks::{Details, Outcome, Verdict, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, MainResource, Missing, Script, Scripts};
 
 check! {
@@ -82,8 +83,9 @@ fn is_own(facts: &Facts, url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(script: &str) -> Verdict {

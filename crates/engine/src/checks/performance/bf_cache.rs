@@ -1,4 +1,6 @@
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use plumbline_model::check::{Cell, Findings, Row, Unit};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, BackForward, Facts, Missing, NotRestored};
 
 check! {
@@ -94,8 +96,9 @@ fn in_words(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::{CHECK, in_words};
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

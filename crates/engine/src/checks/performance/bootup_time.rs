@@ -1,13 +1,14 @@
 use std::collections::HashMap;
 
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
+use plumbline_model::scoring::Curve;
 use plumbline_trace::{Trace, Work, WorkKind};
 
 use super::{attribution_cell, format_duration};
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Attribution, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
-use crate::scoring::Curve;
 
 check! {
     /// # What
@@ -151,8 +152,9 @@ fn blocked_by_scripts_ms(trace: &Trace, all: &[Work], measured: &Measured) -> Op
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::seo::date::parse_s;
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, TRACE, loaded, time_saved};
 
 check! {
@@ -178,11 +179,11 @@ fn hit_probability(lifetime_s: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::{CHECK, hit_probability};
-    use crate::checks::Verdict;
 
     fn wasted(headers: serde_json::Value) -> f64 {
         let response = json!({"headers": headers});

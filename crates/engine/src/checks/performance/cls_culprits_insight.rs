@@ -1,5 +1,7 @@
+use plumbline_model::check::{Cell, Details, Row, Savings};
+
 use super::shift_rows::{shift_row, shift_table};
-use crate::checks::{Cell, Details, Outcome, Row, Savings, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, ShiftClusters, TRACE, impact_by_node};
 
 check! {
@@ -66,10 +68,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
+    use crate::checks::Outcome;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
-    use crate::checks::{Outcome, Verdict};
 
     fn text(outcome: &Outcome) -> String {
         serde_json::to_string(outcome.details.as_ref().unwrap()).unwrap()

@@ -1,8 +1,9 @@
+use plumbline_model::check::{Details, Savings};
+use plumbline_model::report::Conditions;
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Details, Outcome, Savings, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE, document, is_compressed};
-use crate::report::Conditions;
 
 check! {
     /// # What
@@ -136,11 +137,11 @@ fn compression_saves_bytes(document: &Resource) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::verdict_without_evidence;
 
     #[test]

@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{
     Artifact, Facts, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
 };
@@ -199,11 +200,12 @@ fn is_overhead(source: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::{Cell, Details, Verdict};
     use serde_json::{Value, json};
 
     use super::super::traced::Traced;
     use super::{CHECK, is_overhead, name};
-    use crate::checks::{Cell, Details, Outcome, Verdict};
+    use crate::checks::Outcome;
 
     fn script(address: &str, modules: &[(&str, u32)]) -> Value {
         let modules: Vec<Value> = modules

@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, TRACE};
 
 check! {
@@ -72,11 +73,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
 
     #[test]
     fn fonts_that_hide_text_are_listed_with_their_load_times() {

@@ -1,12 +1,13 @@
 use std::collections::{HashMap, HashSet};
 
+use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
+use plumbline_model::report::Conditions;
 use plumbline_trace::{CodeLocation, ForcedReflow, Trace};
 
 use super::format_duration;
-use crate::checks::{Cell, Details, Findings, Outcome, Row, SourceLocation, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE};
 use crate::metrics::processor::Processor;
-use crate::report::Conditions;
 
 check! {
     /// # What
@@ -150,8 +151,9 @@ fn table<'t>(label: &str, locations: impl IntoIterator<Item = ReflowLocation<'t>
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

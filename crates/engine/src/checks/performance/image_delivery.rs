@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Findings, Node, Row, Unit};
 use plumbline_trace::{ImagePaint, Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
-use crate::facts::{Facts, Image, Images, Missing, Node, Page, TRACE, loaded, time_saved};
+use crate::checks::{Outcome, check, count};
+use crate::facts::{Facts, Image, Images, Missing, Page, TRACE, loaded, time_saved};
 
 check! {
     /// # What
@@ -233,11 +234,11 @@ fn by_format(resource: &Resource, bytes: f64, file_px2: f64) -> Option<(String, 
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::{Value, json};
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
 
     const IMAGE: &str = "https://example.test/a.jpg";
 

@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Details, ElementDetail, Findings, Row, Savings, Unit};
 use plumbline_trace::{Interaction, Trace};
 
 use super::format_duration;
-use crate::checks::{Cell, Details, ElementDetail, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE, TraceElements};
 
 check! {
@@ -89,8 +90,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

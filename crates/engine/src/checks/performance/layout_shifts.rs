@@ -1,5 +1,7 @@
+use plumbline_model::check::Savings;
+
 use super::shift_rows::{shift_row, shift_table};
-use crate::checks::{Outcome, Savings, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, Shift, ShiftClusters, TRACE, impact_by_node};
 
 check! {
@@ -62,8 +64,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

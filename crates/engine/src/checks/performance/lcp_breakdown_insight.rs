@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Details, ElementDetail, Findings, Row, Savings, Unit};
 use plumbline_trace::Trace;
 
 use super::format_duration;
-use crate::checks::{Cell, Details, ElementDetail, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
@@ -88,10 +89,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::{Cell, Details, Verdict};
+
     use super::CHECK;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
-    use crate::checks::{Cell, Details, Verdict};
 
     fn durations(details: &Details) -> Vec<f64> {
         let Details::Parts { items } = details else {

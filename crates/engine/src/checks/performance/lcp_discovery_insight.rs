@@ -1,4 +1,6 @@
-use crate::checks::{Details, ElementDetail, Outcome, Savings, check};
+use plumbline_model::check::{Details, ElementDetail, Savings};
+
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
 
 check! {
@@ -78,10 +80,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
+    use crate::checks::Outcome;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
-    use crate::checks::{Outcome, Verdict};
 
     const IMAGE: &str = "https://a.test/i.png";
 

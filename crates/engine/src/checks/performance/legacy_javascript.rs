@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, SourceLocation, Unit};
 use plumbline_trace::{Resource, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, SourceLocation, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{
     Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
 };
@@ -96,11 +97,11 @@ fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
 
     const SCRIPT: &str = "https://example.test/a.js";
 

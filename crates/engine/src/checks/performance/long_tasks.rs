@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Trace, Work};
 
 use super::attribution_cell;
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
@@ -68,8 +69,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

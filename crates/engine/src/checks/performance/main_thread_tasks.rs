@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Trace, Work};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 
 check! {
@@ -48,8 +49,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

@@ -1,10 +1,11 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
+use plumbline_model::scoring::Curve;
 use plumbline_trace::WorkKind;
 
 use super::format_duration;
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE};
 use crate::metrics::Measured;
-use crate::scoring::Curve;
 
 check! {
     /// # What
@@ -84,8 +85,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

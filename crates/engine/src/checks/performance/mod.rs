@@ -42,7 +42,8 @@ pub mod user_timings;
 pub mod viewport_insight;
 mod wasted_bytes;
 
-use crate::checks::Cell;
+use plumbline_model::check::Cell;
+
 use crate::facts::{Attribution, Facts, TraceElements};
 
 /// Returns a cell with the element of a node id, empty if the element was gone at the end of the

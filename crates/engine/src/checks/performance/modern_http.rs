@@ -1,10 +1,11 @@
 use std::collections::{HashMap, HashSet};
 
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Resource, Trace};
 use plumbline_vendored::entities;
 use url::Url;
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, TRACE, is_localhost, loaded};
 
 check! {

@@ -1,12 +1,13 @@
 use std::collections::{HashMap, VecDeque};
 
+use plumbline_model::check::{Cell, Details, Findings, Row, Unit};
+use plumbline_model::report::Conditions;
 use plumbline_trace::{Resource, Trace};
 use url::Url;
 
-use crate::checks::{Cell, Details, Findings, Outcome, Row, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE, document, is_render_blocking, loaded};
 use crate::replay::{Graph, Replay};
-use crate::report::Conditions;
 
 check! {
     /// # What
@@ -299,11 +300,12 @@ fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::{Details, Row, Verdict};
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::{Details, Outcome, Row, Verdict};
+    use crate::checks::Outcome;
 
     fn tree(outcome: &Outcome) -> &Row {
         let Some(Details::Parts { items }) = &outcome.details else {

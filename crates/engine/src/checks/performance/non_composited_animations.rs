@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Animation, Trace};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Missing, TRACE, TraceElements};
 
 check! {
@@ -144,8 +145,9 @@ fn reasons(animation: &Animation) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::Trace;
 
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, Request, Requests, TRACE};
 
 check! {
@@ -72,12 +73,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::CHECK;
+    use crate::checks::Outcome;
     use crate::checks::performance::traced::{Traced, rows};
     use crate::checks::testing::verdict_without_evidence;
-    use crate::checks::{Outcome, Verdict};
     use crate::facts::Facts;
 
     /// Runs the check on a trace with document requests given as id, time and URL.

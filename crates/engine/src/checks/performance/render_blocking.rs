@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Details, Findings, Row, Savings, Unit};
 use plumbline_trace::{Milestone, Resource, Trace};
 
-use crate::checks::{Cell, Details, Findings, Outcome, Row, Savings, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, LargestContent, Missing, TRACE, is_render_blocking, loaded};
 use crate::replay::Replay;
 
@@ -117,11 +118,11 @@ fn row(resource: &Resource) -> Row {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
 
     const SHEET: &str = "https://example.test/a.css";
 

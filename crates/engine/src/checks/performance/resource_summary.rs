@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_vendored::entities;
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, Request, Requests};
 
 check! {

@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::Trace;
 
 use super::document_latency::{TARGET_MS, TOO_SLOW_MS, server_response_ms};
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE, document};
 
 check! {

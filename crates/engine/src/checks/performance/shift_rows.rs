@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use plumbline_model::check::{Cell, Findings, Row, Unit};
+
 use super::element_cell;
-use crate::checks::{Cell, Findings, Row, Unit};
 use crate::facts::{Culprit, Facts, Shift};
 
 pub(super) fn shift_table() -> Findings {

@@ -1,9 +1,10 @@
 use std::collections::{BTreeMap, HashMap};
 
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Trace, Work};
 use plumbline_vendored::entities;
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, TRACE, loaded};
 
 check! {
@@ -116,11 +117,11 @@ fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, ThirdParty> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
     use serde_json::json;
 
     use super::super::traced::Traced;
     use super::CHECK;
-    use crate::checks::Verdict;
 
     #[test]
     fn organisations_are_listed_once_and_the_site_itself_never() {

@@ -1,6 +1,8 @@
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check};
+use plumbline_model::check::{Cell, Findings, Row, Unit};
+use plumbline_model::scoring::Curve;
+
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, Request, Requests};
-use crate::scoring::Curve;
 
 check! {
     /// # What

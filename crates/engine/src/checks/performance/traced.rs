@@ -139,7 +139,7 @@ pub(super) fn conditions_slowed_by(rate: f64) -> Value {
 }
 
 pub(super) fn rows(outcome: &Outcome) -> Vec<String> {
-    use crate::checks::{Cell, Details};
+    use plumbline_model::check::{Cell, Details};
     let Some(Details::Findings(findings)) = &outcome.details else {
         return Vec::new();
     };

@@ -68,8 +68,9 @@ fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(length: u32, token_length: u32) -> Verdict {

@@ -1,4 +1,6 @@
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check, count};
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{
     Artifact, Facts, ImageSizing, Missing, SizedImage, SizingRules, guess_image_type,
     shorten_data_url,
@@ -108,8 +110,9 @@ fn is_set(property: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::{CHECK, is_length};
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(image: &str) -> Verdict {

@@ -65,8 +65,9 @@ pub(super) fn name(sheet: &StyleSheet) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(sheet: &str) -> Verdict {

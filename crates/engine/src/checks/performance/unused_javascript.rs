@@ -122,9 +122,10 @@ fn common_prefix(modules: &[Module]) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::{Cell, Details, Verdict};
+
     use super::CHECK;
     use crate::checks::testing::{Visit, verdict_without_evidence};
-    use crate::checks::{Cell, Details, Verdict};
 
     fn verdict(scripts: &str) -> Verdict {
         Visit::new().with("scripts", scripts).verdict(CHECK)

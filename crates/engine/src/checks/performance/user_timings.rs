@@ -1,6 +1,7 @@
+use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Trace, UserTiming};
 
-use crate::checks::{Cell, Findings, Outcome, Row, Unit, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, TRACE};
 
 check! {
@@ -73,10 +74,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::{Details, Verdict};
+
     use super::CHECK;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
-    use crate::checks::{Details, Verdict};
 
     #[test]
     fn measures_come_before_marks() {

@@ -1,7 +1,8 @@
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{InteractionKind, Trace};
 
 use super::element_cell;
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, TRACE};
 
 check! {
@@ -82,8 +83,9 @@ fn longest_wait_ms(trace: &Trace) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::Trace;
 
-use crate::checks::{Cell, Findings, Outcome, Row, Savings, Unit, count};
+use crate::checks::{Outcome, count};
 use crate::facts::{Facts, loaded, time_saved_in_steps};
 
 pub(super) struct WastefulFile {

@@ -1,4 +1,6 @@
-use crate::checks::{Details, Outcome, check};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check};
 use crate::facts::{
     Artifact, Facts, Installability, InstallabilityError, ManifestArtifact, ManifestState, Missing,
 };
@@ -97,8 +99,9 @@ fn explain(error: &InstallabilityError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(errors: &str, manifest: &str) -> Verdict {

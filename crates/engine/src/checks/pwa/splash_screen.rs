@@ -1,4 +1,6 @@
-use crate::checks::{Details, Outcome, check, count};
+use plumbline_model::check::Details;
+
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Manifest, ManifestArtifact, ManifestState, Missing};
 
 check! {
@@ -60,8 +62,9 @@ fn missing(manifest: &Manifest) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(manifest: serde_json::Value) -> Verdict {

@@ -1,5 +1,7 @@
+use plumbline_model::check::Details;
+
 use super::viewport_content::{Value, property};
-use crate::checks::{Details, Outcome, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, Metas, Missing};
 
 check! {
@@ -56,8 +58,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     #[test]

@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 
+use plumbline_model::check::Details;
 use url::Url;
 
-use crate::checks::{Details, Outcome, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Link, LinkSource, Links, MainResource, Missing, Requests};
 
 check! {
@@ -112,8 +113,9 @@ fn parse_href(link: &Link) -> Href {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{PAGE, Visit, verdict_without_evidence};
 
     fn canonical(href: &str) -> String {

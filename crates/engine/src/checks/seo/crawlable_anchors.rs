@@ -1,6 +1,7 @@
+use plumbline_model::check::{Details, ElementDetail};
 use url::Url;
 
-use crate::checks::{Details, ElementDetail, Outcome, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page};
 
 check! {
@@ -88,8 +89,9 @@ fn is_void_script(href: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(anchor: &str) -> Verdict {

@@ -1,5 +1,7 @@
+use plumbline_model::check::Details;
+
 use super::language::is_language;
-use crate::checks::{Details, Outcome, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Link, LinkSource, Links, Missing};
 
 check! {
@@ -68,8 +70,9 @@ fn errors(link: &Link) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(hreflang: &str, href: &str) -> Verdict {

@@ -1,6 +1,8 @@
+use plumbline_model::check::Details;
+
 use super::date;
 use super::robots_rules::RobotsRules;
-use crate::checks::{Details, Outcome, check};
+use crate::checks::{Outcome, check};
 use crate::facts::{Artifact, Facts, MainResource, Metas, Missing, Requests, RobotsTxt};
 
 check! {
@@ -145,8 +147,9 @@ fn user_agent(value: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn visit() -> Visit {

@@ -1,5 +1,7 @@
+use plumbline_model::check::{Details, ElementDetail};
+
 use super::link_words::GENERIC_TEXTS;
-use crate::checks::{Details, ElementDetail, Outcome, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, equal_without_fragment};
 
 check! {
@@ -68,8 +70,9 @@ fn is_generic(anchor: &Anchor) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::CHECK;
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(anchor: &str) -> Verdict {

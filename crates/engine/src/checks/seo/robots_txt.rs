@@ -1,6 +1,7 @@
+use plumbline_model::check::Details;
 use url::Url;
 
-use crate::checks::{Details, Outcome, check, count};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Artifact, Facts, Missing, RobotsTxt};
 
 check! {
@@ -138,8 +139,9 @@ fn directive(line: &str) -> Result<Option<&'static str>, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Verdict;
+
     use super::{CHECK, errors};
-    use crate::checks::Verdict;
     use crate::checks::testing::{Visit, verdict_without_evidence};
 
     fn verdict(robots_txt: &str) -> Verdict {

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use plumbline_engine::scoring::Curve;
+use plumbline_model::scoring::Curve;
 
 use crate::html::figures::{Grade, coordinate};
 

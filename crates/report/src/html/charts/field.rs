@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use plumbline_engine::field::Shares;
+use plumbline_model::field::Shares;
 
 use crate::html::figures::coordinate;
 

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use plumbline_engine::media::MainThread;
+use plumbline_model::media::MainThread;
 
 use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;

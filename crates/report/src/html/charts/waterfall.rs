@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use plumbline_engine::media::RequestEntry;
+use plumbline_model::media::RequestEntry;
 
 use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Findings;
-use crate::facts::Node;
+use super::{Findings, Node};
 
 /// The evidence behind a verdict, in a shape that a page can show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

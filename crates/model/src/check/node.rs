@@ -1,4 +1,4 @@
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// An element of the page, described so that a person can find it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,13 +45,4 @@ impl Rect {
     pub fn bottom(&self) -> f64 {
         self.top + self.height
     }
-}
-
-/// Deserializes `null` as the type's default.
-pub(super) fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
-where
-    T: Default + Deserialize<'de>,
-    D: Deserializer<'de>,
-{
-    Ok(Option::deserialize(from)?.unwrap_or_default())
 }

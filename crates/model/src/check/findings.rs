@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Details;
-use crate::facts::Node;
+use super::{Details, Node};
 
 /// A table with typed cells. Every row has a cell for every column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

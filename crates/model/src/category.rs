@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{Details, Figure, Savings, Verdict};
+use crate::check::CheckResult;
 
 /// The score and the checks of one category. The performance score comes from the metrics; the
 /// checks of that category have weight 0.
@@ -15,35 +15,6 @@ pub struct CategoryResult {
     /// without it would not be comparable.
     pub score: Option<u8>,
     pub checks: Vec<CheckResult>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CheckResult {
-    pub id: String,
-    /// The title for the verdict.
-    pub title: String,
-    pub verdict: Verdict,
-    /// The score from 0 to 1; `None` for a verdict that does not count.
-    pub score: Option<f64>,
-    /// The weight in the category; 0 if the check is not applicable or informative.
-    pub weight: f64,
-    pub group: Group,
-    /// The result in a few words or one sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
-    pub why: String,
-    pub fix: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Details>,
-    /// The estimated savings from following the advice, if they can be estimated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub savings: Option<Savings>,
-    /// The number that the verdict is based on, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub figure: Option<Figure>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! The report of an audit: plain data that is stored and from which every output is made.
 
-use plumbline_bundle::{BrowserIdentity, Failure, MainDocument, PhaseTiming};
+use plumbline_bundle::{Artifact, BrowserIdentity, Bundle, Failure, MainDocument, PhaseTiming};
 use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
 
 use crate::category::CategoryResult;
 use crate::field::{FieldData, FieldReason};
@@ -43,6 +44,37 @@ pub struct Report {
     pub field_data_reason: Option<FieldReason>,
 }
 
+impl Report {
+    /// Creates the report of a page before anything is measured.
+    pub fn unmeasured(requested_url: &str, conditions: Conditions) -> Self {
+        Self {
+            format: FORMAT,
+            requested_url: requested_url.to_owned(),
+            final_url: None,
+            conditions,
+            scores: Scores::default(),
+            metrics: None,
+            error: None,
+            categories: Vec::new(),
+            warnings: Vec::new(),
+            document: None,
+            browser: None,
+            timings: Vec::new(),
+            runs: None,
+            field_data: None,
+            field_data_reason: None,
+        }
+    }
+
+    /// Creates the report of a page that could not be measured.
+    pub fn failed(requested_url: &str, conditions: Conditions, failure: Failure) -> Self {
+        Self {
+            error: Some(failure),
+            ..Self::unmeasured(requested_url, conditions)
+        }
+    }
+}
+
 /// The conditions under which the page was loaded. Names are stored with ids because a report
 /// outlives its catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +84,27 @@ pub struct Conditions {
     pub network: NetworkConditions,
     pub location: LocationConditions,
     pub cpu: CpuConditions,
+}
+
+/// The name of the artifact with the conditions of a visit.
+const CONDITIONS: &str = "conditions";
+
+impl Conditions {
+    /// Stores the conditions of the visit in its bundle, so that it can be evaluated again later.
+    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
+        let artifact = Artifact::Gathered(to_raw_value(self)?);
+        bundle.artifacts.insert(CONDITIONS.to_owned(), artifact);
+        Ok(())
+    }
+
+    /// Returns the conditions that [`Conditions::store_in`] stored, or `None` if they are missing
+    /// or unreadable.
+    pub fn stored_in(bundle: &Bundle) -> Option<Self> {
+        match bundle.artifacts.get(CONDITIONS)? {
+            Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
+            Artifact::Missing(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,11 @@
+//! The report of an audit and everything in it, as plain data: what the engine writes, the store
+//! keeps, and pages, exports and the API show.
+
+pub mod category;
+pub mod check;
+pub mod field;
+pub mod media;
+pub mod report;
+pub mod runs;
+pub mod scoring;
+pub mod summary;

@@ -1,0 +1,164 @@
+//! The data that a report page shows besides the verdicts: requests with their phases, a filmstrip,
+//! screenshots and the main thread's activity. It is computed once when a visit is evaluated, so
+//! that showing a report does not need the trace.
+
+mod packed;
+
+use serde::{Deserialize, Serialize};
+
+pub use packed::ReportMediaError;
+
+/// The format that this version writes. Readers accept every older one.
+pub const FORMAT: u32 = 1;
+
+/// The data of a report's charts and pictures; times are in milliseconds since the navigation
+/// started.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReportMedia {
+    pub format: u32,
+    pub marks: Marks,
+    /// The end of charts of the load: after the last event, without a long idle tail.
+    pub end_ms: f64,
+    /// The requests in the order of their start.
+    pub requests: Vec<RequestEntry>,
+    /// The number of requests that are left out.
+    pub requests_left_out: usize,
+    /// The filmstrip of the load, at regular intervals.
+    pub film: Vec<Frame>,
+    /// The distinct pictures of the filmstrip, as JPEG.
+    pub pictures: Vec<Picture>,
+    /// The screenshot at the end of the visit.
+    pub screenshot: Option<Picture>,
+    /// The width of the screenshot in CSS pixels, in which elements are measured.
+    pub screenshot_css_width: f64,
+    /// The full-page screenshot, if the page is larger than the screen.
+    #[serde(rename = "wholePage")]
+    pub full_page: Option<FullPageScreenshot>,
+    pub main_thread: MainThread,
+    /// Requests and bytes by type of resource, the largest first.
+    pub by_type: Vec<RequestTotals>,
+    /// Requests and bytes by host, the largest first.
+    pub by_host: Vec<RequestTotals>,
+}
+
+/// The times that charts mark.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Marks {
+    pub fcp_ms: Option<f64>,
+    pub lcp_ms: Option<f64>,
+    pub dom_content_loaded_ms: Option<f64>,
+    pub load_ms: Option<f64>,
+}
+
+/// One frame of the filmstrip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Frame {
+    pub at_ms: f64,
+    /// The index of the picture; `None` before the first screenshot.
+    pub picture: Option<usize>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Picture {
+    pub mime_type: String,
+    pub width_px: u32,
+    pub height_px: u32,
+    /// The image file in Base64.
+    pub data: String,
+}
+
+/// The screenshot of a page that is larger than the screen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FullPageScreenshot {
+    /// The picture, in CSS pixels.
+    pub picture: Picture,
+    /// The horizontal scroll offset of the page: elements are measured from the corner of the
+    /// viewport, the picture starts at the corner of the page.
+    pub scrolled_x: f64,
+    /// The vertical scroll offset of the page.
+    pub scrolled_y: f64,
+}
+
+/// One request of the waterfall.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestEntry {
+    pub url: String,
+    pub host: String,
+    pub method: String,
+    /// The type of resource: Document, Stylesheet, Script, Image, Font, Fetch …
+    pub kind: String,
+    pub status: Option<u16>,
+    /// The browser's error if there is no response: `net::ERR_…`.
+    pub error: Option<String>,
+    pub mime_type: String,
+    pub protocol: String,
+    pub priority: String,
+    pub remote_address: String,
+    pub third_party: bool,
+    pub render_blocking: bool,
+    /// True if this image is the Largest Contentful Paint.
+    pub is_lcp: bool,
+    /// True if the response came from a cache or a service worker.
+    pub cached: bool,
+    /// The number of transferred bytes, including headers.
+    pub transfer_bytes: u64,
+    /// The size of the decoded body.
+    pub resource_bytes: u64,
+    pub start_ms: f64,
+    pub end_ms: Option<f64>,
+    pub phases: Phases,
+    /// The document or script that initiated the request, if any.
+    pub initiator: Option<String>,
+    /// The response headers that affect the speed.
+    pub headers: Vec<(String, String)>,
+}
+
+/// The duration of each phase; `None` for a phase that did not occur. A connection is set up once
+/// for many requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Phases {
+    /// The time before the request was processed.
+    pub queue_ms: f64,
+    pub dns_ms: Option<f64>,
+    pub connect_ms: Option<f64>,
+    pub tls_ms: Option<f64>,
+    /// The time from the request to the start of the response.
+    pub wait_ms: Option<f64>,
+    pub receive_ms: Option<f64>,
+}
+
+/// The requests and bytes of one type of resource or one host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestTotals {
+    pub name: String,
+    pub requests: usize,
+    /// The number of transferred bytes.
+    pub bytes: u64,
+    pub third_party: bool,
+}
+
+/// The kinds of the main thread's work, in the order of the figures of a slice.
+pub const WORK_KINDS: [&str; 5] = ["Script", "Style and layout", "Paint", "Parse", "Other"];
+
+/// The main thread's activity in time slices.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MainThread {
+    /// The length of a slice.
+    pub slice_ms: f64,
+    /// The time per kind of work in each slice, in whole milliseconds by [`WORK_KINDS`], starting
+    /// at 0.
+    pub slices: Vec<[u32; 5]>,
+    /// The time per kind of work over the whole load.
+    pub total_ms: [f64; 5],
+    /// The start and duration of each task above 50 ms.
+    pub long_tasks: Vec<(f64, f64)>,
+}
