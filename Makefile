@@ -1,5 +1,8 @@
 # make run    install what is missing, build, serve with a key to try
 # make test   install what is missing, run every test
+# make lint   check formatting, clippy, rustdoc, and the links and rules of the documents
+# make fmt    format the code
+# make bless  regenerate the committed files that tests compare with the code
 # make build  leaves target/release/plumbline
 # make chaos  breaks things on purpose, counts what is left; root    ONLY=a,b takes some cases, PREVIOUS=PROGRAM to upgrade from
 # make hostile  audits pages and servers that attack the service     ONLY=a,b takes some cases; its short part is in make test
@@ -9,7 +12,7 @@
 # make bench-link       the link beside a packet-level network; root     ONLY=a,b
 # make bench-schema     whatever the API's description allows, 20,000 requests and more
 
-.PHONY: run test build chaos hostile setup bench-agreement bench-fixtures bench-link bench-schema corpus
+.PHONY: run test lint lint-rest fmt bless build chaos hostile setup bench-agreement bench-fixtures bench-link bench-schema corpus
 
 # The pages and the reference tools are not part of the repository; they stand beside it.
 SHARED ?= ../shared
@@ -24,11 +27,31 @@ PREVIOUS ?=
 run: build
 	$(PLUMBLINE) serve --data data --create-key 100
 
+# `cargo test` also builds the program, for its integration tests. `cargo build` would select other features of some
+# dependencies (`tokio/test-util` among them) and compile almost everything a second time.
 test:
 	@tools/setup test
 	cargo test --workspace --locked
-	cargo build --locked -p plumbline
 	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(MAKE) --no-print-directory lint-rest
+	cargo test --workspace --locked --test house
+
+# The part of `make lint` that .ci/run calls after the tests, rustfmt and clippy. `--examples` selects the features of
+# dependencies that clippy has selected, so that they are not checked again.
+lint-rest:
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --lib --bins --examples
+
+fmt:
+	cargo fmt --all
+
+# Each of these tests compares a file with the code, and writes the file if BLESS is set. Read the difference before you
+# commit it.
+bless:
+	BLESS=1 cargo test --workspace --locked --lib --test service --test house equals_the_committed_file
 
 build: setup
 	cargo build --release --locked

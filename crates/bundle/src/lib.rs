@@ -2,6 +2,14 @@
 //!
 //! The browser writes a [`Bundle`] and the engine reads it; neither depends on the other. It is
 //! plain data: no IO, no clock.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 mod failure;
 mod packed;

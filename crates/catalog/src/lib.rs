@@ -2,6 +2,14 @@
 //!
 //! The files in `data/` are built in; an operator may load others of the same form. The crate is
 //! pure: the caller reads the files, this crate parses the text.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 mod check;
 mod device;

@@ -1,5 +1,13 @@
 //! The evaluation of a visit: evidence in, report out. It is pure, synchronous and deterministic:
 //! the same bundle gives the same bytes.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 pub mod checks;
 mod evaluate;

@@ -1,5 +1,13 @@
 //! The report of an audit and everything in it, as plain data: what the engine writes, the store
 //! keeps, and pages, exports and the API show.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 pub mod category;
 pub mod check;

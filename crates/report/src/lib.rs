@@ -1,4 +1,12 @@
 //! Converts a report to the formats that people and programs read. This crate performs no IO.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 pub mod budget;
 pub mod contract;

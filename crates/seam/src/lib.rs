@@ -3,6 +3,14 @@
 //!
 //! Fields may be added to a message and are ignored by peers that do not know them; any other
 //! change requires a new [`PROTOCOL`].
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};

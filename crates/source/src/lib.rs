@@ -1,5 +1,13 @@
 //! Analyses scripts and style sheets: text in, figures out. The figures are stored instead of the
 //! text, so that a page's sources need not be kept.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 mod legacy;
 mod polyfills;

@@ -37,7 +37,7 @@ pub enum StoreError {
 /// Every method is one transaction, and when it returns the change is on disk. A write whose future
 /// is dropped may still happen. Therefore await every method whose result matters, above all
 /// [`Store::lease`]: a lease whose result is dropped blocks its audit until it expires. Times are
-/// arguments. Implementations must pass the conformance suite in `tests/conformance.rs`.
+/// arguments. Implementations must pass the conformance suite in `tests/store/conformance.rs`.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     async fn create_account(

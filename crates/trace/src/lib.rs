@@ -6,6 +6,14 @@
 //!
 //! Times are those of Chromium: `_us` is a microsecond of its monotonic clock, and
 //! [`Trace::since_origin_ms`] converts one to milliseconds since the start of the navigation.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 mod activity;
 mod animations;

@@ -2,6 +2,14 @@
 //!
 //! The versions are pinned in package.json and their checksums in package-lock.json; see
 //! THIRD_PARTY.md for the licences.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
 
 pub mod axe;
 pub mod entities;

@@ -14,8 +14,7 @@ async fn document(rig: &Rig) -> Value {
     reply.json()
 }
 
-/// `BLESS=1 cargo test -p plumbline-server described` updates the file; read the difference before
-/// you commit it.
+/// `make bless` updates the file; read the difference before you commit it.
 #[tokio::test]
 async fn the_description_equals_the_committed_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -27,7 +26,7 @@ async fn the_description_equals_the_committed_file() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == served,
-        "docs/openapi.json is out of date: see this test's comment"
+        "docs/openapi.json is out of date: run `make bless`"
     );
 }
 

@@ -1,5 +1,5 @@
 //! Storage of large objects outside the database, in files or in an S3-compatible store. Both pass
-//! one suite of tests (`tests/blobs.rs`).
+//! one suite of tests (`tests/store/blobs.rs`).
 
 mod attempt;
 mod file;

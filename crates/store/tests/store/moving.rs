@@ -1,9 +1,5 @@
 //! Moves an installation from SQLite to PostgreSQL; the move is killed and resumed.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
-
-mod cluster;
-
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -302,7 +298,11 @@ async fn the_file_is_locked_for_writing_while_it_is_moved() {
 /// Starts this program again as the move, kills it after a number of batches, and returns them.
 fn run_and_kill(from: &Path, to: &str, batches: usize) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "child_process_that_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "moving::child_process_that_is_killed",
+            "--nocapture",
+        ])
         .env(FROM, from)
         .env(TO, to)
         .stdout(Stdio::piped())

@@ -1,9 +1,5 @@
 //! Requirements of the PostgreSQL store besides the conformance suite.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
-
-mod cluster;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -94,9 +90,9 @@ async fn tokens_of_an_earlier_version_have_no_bounds() {
     let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
     tokio::spawn(connection);
     for sql in [
-        include_str!("../src/postgres/migrations/0001_everything.sql"),
-        include_str!("../src/postgres/migrations/0002_agents.sql"),
-        include_str!("../src/postgres/migrations/0003_limits_for_many.sql"),
+        include_str!("../../src/postgres/migrations/0001_everything.sql"),
+        include_str!("../../src/postgres/migrations/0002_agents.sql"),
+        include_str!("../../src/postgres/migrations/0003_limits_for_many.sql"),
         "CREATE TABLE plumbline_schema (version BIGINT NOT NULL);
          INSERT INTO plumbline_schema VALUES (3);
          INSERT INTO agents (id, name, digest, created_at)

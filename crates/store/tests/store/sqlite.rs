@@ -1,7 +1,5 @@
 //! Requirements of the SQLite file besides the conformance suite.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -228,7 +226,7 @@ async fn a_failed_write_is_reported_and_later_writes_succeed() {
 fn file_of_the_first_version(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let connection = Connection::open(path).unwrap();
-    let first = include_str!("../src/sqlite/migrations/0001_accounts_and_audits.sql");
+    let first = include_str!("../../src/sqlite/migrations/0001_accounts_and_audits.sql");
     connection.execute_batch(first).unwrap();
     connection
         .execute_batch(
@@ -304,10 +302,10 @@ fn file_of_the_fifth_version(path: &Path) {
     file_of_the_first_version(path);
     let connection = Connection::open(path).unwrap();
     for migration in [
-        include_str!("../src/sqlite/migrations/0002_lists_and_options.sql"),
-        include_str!("../src/sqlite/migrations/0003_sessions_and_shares.sql"),
-        include_str!("../src/sqlite/migrations/0004_fair_queue.sql"),
-        include_str!("../src/sqlite/migrations/0005_agents.sql"),
+        include_str!("../../src/sqlite/migrations/0002_lists_and_options.sql"),
+        include_str!("../../src/sqlite/migrations/0003_sessions_and_shares.sql"),
+        include_str!("../../src/sqlite/migrations/0004_fair_queue.sql"),
+        include_str!("../../src/sqlite/migrations/0005_agents.sql"),
         "INSERT INTO agents (id, name, digest, created_at) VALUES ('t', 'old', zeroblob(32), 1);
          INSERT INTO shares (position, token, shared_at) VALUES (1, 'link', 1);
          PRAGMA user_version = 5;",

@@ -3,11 +3,6 @@
 //!
 //! [`Store`]: plumbline_store::Store
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
-
-mod cluster;
-mod suite;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +11,8 @@ use plumbline_store::{
     AgentStore, LedgerEntry, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store,
 };
 use tempfile::TempDir;
+
+use crate::{cluster, suite};
 
 struct Sqlite {
     directory: TempDir,
