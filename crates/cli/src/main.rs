@@ -14,6 +14,7 @@ mod field_data;
 mod field_quota;
 mod https_client;
 mod output;
+mod progress_line;
 mod retention;
 mod settings;
 mod standard_output;
@@ -24,9 +25,7 @@ mod webhook_client;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::{Args, Command};
+use crate::args::Command;
 use crate::exit::Exit;
 
 /// Returns freed memory to the system soon. The C library's allocator keeps what each of its arenas
@@ -35,7 +34,10 @@ use crate::exit::Exit;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match args::parse(std::env::args_os().collect()) {
+        Ok(args) => args,
+        Err(exit) => return exit.report(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -67,6 +69,8 @@ async fn run(command: Command) -> Exit {
         Command::Networks(args) => command::catalog::networks(&args),
         Command::Locations(args) => command::catalog::locations(&args),
         Command::Completions(args) => command::completions::run(&args),
+        Command::Man => command::man::run(),
+        Command::Licenses => command::licenses::run(),
     };
     result.unwrap_or_else(|exit| exit)
 }

@@ -64,6 +64,11 @@ impl Outputs {
         matches!(self.destination, Destination::StandardOutput) && !self.formats.is_empty()
     }
 
+    /// Whether no format was requested.
+    pub fn is_empty(&self) -> bool {
+        self.formats.is_empty()
+    }
+
     /// Writes all formats. Report media are computed from the bundle if a format uses them.
     pub fn write(&self, source: &ExportSource) -> Result<(), Exit> {
         for format in &self.formats {

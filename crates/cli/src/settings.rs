@@ -1,5 +1,4 @@
-//! Resolves settings from flags, environment, configuration file and defaults, in this order of
-//! precedence.
+//! Resolves arguments to settings: checks what depends on several arguments, and fills in defaults.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,10 +13,9 @@ use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::{Guard, Target};
 use plumbline_server::{DEFAULT_LEASE, Limits};
 use plumbline_store::PostgresOptions;
-use serde::Deserialize;
 use url::Url;
 
-use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, ServeArgs, TargetArgs};
+use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, ServeArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::retention::Keep;
 use crate::storage::StoreLocation;
@@ -28,7 +26,7 @@ const DEFAULT_LOCATION: &str = "us-tx";
 const DEFAULT_PORT: u16 = 8080;
 /// The default time to drain, below the 30 s that supervisors commonly wait between SIGTERM and
 /// SIGKILL.
-pub const DEFAULT_DRAIN_SECONDS: u64 = 10;
+const DEFAULT_DRAIN_SECONDS: u64 = 10;
 /// The default retention time of evidence: last month's audits can be evaluated again after an
 /// upgrade.
 const DEFAULT_KEEP_BUNDLES_DAYS: u32 = 30;
@@ -58,8 +56,7 @@ pub struct ServeSettings {
     pub metrics_token: Option<String>,
     pub drain_grace: Duration,
     pub keep: Keep,
-    pub log_format: LogFormat,
-    pub log: String,
+    pub log: LogArgs,
     pub create_key: Option<u32>,
 }
 
@@ -86,193 +83,64 @@ pub struct FieldSettings {
     pub denied: Vec<Target>,
 }
 
-/// The configuration file, with the names of the flags as keys.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
-    listen: Option<SocketAddr>,
-    data: Option<PathBuf>,
-    blobs: Option<String>,
-    s3_endpoint: Option<String>,
-    s3_region: Option<String>,
-    store: Option<String>,
-    store_connections: Option<usize>,
-    #[serde(default)]
-    allow_target: Vec<String>,
-    #[serde(default)]
-    deny_target: Vec<String>,
-    location: Option<String>,
-    catalog: Option<PathBuf>,
-    chromium: Option<PathBuf>,
-    no_sandbox: Option<bool>,
-    browser_memory: Option<u32>,
-    slots: Option<u32>,
-    visits: Option<u8>,
-    simulate_locations: Option<bool>,
-    lease_seconds: Option<u32>,
-    starts_per_minute: Option<u32>,
-    requests_per_minute: Option<u32>,
-    failed_keys_per_minute: Option<u32>,
-    unfinished_per_account: Option<u64>,
-    failed_audits_per_hour: Option<u32>,
-    running_per_account: Option<u32>,
-    connections: Option<usize>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-    metrics_token: Option<String>,
-    behind_proxy: Option<bool>,
-    drain_seconds: Option<u64>,
-    keep_bundles_days: Option<u32>,
-    keep_audits_days: Option<u32>,
-    keep_audits_per_account: Option<u64>,
-    log_format: Option<LogFormat>,
-    log: Option<String>,
-    crux_key: Option<String>,
-    crux_url: Option<String>,
-    #[serde(default)]
-    crux_target: Vec<String>,
-}
-
 impl ServeSettings {
-    /// Resolves the arguments and the configuration file.
+    /// Resolves the arguments.
     pub fn resolve(args: ServeArgs) -> Result<Self, Exit> {
-        let file = match &args.config {
-            Some(path) => toml::from_str(&read(path)?)
-                .map_err(|error| Exit::usage(format!("{}: {error}", path.display())))?,
-            None => File::default(),
-        };
         let defaults = Limits::default();
-        let targets = TargetArgs {
-            allow_target: if args.targets.allow_target.is_empty() {
-                file.allow_target
-            } else {
-                args.targets.allow_target
-            },
-            deny_target: if args.targets.deny_target.is_empty() {
-                file.deny_target
-            } else {
-                args.targets.deny_target
-            },
-            catalog: args.targets.catalog.or(file.catalog),
-        };
-        let browser = BrowserArgs {
-            chromium: args.browser.chromium.or(file.chromium),
-            no_sandbox: args.browser.no_sandbox || file.no_sandbox.unwrap_or(false),
-            browser_memory: args.browser.browser_memory.or(file.browser_memory),
-        };
-        let field = FieldArgs {
-            crux_key: args.field.crux_key.or(file.crux_key),
-            crux_url: args.field.crux_url.or(file.crux_url),
-            crux_target: if args.field.crux_target.is_empty() {
-                file.crux_target
-            } else {
-                args.field.crux_target
-            },
-        };
-        let targets = TargetSettings::resolve(targets, args.agent_location.or(file.location))?;
-        let tls = tls_files(
-            args.tls_cert.or(file.tls_cert),
-            args.tls_key.or(file.tls_key),
-        )?;
+        let targets = TargetSettings::resolve(args.targets, args.agent_location)?;
+        let tls = tls_files(args.tls_cert, args.tls_key)?;
+        let days = |days: u32| DAY * days;
         Ok(Self {
             listen: args
                 .listen
-                .or(file.listen)
                 .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))),
-            store: StoreLocation::resolve(DataArgs {
-                data: args.data.data.or(file.data),
-                store: args.data.store.or(file.store),
-            })?,
-            blobs: BlobArgs {
-                blobs: args.blobs.blobs.or(file.blobs),
-                s3_endpoint: args.blobs.s3_endpoint.or(file.s3_endpoint),
-                s3_region: args.blobs.s3_region.or(file.s3_region),
-            },
+            store: StoreLocation::resolve(args.data)?,
+            blobs: args.blobs,
             store_options: PostgresOptions {
                 connections: args
                     .store_connections
-                    .or(file.store_connections)
                     .unwrap_or(PostgresOptions::default().connections),
-                running_per_account: args
-                    .running_per_account
-                    .or(file.running_per_account)
-                    .filter(|count| *count > 0),
+                running_per_account: args.running_per_account.filter(|count| *count > 0),
             },
-            launch: launch_options(browser),
-            field: FieldSettings::resolve(&field, &targets)?,
+            launch: launch_options(args.browser),
+            field: FieldSettings::resolve(&args.field, &targets)?,
             targets,
-            slots: args.slots.or(file.slots).unwrap_or_else(default_slots),
-            visits: max_visits(args.visits.or(file.visits))?,
-            simulate_locations: args
-                .simulate_locations
-                .or(file.simulate_locations)
-                .unwrap_or(true),
+            slots: args.slots.unwrap_or_else(default_slots),
+            visits: max_visits(args.visits),
+            simulate_locations: args.simulate_locations.unwrap_or(true),
             lease: args
                 .lease_seconds
-                .or(file.lease_seconds)
-                .map_or(DEFAULT_LEASE, |seconds| {
-                    Duration::from_secs(seconds.max(1).into())
-                }),
+                .map_or(DEFAULT_LEASE, |seconds| Duration::from_secs(seconds.into())),
             limits: Limits {
-                starts_per_minute: args
-                    .starts_per_minute
-                    .or(file.starts_per_minute)
-                    .unwrap_or(defaults.starts_per_minute),
+                starts_per_minute: args.starts_per_minute.unwrap_or(defaults.starts_per_minute),
                 requests_per_minute: args
                     .requests_per_minute
-                    .or(file.requests_per_minute)
                     .unwrap_or(defaults.requests_per_minute),
                 failed_keys_per_minute: args
                     .failed_keys_per_minute
-                    .or(file.failed_keys_per_minute)
                     .unwrap_or(defaults.failed_keys_per_minute),
                 unfinished_per_account: args
                     .unfinished_per_account
-                    .or(file.unfinished_per_account)
                     .unwrap_or(defaults.unfinished_per_account),
                 failed_audits_per_hour: args
                     .failed_audits_per_hour
-                    .or(file.failed_audits_per_hour)
                     .unwrap_or(defaults.failed_audits_per_hour),
-                behind_proxy: args.behind_proxy || file.behind_proxy.unwrap_or(false),
+                behind_proxy: args.behind_proxy,
                 serves_https: tls.is_some(),
-                connections: args
-                    .connections
-                    .or(file.connections)
-                    .unwrap_or(defaults.connections)
-                    .max(1),
+                connections: args.connections.unwrap_or(defaults.connections).max(1),
                 ..defaults
             },
             tls,
-            metrics_token: metrics_token(args.metrics_token.or(file.metrics_token))?,
-            drain_grace: Duration::from_secs(
-                args.drain_seconds
-                    .or(file.drain_seconds)
-                    .unwrap_or(DEFAULT_DRAIN_SECONDS),
-            ),
+            metrics_token: metrics_token(args.metrics_token)?,
+            drain_grace: drain_grace(args.drain_seconds),
             keep: Keep {
-                bundles: DAY
-                    * args
-                        .keep_bundles_days
-                        .or(file.keep_bundles_days)
-                        .unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS),
-                audits: Some(
-                    args.keep_audits_days
-                        .or(file.keep_audits_days)
-                        .unwrap_or(DEFAULT_KEEP_AUDITS_DAYS),
-                )
-                .filter(|days| *days > 0)
-                .map(|days| DAY * days),
-                audits_per_account: args
-                    .keep_audits_per_account
-                    .or(file.keep_audits_per_account)
-                    .filter(|count| *count > 0),
+                bundles: days(args.keep_bundles_days.unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS)),
+                audits: Some(args.keep_audits_days.unwrap_or(DEFAULT_KEEP_AUDITS_DAYS))
+                    .filter(|days| *days > 0)
+                    .map(days),
+                audits_per_account: args.keep_audits_per_account.filter(|count| *count > 0),
             },
-            log_format: args
-                .log_format
-                .or(file.log_format)
-                .unwrap_or(LogFormat::Pretty),
-            log: args.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
+            log: args.log,
             create_key: args.create_key,
         })
     }
@@ -417,12 +285,13 @@ fn read(path: &Path) -> Result<String, Exit> {
 }
 
 /// Returns the maximum number of visits per audit.
-pub fn max_visits(visits: Option<u8>) -> Result<usize, Exit> {
-    match visits {
-        None => Ok(plumbline_agent::MAX_VISITS),
-        Some(visits @ 1..=9) => Ok(visits.into()),
-        Some(_) => Err(Exit::usage("--visits: expected 1 to 9")),
-    }
+pub fn max_visits(visits: Option<u8>) -> usize {
+    visits.map_or(plumbline_agent::MAX_VISITS, usize::from)
+}
+
+/// Returns the time that running audits may take to finish after a stop signal.
+pub fn drain_grace(seconds: Option<u64>) -> Duration {
+    Duration::from_secs(seconds.unwrap_or(DEFAULT_DRAIN_SECONDS))
 }
 
 /// Returns the default number of slots: half of the cores. A page uses one core; its compositor,

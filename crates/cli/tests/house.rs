@@ -1,10 +1,11 @@
 //! Rules of the codebase that a program can check: dependencies between crates, crates without IO,
-//! file names, comments, links in documents, and tests that documents name.
+//! file names, comments, licences, links in documents, and tests that documents name.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
 const DEPENDENCIES: [(&str, &[&str]); 18] = [
@@ -38,7 +39,7 @@ const DEPENDENCIES: [(&str, &[&str]); 18] = [
         "cli",
         &[
             "agent", "browser", "bundle", "catalog", "engine", "field", "link", "model", "remote",
-            "report", "seam", "server", "store", "trace",
+            "report", "seam", "server", "store", "trace", "vendored",
         ],
     ),
 ];
@@ -113,6 +114,88 @@ fn code_after_a_test_item_is_searched_too() {
     let text = "use a;\n#[cfg(test)]\nmod testing;\nuse b;\n#[cfg(test)]\nmod tests {\n    \
                 use c;\n}\n// d\nfn e() {}\n";
     assert_eq!(without_test_items(text), ["use a;", "use b;", "fn e() {}"]);
+}
+
+#[test]
+fn clippy_checks_the_pure_crates_as_such() {
+    for name in PURE {
+        let dir = workspace().join("crates").join(name);
+        let configuration = fs::read_link(dir.join("clippy.toml")).unwrap();
+        let expected = Path::new("../../tools/clippy-pure-crates.toml");
+        assert_eq!(configuration, expected, "{name}");
+        let code = fs::read_to_string(dir.join("src/lib.rs")).unwrap();
+        for lint in ["macros", "methods", "types"] {
+            assert!(
+                code.contains(&format!("clippy::disallowed_{lint}")),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// `make bless` updates the file. It has the crates of one target, so that it is the same on all
+/// machines.
+#[test]
+fn the_list_of_licences_equals_the_committed_file() {
+    let path = workspace().join("crates/cli/src/licenses.txt");
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--package", "plumbline"])
+        .args(["--edges", "normal,no-proc-macro", "--prefix", "none"])
+        .args([
+            "--target",
+            "x86_64-unknown-linux-gnu",
+            "--format",
+            "{p} ({l})",
+        ])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let is_foreign = |line: &&str| !line.starts_with("plumbline");
+    let crates: BTreeSet<String> = tree
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .filter(is_foreign)
+        .map(|line| format!("{}\n", line.replacen(" v", " ", 1)))
+        .collect();
+    let list: String = crates.into_iter().collect();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &list).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == list,
+        "crates/cli/src/licenses.txt is out of date: run `make bless`"
+    );
+}
+
+/// The line after the title and an empty line is, for instance,
+/// `Status: accepted, 15 November 2026.`
+#[test]
+fn every_decision_has_a_status_and_a_date_and_is_in_the_list() {
+    let dir = workspace().join("docs/decisions");
+    let list = fs::read_to_string(dir.join("README.md")).unwrap();
+    let mut numbers = Vec::new();
+    for file in files_with_extension(&dir, "md") {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        if name == "README.md" {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let status = text.lines().nth(2).unwrap_or_default();
+        let words: Vec<_> = status.split('.').next().unwrap().split(' ').collect();
+        let is_dated = status.starts_with("Status: ")
+            && matches!(words[..], [.., day, _, year]
+                if day.parse::<u8>().is_ok() && year.parse::<u16>().is_ok());
+        assert!(is_dated, "{name}: no line `Status: STATUS, DATE.`");
+        let number = name.split('-').next().unwrap().to_owned();
+        let row = format!("| [{number}]({name}) |");
+        assert!(list.contains(&row), "README.md: no row {row}");
+        assert!(!numbers.contains(&number), "two decisions {number}");
+        numbers.push(number);
+    }
+    assert_eq!(list.matches("\n| [").count(), numbers.len());
 }
 
 #[test]

@@ -1,25 +1,56 @@
-//! Renders a report as plain text for a terminal.
+//! Renders a report as text for a terminal.
 
 use std::fmt::Write;
 
+use anstyle::{AnsiColor, Style};
 use plumbline_model::field::{FieldKind, RecordScope};
 use plumbline_model::report::{LocationMode, Report};
 
+use crate::html::titles_and_gains;
+
+/// Whether the text contains escape sequences for colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colors {
+    Ansi,
+    None,
+}
+
+impl Colors {
+    fn heading(self) -> Style {
+        self.style(Style::new().bold())
+    }
+
+    /// Returns the colour of a score from 0 to 100, with the thresholds of the report page.
+    fn score(self, score: u8) -> Style {
+        let color = match score {
+            90.. => AnsiColor::Green,
+            50.. => AnsiColor::Yellow,
+            _ => AnsiColor::Red,
+        };
+        self.style(color.on_default())
+    }
+
+    fn style(self, style: Style) -> Style {
+        match self {
+            Self::Ansi => style,
+            Self::None => Style::new(),
+        }
+    }
+}
+
 /// Renders a report as lines of text.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &Report, colors: Colors) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = write_report(&mut out, report);
+    let _ = write_report(&mut out, report, colors);
     out
 }
 
-fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
+fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
     let conditions = &report.conditions;
-    writeln!(
-        out,
-        "{}",
-        plain(report.final_url.as_deref().unwrap_or(&report.requested_url))
-    )?;
+    let url = plain(report.final_url.as_deref().unwrap_or(&report.requested_url));
+    let heading = colors.heading();
+    writeln!(out, "{heading}{url}{heading:#}")?;
     writeln!(out, "  {}", conditions.device.name)?;
     writeln!(out, "  {}", conditions.network.name)?;
     writeln!(out, "  {}", location(report))?;
@@ -42,8 +73,13 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
             ("PWA", scores.pwa),
         ] {
             if let Some(score) = score {
-                writeln!(out, "  {name:<26}{score:>7}")?;
+                let style = colors.score(score);
+                writeln!(out, "  {name:<26}{style}{score:>7}{style:#}")?;
             }
+        }
+        if let Some(points) = conditions.cpu.score_uncertainty {
+            let points = format!("±{points:.1}");
+            writeln!(out, "  {:<26}{points:>7} points", "Score uncertainty")?;
         }
         writeln!(out)?;
         for (name, metric) in [
@@ -64,12 +100,28 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "  {:<26}{shift:>7}", "Cumulative Layout Shift")?;
     }
     write_field(out, report)?;
+    write_fixes(out, report, colors)?;
     let notes: Vec<String> = notes(report).collect();
     if !notes.is_empty() {
         writeln!(out)?;
     }
     for note in notes {
         writeln!(out, "  Note: {}", plain(&note))?;
+    }
+    Ok(())
+}
+
+/// Writes the failed checks that gain most, with their gains.
+fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
+    let fixes = titles_and_gains(report);
+    if fixes.is_empty() {
+        return Ok(());
+    }
+    let heading = colors.heading();
+    writeln!(out, "\n  {heading}What to fix first{heading:#}")?;
+    for (number, (title, gains)) in (1..).zip(fixes) {
+        let gains = gains.join(", ");
+        writeln!(out, "  {number}. {} ({gains})", plain(title))?;
     }
     Ok(())
 }
@@ -180,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_page_that_could_not_be_measured_has_a_reason() {
-        let text = render(&report());
+        let text = render(&report(), Colors::None);
         assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
         assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
     }
@@ -205,7 +257,7 @@ mod tests {
             final_url: Some("https://example.com/\u{1b}[31m".to_owned()),
             ..report()
         };
-        let text = render(&measured);
+        let text = render(&measured, Colors::None);
         assert!(
             text.contains("First Contentful Paint       1234 ms"),
             "{text}"
@@ -215,5 +267,52 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(!text.contains("– ms"), "{text}");
+    }
+
+    #[test]
+    fn the_uncertainty_and_what_to_fix_first_are_shown() {
+        let mut measured = Report {
+            error: None,
+            metrics: Some(Metrics {
+                fcp: None,
+                lcp: None,
+                tbt: None,
+                cls: None,
+                si: None,
+                tti: None,
+                as_traced: TracedMetrics::default(),
+            }),
+            categories: serde_json::from_value(serde_json::json!([{
+                "id": "seo", "title": "SEO", "score": 50, "checks": [
+                    check("document-title", "Document has no title", "fail"),
+                    check("meta-description", "Document has a description", "pass"),
+                ],
+            }]))
+            .unwrap(),
+            ..report()
+        };
+        measured.scores.performance = Some(95);
+        measured.conditions.cpu.score_uncertainty = Some(0.94);
+        let text = render(&measured, Colors::None);
+        for expected in [
+            "  Performance                    95\n",
+            "  Score uncertainty            ±0.9 points\n",
+            "\n  What to fix first\n  1. Document has no title (+50 points)\n",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(!text.contains("has a description"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let text = render(&measured, Colors::Ansi);
+        assert!(text.contains("\u{1b}[32m     95\u{1b}[0m"), "{text:?}");
+    }
+
+    fn check(id: &str, title: &str, verdict: &str) -> serde_json::Value {
+        serde_json::json!({
+            "id": id, "title": title, "verdict": verdict, "weight": 1.0,
+            "score": f64::from(u8::from(verdict == "pass")), "group": "seo-content",
+            "why": "", "fix": "",
+        })
     }
 }

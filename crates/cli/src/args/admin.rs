@@ -78,11 +78,11 @@ pub struct CreditsAddArgs {
 pub enum AdminCommand {
     /// List accounts with their balances and audits
     Accounts(DataArgs),
-    /// Create, list and revoke access keys
-    #[command(subcommand)]
+    /// The same as `plumbline keys`
+    #[command(subcommand, hide = true)]
     Keys(KeysCommand),
-    /// Add or remove credits of an account
-    #[command(subcommand)]
+    /// The same as `plumbline credits`
+    #[command(subcommand, hide = true)]
     Credits(CreditsCommand),
     /// List agents with their state and running audits; add, drain, resume or revoke agents
     Agents(AdminAgentsArgs),

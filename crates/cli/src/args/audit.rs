@@ -12,14 +12,14 @@ use super::{BrowserArgs, DataArgs, FieldArgs, TargetArgs};
 pub struct AuditArgs {
     /// The URL of the page
     pub url: String,
-    /// The device to emulate
+    /// The device to emulate; `plumbline devices` lists the ids
     #[arg(long, default_value = "mobile", value_name = "ID")]
     pub device: String,
-    /// The network to emulate
+    /// The network to emulate; `plumbline networks` lists the ids
     #[arg(long, default_value = "mobileSlow4g", value_name = "ID")]
     pub network: String,
-    /// The location to audit from; simulated unless this machine is there [default: the location of
-    /// this machine]
+    /// The location to audit from; simulated unless this machine is there; `plumbline locations`
+    /// lists the ids [default: the location of this machine]
     #[arg(long, value_name = "ID")]
     pub location: Option<String>,
     /// The location of this machine [default: us-tx]

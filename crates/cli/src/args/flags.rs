@@ -104,8 +104,17 @@ pub struct BrowserArgs {
     pub browser_memory: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, clap::Args)]
+pub struct LogArgs {
+    /// Format of log lines on standard error [default: pretty]
+    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// Log filter, as `level` or `crate=level,…` [default: info]
+    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     Pretty,
     Json,

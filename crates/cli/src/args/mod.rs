@@ -1,8 +1,10 @@
-//! The command line arguments. `settings` resolves them to settings.
+//! The arguments of the program, from the command line, the environment and a configuration file.
+//! `settings` resolves them to settings.
 
 mod admin;
 mod audit;
 mod catalog;
+mod config_file;
 mod flags;
 mod serve;
 
@@ -15,7 +17,8 @@ pub use admin::{
 };
 pub use audit::{AuditArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs};
 pub use catalog::{CatalogArgs, CompletionsArgs};
-pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, TargetArgs};
+pub use config_file::parse;
+pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, LogFormat, TargetArgs};
 pub use serve::{AgentArgs, ServeArgs};
 
 /// Audit web pages in a real Chromium with a chosen device, network and location
@@ -46,7 +49,7 @@ pub enum Command {
     /// Add or remove credits of an account
     #[command(subcommand)]
     Credits(CreditsCommand),
-    /// Operator commands: accounts, keys, credits, agents, queue, retention
+    /// Operator commands: accounts, agents, queue, webhook secrets, retention
     #[command(subcommand)]
     Admin(AdminCommand),
     /// Migrate an installation from SQLite to PostgreSQL (resumable: run again to continue)
@@ -59,4 +62,8 @@ pub enum Command {
     Locations(CatalogArgs),
     /// Print a script that completes commands and flags in a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, for example for `man -l -`
+    Man,
+    /// Print the licences of Plumbline and of the software and data in it
+    Licenses,
 }

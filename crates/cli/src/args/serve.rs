@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogFormat, TargetArgs};
+use super::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
@@ -104,12 +104,8 @@ pub struct ServeArgs {
     /// Number of newest audits to keep per account; 0 keeps all [default: 0]
     #[arg(long, env = "PLUMBLINE_KEEP_AUDITS_PER_ACCOUNT", value_name = "N")]
     pub keep_audits_per_account: Option<u64>,
-    /// Format of log lines on standard error [default: pretty]
-    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
-    pub log_format: Option<LogFormat>,
-    /// Log filter, as `level` or `crate=level,…` [default: info]
-    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
-    pub log: Option<String>,
+    #[command(flatten)]
+    pub log: LogArgs,
     /// Create a key with this number of credits, and print it with an example request
     #[arg(long, value_name = "CREDITS")]
     pub create_key: Option<u32>,
@@ -162,10 +158,10 @@ pub struct AgentArgs {
     pub browser: BrowserArgs,
     #[command(flatten)]
     pub targets: TargetArgs,
-    /// Format of log lines on standard error [default: pretty]
-    #[arg(long, env = "PLUMBLINE_LOG_FORMAT", value_name = "FORMAT")]
-    pub log_format: Option<LogFormat>,
-    /// Log filter, as `level` or `crate=level,…` [default: info]
-    #[arg(long, env = "PLUMBLINE_LOG", value_name = "FILTER")]
-    pub log: Option<String>,
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// TOML configuration file with the names of the flags as keys; flags and environment variables
+    /// take precedence
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }

@@ -1,7 +1,6 @@
 //! `agent`: runs audits for a server on another machine.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plumbline_agent::{AgentSettings, Auditor, Cpu};
 use plumbline_browser::Pool;
@@ -10,19 +9,17 @@ use plumbline_seam::Announcement;
 use plumbline_store::AgentToken;
 use tokio::sync::watch;
 
-use crate::args::{AgentArgs, LogFormat};
+use crate::args::AgentArgs;
 use crate::command::serve::{check_isolation, find_browser, start_log, stop_signal};
 use crate::embedded::describe;
 use crate::exit::Exit;
 use crate::settings::{
-    DEFAULT_DRAIN_SECONDS, TargetSettings, calibration_file, default_slots, launch_options,
-    max_visits,
+    TargetSettings, calibration_file, default_slots, drain_grace, launch_options, max_visits,
 };
 
 /// Runs `plumbline agent`.
 pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
-    let format = args.log_format.unwrap_or(LogFormat::Pretty);
-    start_log(args.log.as_deref().unwrap_or("info"), format)?;
+    start_log(&args.log)?;
     let token = AgentToken::parse(args.token.trim())
         .ok_or_else(|| Exit::usage("--token: not an agent token"))?;
     let trust = Trust {
@@ -71,11 +68,11 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         guard,
         cpu,
         agent_location: targets.agent_location,
-        max_visits: max_visits(args.visits)?,
+        max_visits: max_visits(args.visits),
     };
     let settings = AgentSettings {
         slots,
-        drain_grace: Duration::from_secs(args.drain_seconds.unwrap_or(DEFAULT_DRAIN_SECONDS)),
+        drain_grace: drain_grace(args.drain_seconds),
     };
     let work = RemoteWork::new(server, agent);
     plumbline_agent::run(Arc::new(work), Arc::new(auditor), settings, stopped)

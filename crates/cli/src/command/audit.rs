@@ -1,18 +1,18 @@
 //! `audit`: audits one page without a server.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, VisitEvent};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Bundle, Phase};
+use plumbline_bundle::Bundle;
 use plumbline_catalog::Catalog;
 use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
 use plumbline_model::report::Report;
-use plumbline_report::budget::median_run;
+use plumbline_model::runs::representative;
+use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format};
 use url::Url;
 
@@ -23,6 +23,7 @@ use crate::exit::Exit;
 use crate::field_data::FieldData;
 use crate::https_client::HttpsClient;
 use crate::output::Outputs;
+use crate::progress_line::ProgressLine;
 use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
 use crate::standard_output as out;
 use crate::suggestion::{unknown_id, with_scheme};
@@ -86,7 +87,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             auditor.audit_run(&order, &observe).await
         };
         let audited = audited.map_err(Exit::failed)?;
-        progress.end();
+        drop(progress);
         let run = Run::new(audited);
         let is_measured = run.report.error.is_none();
         runs.push(run);
@@ -96,19 +97,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         }
     }
     let is_measured = runs.iter().all(|run| run.report.error.is_none());
-    let results = if budget.is_some() || runs.len() > 1 {
-        runs.iter()
-            .map(Run::lighthouse)
-            .collect::<Result<Vec<_>, _>>()?
-    } else {
-        Vec::new()
-    };
-    let last = runs.len().saturating_sub(1);
-    let chosen = if is_measured {
-        median_run(&results).unwrap_or(last)
-    } else {
-        last
-    };
+    let reports = runs.iter().map(|run| run.report.clone());
+    let chosen = chosen_run(&reports.collect::<Vec<_>>());
     if let Some(run) = runs.get_mut(chosen) {
         field.add_to(&mut run.report, TRACKING_ID);
     }
@@ -125,7 +115,12 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             let reason = if is_measured { "median" } else { "failed" };
             out::line(format_args!("Showing run {number} of {count} ({reason})\n"))?;
         }
-        out::text(plumbline_report::terminal::render(&run.report))?;
+        out::text(terminal::render(&run.report, colors()))?;
+        if outputs.is_empty() && std::io::stdout().is_terminal() {
+            out::line(
+                "\nTo save the whole report as a web page, add: --output html --output-path FILE",
+            )?;
+        }
     }
     run.with_source(|source| outputs.write(source))??;
     if !is_measured {
@@ -134,7 +129,29 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let Some(budget) = budget else {
         return Ok(Exit::Done);
     };
-    budget::check(&budget, &results, &outputs)
+    let results: Result<Vec<_>, _> = runs.iter().map(Run::lighthouse).collect();
+    budget::check(&budget, &results?, &outputs)
+}
+
+/// Returns the index of the run to show: that with an error, which is the last one, else the one
+/// that a server would choose.
+fn chosen_run(runs: &[Report]) -> usize {
+    let last = runs.len().saturating_sub(1);
+    let is_measured = runs.iter().all(|run| run.error.is_none());
+    if is_measured {
+        representative(runs).unwrap_or(last)
+    } else {
+        last
+    }
+}
+
+/// Returns whether standard output shows colours: if it is a terminal, and the environment (such as
+/// NO_COLOR) does not forbid them.
+fn colors() -> Colors {
+    match anstream::AutoStream::choice(&std::io::stdout()) {
+        anstream::ColorChoice::Never => Colors::None,
+        _ => Colors::Ansi,
+    }
 }
 
 /// The tracking id of the only audit of this process.
@@ -208,43 +225,54 @@ fn target_of(url: &Url) -> Option<Target> {
     Target::from_str(&target).ok()
 }
 
-/// The progress of an audit on standard error: one line on a terminal, else a line per phase.
-struct ProgressLine {
-    started: Instant,
-    overwrite: bool,
-    /// The number of the run; empty if there is only one.
-    prefix: String,
-}
+#[cfg(test)]
+mod tests {
+    use plumbline_bundle::{Failure, FailureCode};
+    use serde_json::json;
 
-impl ProgressLine {
-    fn start(number: u32, count: u32) -> Self {
-        Self {
-            started: Instant::now(),
-            overwrite: std::io::stderr().is_terminal(),
-            prefix: if count == 1 {
-                String::new()
-            } else {
-                format!("run {number} of {count}  ")
+    use super::*;
+
+    fn report(fcp_ms: f64, tti_ms: f64) -> Report {
+        let metric = |value: f64| json!({ "value": value, "score": 1.0 });
+        let report = json!({
+            "format": 1, "requestedUrl": "https://example.com/", "finalUrl": null,
+            "conditions": {
+                "device": { "id": "d", "name": "D", "mode": "mobile" },
+                "network": { "id": "n", "name": "N", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
+                "location": { "id": "l", "name": "L", "mode": "agent", "addedRttMs": 0.0 },
+                "cpu": { "rate": 1.0 },
             },
-        }
+            "scores": {
+                "performance": null, "accessibility": null, "seo": null, "bestPractices": null,
+                "pwa": null,
+            },
+            "metrics": {
+                "fcp": metric(fcp_ms), "lcp": null, "tbt": null, "cls": null, "si": null,
+                "tti": metric(tti_ms),
+            },
+            "error": null, "document": null, "browser": null,
+        });
+        serde_json::from_value(report).unwrap()
     }
 
-    fn show(&self, phase: Phase) {
-        let prefix = &self.prefix;
-        let seconds = self.started.elapsed().as_secs_f64();
-        let mut err = std::io::stderr().lock();
-        // A closed standard error must not end the audit, so errors are ignored.
-        let _ = if self.overwrite {
-            write!(err, "\r\x1b[K{prefix}{seconds:5.1} s  {}", phase.as_str())
-        } else {
-            writeln!(err, "{prefix}{seconds:5.1} s  {}", phase.as_str())
+    #[test]
+    fn the_command_shows_the_run_that_a_server_would_choose() {
+        // Lighthouse CI would choose the first of these two; see `representative`.
+        let runs = [report(1000.0, 6000.0), report(1000.0, 5000.0)];
+        assert_eq!(representative(&runs), Some(1));
+        assert_eq!(chosen_run(&runs), 1);
+        let runs = [(900.0, 4000.0), (1000.0, 5000.0), (1100.0, 6000.0)];
+        assert_eq!(chosen_run(&runs.map(|(fcp, tti)| report(fcp, tti))), 1);
+    }
+
+    #[test]
+    fn a_run_that_could_not_be_measured_is_shown() {
+        let failure = Failure::new(FailureCode::Timeout, "too late");
+        let failed = Report {
+            error: Some(failure),
+            metrics: None,
+            ..report(0.0, 0.0)
         };
-        let _ = err.flush();
-    }
-
-    fn end(&self) {
-        if self.overwrite {
-            eprint!("\r\x1b[K");
-        }
+        assert_eq!(chosen_run(&[report(1.0, 2.0), failed]), 1);
     }
 }

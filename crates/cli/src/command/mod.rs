@@ -9,6 +9,8 @@ pub mod completions;
 pub mod doctor;
 pub mod judge;
 pub mod keys;
+pub mod licenses;
+pub mod man;
 pub mod metrics;
 pub mod migrate_store;
 pub mod serve;

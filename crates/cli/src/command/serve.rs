@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{LogFormat, ServeArgs};
+use crate::args::{LogArgs, LogFormat, ServeArgs};
 use crate::blobs::EvidenceBlobs;
 use crate::clock::now;
 use crate::embedded;
@@ -38,7 +38,7 @@ const MAX_EVIDENCE_BYTES: u64 = 256 * 1024 * 1024;
 /// Runs `plumbline serve`.
 pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let settings = ServeSettings::resolve(args)?;
-    start_log(&settings.log, settings.log_format)?;
+    start_log(&settings.log)?;
     let tls = match &settings.tls {
         Some((cert, key)) => Some(TlsFiles::load(cert, key).map_err(Exit::failed)?),
         None => None,
@@ -340,13 +340,13 @@ pub async fn stop_signal() {
 }
 
 /// Starts logging to standard error.
-pub fn start_log(filter: &str, format: LogFormat) -> Result<(), Exit> {
-    let filter =
-        EnvFilter::try_new(filter).map_err(|error| Exit::usage(format!("--log: {error}")))?;
+pub fn start_log(args: &LogArgs) -> Result<(), Exit> {
+    let filter = EnvFilter::try_new(args.log.as_deref().unwrap_or("info"))
+        .map_err(|error| Exit::usage(format!("--log: {error}")))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
-    match format {
+    match args.log_format.unwrap_or(LogFormat::Pretty) {
         LogFormat::Pretty => log.init(),
         LogFormat::Json => log.json().init(),
     }

@@ -19,8 +19,8 @@ fn a_page_is_measured_without_a_server() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["metrics"]["fcp"]["value"].as_f64().unwrap() > 0.0);
     assert_eq!(report["requestedUrl"], url.as_str());
-    let progress = String::from_utf8(output.stderr).unwrap();
-    assert!(progress.contains("loading"), "{progress}");
+    // Standard error is not a terminal, so the progress is not shown.
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
 #[test]
@@ -50,6 +50,21 @@ fn the_catalog_is_listed_with_ids_that_an_audit_accepts() {
     let output = plumbline().args(["completions", "bash"]).output().unwrap();
     let script = String::from_utf8(output.stdout).unwrap();
     assert!(script.contains("--agent-location"), "{script}");
+}
+
+#[test]
+fn the_licences_of_everything_in_the_program_are_printed() {
+    let output = plumbline().arg("licenses").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "Mozilla Public License, version 2.0",
+        "Copyright (c) 2017 Patrick Hulce",
+        "clap 4",
+        "Apache License",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]

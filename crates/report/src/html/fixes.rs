@@ -82,6 +82,23 @@ struct Candidate<'r> {
 }
 
 pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
+    let fix = |candidate: Candidate| fix(candidate, screenshots);
+    candidates(report).into_iter().map(fix).collect()
+}
+
+/// Returns the titles of the checks to fix first, each with its gains.
+pub(crate) fn titles_and_gains(report: &Report) -> Vec<(&str, Vec<String>)> {
+    candidates(report)
+        .into_iter()
+        .map(|candidate| {
+            let gains = candidate.gains.into_iter().map(|(gain, _)| gain);
+            (candidate.check.title.as_str(), gains.collect())
+        })
+        .collect()
+}
+
+/// Returns the failed checks that are worth fixing, those that gain most first.
+fn candidates(report: &Report) -> Vec<Candidate<'_>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for category in &report.categories {
         let counted = category.checks.iter().filter(|c| c.score.is_some());
@@ -110,8 +127,7 @@ pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
     }
     candidates.sort_by(|a, b| a.is_pwa.cmp(&b.is_pwa).then(b.points.total_cmp(&a.points)));
     candidates.truncate(MAX_FIXES);
-    let fix = |candidate: Candidate| fix(candidate, screenshots);
-    candidates.into_iter().map(fix).collect()
+    candidates
 }
 
 fn add<'r>(

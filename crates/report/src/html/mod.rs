@@ -27,6 +27,7 @@ mod summary;
 
 pub use compare::{ComparedAudit, compare_page};
 pub use field::DeviceFieldHistory;
+pub(crate) use fixes::titles_and_gains;
 pub use history::{PastAudit, device_ids, history_page, newest_final_url};
 pub use page_frame::{Asset, CONTENT_SECURITY_POLICY, PageFrame, asset};
 pub use pictures::{PictureId, picture};

@@ -1,0 +1,44 @@
+//! The progress of an audit on standard error, if that is a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use plumbline_bundle::Phase;
+
+/// The interval at which the time is updated. Drawing more often would disturb the measurement.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A line with the number of the run, the time since its start and the phase. It is removed when it
+/// is dropped.
+pub struct ProgressLine(ProgressBar);
+
+impl ProgressLine {
+    /// Starts the line for one of several runs.
+    pub fn start(number: u32, count: u32) -> Self {
+        let prefix = if count == 1 {
+            String::new()
+        } else {
+            format!("run {number} of {count}  ")
+        };
+        // The template is constant and valid; the default style shows the phase, too.
+        let style = ProgressStyle::with_template("{prefix}{elapsed:>4}  {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner()
+            .with_style(style)
+            .with_prefix(prefix)
+            .with_finish(ProgressFinish::AndClear);
+        bar.enable_steady_tick(INTERVAL);
+        Self(bar)
+    }
+
+    /// Shows a phase.
+    pub fn show(&self, phase: Phase) {
+        self.0.set_message(phase.as_str());
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
