@@ -8,7 +8,7 @@ use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use plumbline_model::report::{Conditions, NetworkIsolation, Report};
-use serde::{Deserialize, Serialize};
+use plumbline_seam::{AuditOutput, Order};
 use tokio::time::timeout;
 
 use crate::conditions::{self, ResolvedOrder};
@@ -17,35 +17,6 @@ use crate::failure_reason;
 use crate::judging::judge;
 use crate::redaction::Redacted;
 use crate::visits::{RepeatPolicy, Visit, are_enough, choose};
-
-/// An order of an audit: the page and the catalog ids of its conditions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    pub url: String,
-    pub device: String,
-    pub network: String,
-    pub location: String,
-}
-
-/// The result of an audit: the report and, if there is any, the evidence that it was made from.
-#[derive(Debug)]
-pub struct AuditOutput {
-    pub report: Report,
-    /// A packed [`Bundle`].
-    pub bundle: Option<Vec<u8>>,
-    /// Packed media, which web pages show besides the report.
-    pub media: Option<Vec<u8>>,
-}
-
-impl From<Report> for AuditOutput {
-    fn from(report: Report) -> Self {
-        Self {
-            report,
-            bundle: None,
-            media: None,
-        }
-    }
-}
 
 /// An internal error, after which the audit may be tried again.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,9 @@ use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
     NetworkConditions,
 };
+use plumbline_seam::Order;
 
-use crate::{AuditFault, Order};
+use crate::AuditFault;
 
 /// The catalog entries of an order, and the conditions as the report states them.
 pub(crate) struct ResolvedOrder<'a> {

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_engine::evaluate_with_media;
 use plumbline_model::report::{Conditions, Report};
+use plumbline_seam::AuditOutput;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::{AuditFault, AuditOutput};
+use crate::AuditFault;
 
 /// Deadline of judging one visit. The largest evidence that is accepted takes a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -116,7 +117,7 @@ mod tests {
     use plumbline_catalog::{BUILT_IN, Catalog};
 
     use super::*;
-    use crate::Order;
+    use plumbline_seam::Order;
 
     fn visit() -> (Bundle, Conditions) {
         let order = Order {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_browser::VisitEvent;
+use plumbline_bundle::Phase;
+use plumbline_seam::{AuditOutput, Job, LeaseState, NextJob, ReturnReason, Work, WorkError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::redaction::{Redacted, Site};
-use crate::{AuditFault, AuditOutput, Auditor, Hold, Job, NextJob, Work, WorkError};
+use crate::{AuditFault, Auditor};
 
 /// How long one request for a job may wait.
 const POLL: Duration = Duration::from_secs(25);
@@ -116,22 +118,22 @@ impl Slot {
 
     async fn attempt(&self, job: &Job) {
         let started = Instant::now();
-        let (id, attempt) = (job.tracking_id.as_str(), job.attempt);
+        let (id, attempt) = (job.attempt.tracking_id.as_str(), job.attempt.number);
         tracing::info!(audit = id, attempt, site = %Site(&job.order.url), "audit started");
         let result = match self.audit_while_held(job).await {
             AttemptEnd::Audited(output) => self.deliver(job, *output).await,
             AttemptEnd::Fault(fault) => {
                 let reason = Redacted(&fault);
                 tracing::error!(audit = id, attempt, %reason, "audit failed with an internal error");
-                self.work.return_faulted(job).await
+                self.work.return_job(job, ReturnReason::Fault).await
             }
-            AttemptEnd::Drained => self.work.return_drained(job).await,
-            AttemptEnd::Lost => Ok(Hold::Lost),
+            AttemptEnd::Drained => self.work.return_job(job, ReturnReason::Drained).await,
+            AttemptEnd::Lost => Ok(LeaseState::Lost),
         };
         let seconds = started.elapsed().as_secs_f64();
         match result {
-            Ok(Hold::Held) => tracing::info!(audit = id, attempt, seconds, "audit finished"),
-            Ok(Hold::Lost) => tracing::warn!(audit = id, attempt, "audit lease was lost"),
+            Ok(LeaseState::Held) => tracing::info!(audit = id, attempt, seconds, "audit finished"),
+            Ok(LeaseState::Lost) => tracing::warn!(audit = id, attempt, "audit lease was lost"),
             Err(error) => {
                 tracing::error!(audit = id, attempt, %error, "failed to deliver the result");
             }
@@ -139,7 +141,7 @@ impl Slot {
     }
 
     /// Delivers a report. On a slow connection that takes long, so the lease is extended meanwhile.
-    async fn deliver(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
+    async fn deliver(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {
         tokio::select! {
             result = timeout(DELIVERY_DEADLINE, self.work.finish(job, output)) => {
                 let reason = match result {
@@ -147,11 +149,11 @@ impl Slot {
                     Ok(Err(error)) => error.to_string(),
                     Err(_) => "timed out".to_owned(),
                 };
-                tracing::error!(audit = %job.tracking_id, reason, "failed to deliver the report");
-                self.work.return_faulted(job).await
+                tracing::error!(audit = %job.attempt.tracking_id, reason, "failed to deliver the report");
+                self.work.return_job(job, ReturnReason::Fault).await
             },
-            () = self.lease_lost(job) => Ok(Hold::Lost),
-            () = self.drain_grace_ended() => self.work.return_drained(job).await,
+            () = self.lease_lost(job) => Ok(LeaseState::Lost),
+            () = self.drain_grace_ended() => self.work.return_job(job, ReturnReason::Drained).await,
         }
     }
 
@@ -169,9 +171,14 @@ impl Slot {
         if job.exhausted {
             return self.auditor.exhausted(&job.order).into();
         }
-        let progress = |event: VisitEvent<'_>| self.work.report_progress(job, event);
+        let progress = |event: VisitEvent<'_>| match event {
+            VisitEvent::PhaseStarted(phase) => self.work.report_progress(job, phase, None),
+            VisitEvent::DocumentLoaded(url) => {
+                self.work.report_progress(job, Phase::Loading, Some(url));
+            }
+        };
         // Log lines from below, for instance from the link, then name the audit.
-        let span = tracing::info_span!("visiting", audit = %job.tracking_id);
+        let span = tracing::info_span!("visiting", audit = %job.attempt.tracking_id);
         let audit = self.auditor.audit_runs(&job.order, job.runs, &progress);
         tokio::select! {
             result = audit.instrument(span) => result.into(),
@@ -182,18 +189,18 @@ impl Slot {
 
     /// Sends heartbeats, and returns when the lease of the job is lost.
     async fn lease_lost(&self, job: &Job) {
-        let every = job.heartbeat_every;
+        let every = job.heartbeat_interval();
         loop {
             sleep(every).await;
             match timeout(every, self.work.heartbeat(job)).await {
-                Ok(Ok(Hold::Held)) => {}
-                Ok(Ok(Hold::Lost)) | Ok(Err(WorkError::Refused(_))) => return,
+                Ok(Ok(LeaseState::Held)) => {}
+                Ok(Ok(LeaseState::Lost)) | Ok(Err(WorkError::Refused(_))) => return,
                 // The lease survives a few missed heartbeats. If another agent takes over, the
                 // attempt number fences this one.
                 Ok(Err(error)) => {
-                    tracing::warn!(audit = %job.tracking_id, %error, "heartbeat failed");
+                    tracing::warn!(audit = %job.attempt.tracking_id, %error, "heartbeat failed");
                 }
-                Err(_) => tracing::warn!(audit = %job.tracking_id, "heartbeat timed out"),
+                Err(_) => tracing::warn!(audit = %job.attempt.tracking_id, "heartbeat timed out"),
             }
         }
     }

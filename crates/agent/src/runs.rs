@@ -2,8 +2,9 @@
 
 use plumbline_browser::VisitEvent;
 use plumbline_model::runs::{representative, spread};
+use plumbline_seam::{AuditOutput, Order};
 
-use crate::{AuditFault, AuditOutput, Auditor, Order};
+use crate::{AuditFault, Auditor};
 
 /// The number of failed runs at the start after which no further run is tried.
 const MAX_FAILURES_AT_START: usize = 2;

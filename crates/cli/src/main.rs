@@ -8,7 +8,6 @@ mod clock;
 #[path = "../../store/tests/cluster/mod.rs"]
 mod cluster;
 mod command;
-mod embedded;
 mod exit;
 mod field_data;
 mod field_quota;
@@ -19,7 +18,6 @@ mod retention;
 mod settings;
 mod standard_output;
 mod storage;
-mod store_work;
 mod suggestion;
 mod webhook_client;
 

@@ -15,7 +15,7 @@ const DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("vendored", &[]),
     ("source", &[]),
     ("isolation", &[]),
-    ("store", &[]),
+    ("store", &["seam"]),
     ("model", &["bundle", "catalog"]),
     (
         "engine",
@@ -28,13 +28,18 @@ const DEPENDENCIES: [(&str, &[&str]); 18] = [
         &["bundle", "catalog", "isolation", "source", "vendored"],
     ),
     ("report", &["bundle", "catalog", "model", "trace"]),
-    ("seam", &["bundle"]),
-    ("server", &["catalog", "model", "report", "seam", "store"]),
+    ("seam", &["bundle", "model"]),
+    (
+        "server",
+        &["bundle", "catalog", "model", "report", "seam", "store"],
+    ),
     (
         "agent",
-        &["browser", "bundle", "catalog", "engine", "link", "model"],
+        &[
+            "browser", "bundle", "catalog", "engine", "link", "model", "seam",
+        ],
     ),
-    ("remote", &["agent", "bundle", "seam"]),
+    ("remote", &["bundle", "seam"]),
     (
         "cli",
         &[

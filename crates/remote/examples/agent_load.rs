@@ -10,9 +10,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plumbline_agent::{AuditOutput, Hold, NextJob, Work};
 use plumbline_remote::{RemoteWork, Server, Trust};
-use plumbline_seam::Announcement;
+use plumbline_seam::{Announcement, AuditOutput, LeaseState, NextJob, Work};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -100,7 +99,7 @@ async fn agent(server: Server, visit: Duration, record: Shared) -> Result<(), Fa
                 continue;
             }
         };
-        let id = job.tracking_id.clone();
+        let id = job.attempt.tracking_id.clone();
         lock(&record).leased.insert(id.clone(), Instant::now());
         tokio::time::sleep(visit).await;
         let began = Instant::now();
@@ -108,8 +107,8 @@ async fn agent(server: Server, visit: Duration, record: Shared) -> Result<(), Fa
         let mut record = lock(&record);
         record.finish_ms.push(ms(began.elapsed()));
         match result {
-            Ok(Hold::Held) => *record.finished.entry(id).or_default() += 1,
-            Ok(Hold::Lost) => record.lost += 1,
+            Ok(LeaseState::Held) => *record.finished.entry(id).or_default() += 1,
+            Ok(LeaseState::Lost) => record.lost += 1,
             Err(_) => record.failures += 1,
         }
     }

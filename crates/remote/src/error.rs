@@ -1,4 +1,4 @@
-use plumbline_agent::WorkError;
+use plumbline_seam::WorkError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {

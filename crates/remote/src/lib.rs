@@ -1,4 +1,4 @@
-//! Implements [`plumbline_agent::Work`] over HTTPS, for agents on other machines than the server.
+//! Implements [`plumbline_seam::Work`] over HTTPS, for agents on other machines than the server.
 //!
 //! `http.rs` is the HTTP client and does not know audits; `work.rs` sends the messages that
 //! `plumbline_seam` defines. Every request has a deadline, and important requests are repeated

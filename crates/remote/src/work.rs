@@ -4,11 +4,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::Method;
 use hyper::body::Bytes;
-use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
 use plumbline_bundle::Phase;
 use plumbline_seam::{
-    self as seam, Announcement, Attempt, Evidence, Finish, Heartbeat, LeaseRequest, LeaseResponse,
-    LeaseStatus, Offer, PROTOCOL, ProgressUpdate, Return, ReturnReason, UploadStatus,
+    self as seam, Announcement, AuditOutput, Evidence, Finish, Heartbeat, Job, LeaseRequest,
+    LeaseResponse, LeaseState, LeaseStatus, NextJob, PROTOCOL, ProgressUpdate, Return,
+    ReturnReason, UploadStatus, Work, WorkError,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,12 @@ impl RemoteWork {
         message: Bytes,
         deadline: Duration,
         mut backoff: Backoff,
-    ) -> Result<Hold, RemoteError> {
+    ) -> Result<LeaseState, RemoteError> {
         loop {
             let result: Result<LeaseStatus, _> =
                 send(&self.server, path, message.clone(), deadline).await;
             match result {
-                Ok(response) => return Ok(hold(response.state)),
+                Ok(response) => return Ok(response.state),
                 Err(error) if error.is_temporary() => backoff.wait(error).await?,
                 Err(error) => return Err(error),
             }
@@ -83,7 +83,7 @@ impl RemoteWork {
 
     /// Confirms that a job has arrived, before it is started. Without confirmation in time the
     /// server gives the job to another agent.
-    async fn confirm(&self, job: &Job, deadline: Duration) -> Result<Hold, WorkError> {
+    async fn confirm(&self, job: &Job, deadline: Duration) -> Result<LeaseState, WorkError> {
         let message = encode(&self.heartbeat_message(job))?;
         let backoff = Backoff::new(deadline);
         Ok(self
@@ -93,20 +93,9 @@ impl RemoteWork {
 
     fn heartbeat_message(&self, job: &Job) -> Heartbeat {
         Heartbeat {
-            attempt: attempt(job),
+            attempt: job.attempt.clone(),
             agent: self.agent.clone(),
         }
-    }
-
-    async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<Hold, WorkError> {
-        let message = encode(&Return {
-            attempt: attempt(job),
-            reason,
-        })?;
-        let backoff = Backoff::new(MAX_RETRY_TIME);
-        Ok(self
-            .send_reliably(seam::RETURN, message, RESPONSE_DEADLINE, backoff)
-            .await?)
     }
 
     /// Uploads evidence in one request. If that is interrupted, the next request continues at the
@@ -117,12 +106,12 @@ impl RemoteWork {
         kind: Evidence,
         bytes: Bytes,
         backoff: &mut Backoff,
-    ) -> Result<Hold, RemoteError> {
+    ) -> Result<LeaseState, RemoteError> {
         let path = format!(
             "{}/{}/{}/{}",
             seam::EVIDENCE,
-            job.tracking_id,
-            job.attempt,
+            job.attempt.tracking_id,
+            job.attempt.number,
             kind.as_str()
         );
         let sha256 = hex(&Sha256::digest(&bytes));
@@ -134,8 +123,8 @@ impl RemoteWork {
                 None => self.upload_status(&path).await,
             };
             match result {
-                Ok(status) if status.lease == seam::LeaseState::Lost => return Ok(Hold::Lost),
-                Ok(status) if status.complete => return Ok(Hold::Held),
+                Ok(status) if status.lease == LeaseState::Lost => return Ok(LeaseState::Lost),
+                Ok(status) if status.complete => return Ok(LeaseState::Held),
                 Ok(status) => next_offset = Some(status.received),
                 // Another upload is active, possibly on an own connection that is not closed yet.
                 Err(error) if error.has_status(409) => backoff.wait(error).await?,
@@ -194,17 +183,15 @@ impl Work for RemoteWork {
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
-        let Some(offer) = response.job else {
+        let Some(job) = response.job else {
             return Ok(if response.drain {
                 NextJob::Drain
             } else {
                 NextJob::None
             });
         };
-        let confirm_deadline = offer.confirm_within_ms.map(Duration::from_millis);
-        let job = job(offer);
-        if let Some(deadline) = confirm_deadline
-            && self.confirm(&job, deadline).await? == Hold::Lost
+        if let Some(deadline) = job.confirm_within_ms.map(Duration::from_millis)
+            && self.confirm(&job, deadline).await? == LeaseState::Lost
         {
             return Ok(NextJob::None);
         }
@@ -224,29 +211,25 @@ impl Work for RemoteWork {
     }
 
     /// Sends one heartbeat without retries, because the next one follows soon.
-    async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
+    async fn heartbeat(&self, job: &Job) -> Result<LeaseState, WorkError> {
         let message = self.heartbeat_message(job);
-        let deadline = job.heartbeat_every;
+        let deadline = job.heartbeat_interval();
         let response: LeaseStatus = post(&self.server, seam::HEARTBEAT, &message, deadline).await?;
-        Ok(hold(response.state))
+        Ok(response.state)
     }
 
-    fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
-        let (phase, arrived_at) = match event {
-            VisitEvent::PhaseStarted(phase) => (phase, None),
-            VisitEvent::DocumentLoaded(url) => (Phase::Loading, Some(url.to_owned())),
-        };
+    fn report_progress(&self, job: &Job, phase: Phase, document_url: Option<&str>) {
         let progress = ProgressUpdate {
-            attempt: attempt(job),
+            attempt: job.attempt.clone(),
             phase,
-            arrived_at,
+            arrived_at: document_url.map(str::to_owned),
         };
         if self.phases.try_send(progress).is_err() {
-            tracing::debug!(audit = %job.tracking_id, "phase dropped: the queue is full");
+            tracing::debug!(audit = %job.attempt.tracking_id, "phase dropped: the queue is full");
         }
     }
 
-    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
+    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {
         let mut backoff = Backoff::new(MAX_EVIDENCE_TIME);
         for (kind, bytes) in [
             (Evidence::Bundle, output.bundle),
@@ -254,18 +237,18 @@ impl Work for RemoteWork {
         ] {
             let Some(bytes) = bytes else { continue };
             match self.upload(job, kind, bytes.into(), &mut backoff).await {
-                Ok(Hold::Held) => {}
-                Ok(Hold::Lost) => return Ok(Hold::Lost),
+                Ok(LeaseState::Held) => {}
+                Ok(LeaseState::Lost) => return Ok(LeaseState::Lost),
                 Err(refusal @ RemoteError::Refused(_)) => return Err(refusal.into()),
                 // It is too large, or there is no space or no storage: the report is delivered
                 // without the evidence.
                 Err(error) => {
-                    tracing::error!(audit = %job.tracking_id, %error, "failed to upload evidence");
+                    tracing::error!(audit = %job.attempt.tracking_id, %error, "failed to upload evidence");
                 }
             }
         }
         let message = encode(&Finish {
-            attempt: attempt(job),
+            attempt: job.attempt.clone(),
             report: &output.report,
         })?;
         let backoff = Backoff::new(MAX_RETRY_TIME);
@@ -274,12 +257,15 @@ impl Work for RemoteWork {
             .await?)
     }
 
-    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.return_job(job, ReturnReason::Fault).await
-    }
-
-    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.return_job(job, ReturnReason::Drained).await
+    async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<LeaseState, WorkError> {
+        let message = encode(&Return {
+            attempt: job.attempt.clone(),
+            reason,
+        })?;
+        let backoff = Backoff::new(MAX_RETRY_TIME);
+        Ok(self
+            .send_reliably(seam::RETURN, message, RESPONSE_DEADLINE, backoff)
+            .await?)
     }
 }
 
@@ -366,36 +352,6 @@ fn decode<T: DeserializeOwned>(response: ServerResponse) -> Result<T, RemoteErro
         // The token does not allow what the agent announces, which is permanent.
         403 => Err(RemoteError::Refused(message)),
         status => Err(RemoteError::Status { status, message }),
-    }
-}
-
-fn job(offer: Offer) -> Job {
-    Job {
-        tracking_id: offer.attempt.tracking_id,
-        attempt: offer.attempt.attempt,
-        order: Order {
-            url: offer.url,
-            device: offer.device,
-            network: offer.network,
-            location: offer.location,
-        },
-        runs: offer.runs,
-        exhausted: offer.exhausted,
-        heartbeat_every: Duration::from_millis(offer.heartbeat_ms.max(1)),
-    }
-}
-
-fn attempt(job: &Job) -> Attempt {
-    Attempt {
-        tracking_id: job.tracking_id.clone(),
-        attempt: job.attempt,
-    }
-}
-
-fn hold(hold: seam::LeaseState) -> Hold {
-    match hold {
-        seam::LeaseState::Held => Hold::Held,
-        seam::LeaseState::Lost => Hold::Lost,
     }
 }
 

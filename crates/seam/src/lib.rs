@@ -1,5 +1,6 @@
-//! Messages between agents and servers, as plain data. Routes, statuses and the order of messages
-//! are described in `docs/agents.md`.
+//! The vocabulary of agents and servers: orders, jobs and leases, the trait [`Work`] through which
+//! an agent gets jobs, and the messages that carry it over HTTPS. Routes, statuses and the order of
+//! messages are described in `docs/agents.md`.
 //!
 //! Fields may be added to a message and are ignored by peers that do not know them; any other
 //! change requires a new [`PROTOCOL`].
@@ -12,8 +13,14 @@
     )
 )]
 
+mod job;
+mod work;
+
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
+
+pub use job::{Attempt, Job, LeaseState, Order, ReturnReason};
+pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.
 pub const PROTOCOL: u32 = 1;
@@ -60,7 +67,7 @@ pub struct LeaseRequest {
     #[serde(default)]
     pub leaving: bool,
     /// True if the agent confirms the arrival of an audit with an immediate heartbeat, see
-    /// [`Offer::confirm_within_ms`].
+    /// [`Job::confirm_within_ms`].
     #[serde(default)]
     pub confirms: bool,
 }
@@ -70,40 +77,9 @@ pub struct LeaseRequest {
 #[serde(rename_all = "camelCase")]
 pub struct LeaseResponse {
     /// The audit; `None` if there was no work.
-    pub job: Option<Offer>,
+    pub job: Option<Job>,
     /// True if there will be no more work: the agent finishes running audits and leaves.
     pub drain: bool,
-}
-
-/// One audit, leased to this agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Offer {
-    #[serde(flatten)]
-    pub attempt: Attempt,
-    pub url: String,
-    pub device: String,
-    pub network: String,
-    pub location: String,
-    pub runs: u32,
-    /// True if the audit was attempted too often and must be failed without a visit.
-    pub exhausted: bool,
-    /// Interval of heartbeats.
-    pub heartbeat_ms: u64,
-    /// Time without a heartbeat after which the audit is given to another agent.
-    pub lease_ms: u64,
-    /// Deadline of the first heartbeat of an agent that confirms; without it the audit is given to
-    /// another agent, and this attempt is not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirm_within_ms: Option<u64>,
-}
-
-/// Identifies an attempt in every message: only an audit's newest attempt can change it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Attempt {
-    pub tracking_id: String,
-    pub attempt: u32,
 }
 
 /// Extends a lease.
@@ -143,31 +119,11 @@ pub struct Return {
     pub reason: ReturnReason,
 }
 
-/// Reason for returning an audit before its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ReturnReason {
-    /// An internal error; counted, and retried a few times.
-    Fault,
-    /// The agent is shutting down; not counted.
-    Drained,
-}
-
 /// Response to every message about an audit: the state of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseStatus {
     #[serde(rename = "hold")]
     pub state: LeaseState,
-}
-
-/// State of a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LeaseState {
-    /// The agent still holds the lease.
-    Held,
-    /// Taken over, finished or returned: the agent stops and discards its result.
-    Lost,
 }
 
 /// State of an upload.
@@ -218,7 +174,7 @@ mod tests {
         let progress = ProgressUpdate {
             attempt: Attempt {
                 tracking_id: "trk_1".to_owned(),
-                attempt: 2,
+                number: 2,
             },
             phase: Phase::Loading,
             arrived_at: None,
@@ -242,6 +198,52 @@ mod tests {
         });
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
+    }
+
+    #[test]
+    fn a_job_is_one_flat_object_and_names_its_confirmation_only_if_there_is_one() {
+        let mut job = Job {
+            attempt: Attempt {
+                tracking_id: "trk_1".to_owned(),
+                number: 2,
+            },
+            order: Order {
+                url: "https://example.com/".to_owned(),
+                device: "mobile".to_owned(),
+                network: "cable".to_owned(),
+                location: "eu".to_owned(),
+            },
+            runs: 3,
+            exhausted: false,
+            heartbeat_ms: 7_500,
+            lease_ms: 30_000,
+            confirm_within_ms: None,
+        };
+        let text = concat!(
+            r#"{"trackingId":"trk_1","attempt":2,"url":"https://example.com/","device":"mobile","#,
+            r#""network":"cable","location":"eu","runs":3,"exhausted":false,"heartbeatMs":7500,"#,
+            r#""leaseMs":30000"#,
+        );
+        assert_eq!(serde_json::to_string(&job).unwrap(), format!("{text}}}"));
+        job.confirm_within_ms = Some(5_000);
+        let confirmed = format!(r#"{text},"confirmWithinMs":5000}}"#);
+        assert_eq!(serde_json::to_string(&job).unwrap(), confirmed);
+        assert_eq!(serde_json::from_str::<Job>(&confirmed).unwrap(), job);
+    }
+
+    #[test]
+    fn a_returned_audit_names_its_reason() {
+        let message = Return {
+            attempt: Attempt {
+                tracking_id: "trk_1".to_owned(),
+                number: 1,
+            },
+            reason: ReturnReason::Drained,
+        };
+        assert_eq!(
+            serde_json::to_string(&message).unwrap(),
+            r#"{"trackingId":"trk_1","attempt":1,"why":"drained"}"#
+        );
     }
 
     #[test]

@@ -45,7 +45,7 @@ mod webhooks;
 pub use app::{Agents, App, BrowserCounter, Limits, MayVisit, Pages};
 pub use dispatch::{
     AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
-    TokenScope,
+    EmbeddedAgent, TokenScope,
 };
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};

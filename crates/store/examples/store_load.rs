@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plumbline_store::{
-    AuditOptions, AuditOrder, FinishedAudit, Key, LeaseScope, NewAudit, PostgresOptions,
-    PostgresStore, SqliteStore, Store, Submission, Timestamp, random_text,
+    AuditOptions, FinishedAudit, Key, LeaseScope, NewAudit, Order, PostgresOptions, PostgresStore,
+    SqliteStore, Store, Submission, Timestamp, random_text,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -81,7 +81,7 @@ impl Load {
             account_id: self.accounts[n % ACCOUNTS].clone(),
             audit_id: format!("r{tracking_id}"),
             tracking_id,
-            order: AuditOrder {
+            order: Order {
                 url: "https://shop.example/catalogue/shoes?colour=green&size=43".to_owned(),
                 device: "desktop-1920x1080".to_owned(),
                 network: "cable".to_owned(),

@@ -1,6 +1,6 @@
 //! Records of paginated lists of audits.
 
-use crate::{AuditError, AuditOrder, AuditState, Timestamp};
+use crate::{AuditError, AuditState, Order, Timestamp};
 
 /// A filter of audits. An audit must match everything that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct AuditEntry {
     pub tracking_id: String,
     pub audit_id: String,
     pub batch_id: Option<String>,
-    pub order: AuditOrder,
+    pub order: Order,
     pub runs: u32,
     pub state: AuditState,
     pub error: Option<AuditError>,

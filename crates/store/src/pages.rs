@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::{AuditOrder, KeyDigest, KeyRecord, StoreError, StoredReport, Timestamp};
+use crate::{KeyDigest, KeyRecord, Order, StoreError, StoredReport, Timestamp};
 
 /// Data of the web pages: sessions, shared reports and recent audits.
 ///
@@ -68,11 +68,8 @@ pub trait PageStore: Send + Sync + 'static {
     ) -> Result<Vec<RecentAudit>, StoreError>;
 
     /// Returns the order of an audit of this account by its tracking id.
-    async fn order(
-        &self,
-        account_id: &str,
-        tracking_id: &str,
-    ) -> Result<Option<AuditOrder>, StoreError>;
+    async fn order(&self, account_id: &str, tracking_id: &str)
+    -> Result<Option<Order>, StoreError>;
 }
 
 /// A link that gives access to one report.

@@ -6,9 +6,9 @@ use tokio::sync::Notify;
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
     AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope, ListCursor,
-    PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits, StoreLatency,
-    StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState,
+    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits,
+    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -147,11 +147,15 @@ pub trait Store: Send + Sync + 'static {
     /// Extends a lease that is still held, also one that has expired if no other attempt has taken
     /// over. An `until` other than the lease's own expiry confirms the lease: see
     /// [`ReleaseReason::Unconfirmed`].
-    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError>;
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<LeaseState, StoreError>;
 
     /// Stores the report, completes the audit, ends the lease and, if there are no measurements,
     /// refunds the credits: in one transaction, and only for the newest attempt.
-    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError>;
+    async fn finish(
+        &self,
+        lease: &Lease,
+        finished: FinishedAudit,
+    ) -> Result<LeaseState, StoreError>;
 
     /// Returns up to `limit` completed audits that have a report and no summary.
     async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;
@@ -164,9 +168,9 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// Ends the lease and returns the audit to its position in the queue of its account.
-    /// [`ReleaseReason::Fault`] counts towards [`crate::MAX_FAULTS`], and audits with fewer faults
-    /// are leased first.
-    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError>;
+    /// A fault counts towards [`crate::MAX_FAULTS`], and audits with fewer faults are leased first.
+    async fn release(&self, lease: &Lease, reason: ReleaseReason)
+    -> Result<LeaseState, StoreError>;
 
     /// Returns every audit to the queue whose lease owner starts with `owner_prefix`, and returns
     /// their number: for a process that starts and knows that its predecessor is dead. It counts as
@@ -203,12 +207,12 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<ClaimedDeliveries, StoreError>;
 
-    /// Records the outcome of an attempt; [`Hold::Lost`] if there has been a newer one.
+    /// Records the outcome of an attempt; [`LeaseState::Lost`] if there has been a newer one.
     async fn settle(
         &self,
         delivery: &Delivery,
         outcome: DeliveryOutcome,
-    ) -> Result<Hold, StoreError>;
+    ) -> Result<LeaseState, StoreError>;
 
     /// Notifies its waiters when a webhook becomes due because its audit was finished, on this
     /// server or another, and when such an event may have been missed. To miss none, enable the

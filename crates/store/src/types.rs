@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuditSummary, KeyDigest};
+use crate::{AuditSummary, KeyDigest, Order, ReturnReason};
 
 /// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct NewAudit {
     pub tracking_id: String,
     /// The id of the report; it is not published before the audit is completed.
     pub audit_id: String,
-    pub order: AuditOrder,
+    pub order: Order,
     pub options: AuditOptions,
     pub accepted_at: Timestamp,
 }
@@ -76,15 +76,6 @@ impl Default for AuditOptions {
             webhook: None,
         }
     }
-}
-
-/// An order of an audit: the page and the catalog ids of its conditions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditOrder {
-    pub url: String,
-    pub device: String,
-    pub network: String,
-    pub location: String,
 }
 
 /// The state of an audit as a client sees it. It never goes backwards.
@@ -121,7 +112,7 @@ pub struct StoredReport {
     pub tracking_id: String,
     /// The attempt that finished the audit.
     pub attempt: u32,
-    pub order: AuditOrder,
+    pub order: Order,
     pub created_at: Timestamp,
     pub error: Option<AuditError>,
     /// The JSON text that was passed to `finish`.
@@ -137,7 +128,7 @@ pub struct Lease {
     pub attempt: u32,
     pub owner: String,
     pub expires_at: Timestamp,
-    pub order: AuditOrder,
+    pub order: Order,
     /// The number of runs.
     pub runs: u32,
     /// The number of earlier attempts that ended with an internal fault: released as such, silent
@@ -163,15 +154,6 @@ impl Lease {
     }
 }
 
-/// Whether a lease is still valid for its holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    Held,
-    /// The audit was taken over, finished or released: the holder must stop and discard the result.
-    /// An expired lease is not lost until another attempt has leased the audit.
-    Lost,
-}
-
 /// The result of an audit.
 #[derive(Debug, Clone)]
 pub struct FinishedAudit {
@@ -187,10 +169,8 @@ pub struct FinishedAudit {
 /// The reason why a lease is released before the audit is finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseReason {
-    /// The agent is being stopped. It does not count as a fault.
-    Drained,
-    /// An internal fault, which is counted: see [`Lease::is_exhausted`].
-    Fault,
+    /// The agent returned the audit. A fault is counted: see [`Lease::is_exhausted`].
+    Returned(ReturnReason),
     /// The agent did not confirm that it received the audit. Applies only while no heartbeat has
     /// changed [`Lease::expires_at`] since it was leased, and does not count as a fault.
     Unconfirmed,

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditError, AuditOptions, AuditOrder, AuditState, FinishedAudit, Hold, LeaseScope,
-    LedgerReason, NewAudit, ReleaseReason, SqliteStore, Store, Submission, Timestamp, random_text,
+    AuditError, AuditOptions, AuditState, FinishedAudit, LeaseScope, LeaseState, LedgerReason,
+    NewAudit, Order, ReleaseReason, ReturnReason, SqliteStore, Store, Submission, Timestamp,
+    random_text,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -62,7 +63,7 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
         .unwrap()
     {
         let held = store.finish(&lease, finished(false)).await.unwrap();
-        assert_eq!(held, Hold::Held);
+        assert_eq!(held, LeaseState::Held);
     }
     report.finished.clone_from(&report.accepted);
     check(&store, &account, &report, ROUNDS).await;
@@ -198,7 +199,7 @@ async fn submit_forever(store: Arc<SqliteStore>, account: String) {
             account_id: account.clone(),
             tracking_id: id.clone(),
             audit_id: format!("report-of-{id}"),
-            order: AuditOrder {
+            order: Order {
                 url: "https://page.example/".to_owned(),
                 device: "some-phone".to_owned(),
                 network: "some-network".to_owned(),
@@ -220,11 +221,14 @@ async fn work_forever(store: Arc<SqliteStore>, owner: String) {
             continue;
         };
         if n % 5 == 0 {
-            store.release(&lease, ReleaseReason::Drained).await.unwrap();
+            store
+                .release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
+                .await
+                .unwrap();
             continue;
         }
         let held = store.finish(&lease, finished(n % 3 == 0)).await.unwrap();
-        assert_eq!(held, Hold::Held);
+        assert_eq!(held, LeaseState::Held);
         print(&format!("finished {}\n", lease.tracking_id));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{AuditOutput, Auditor, Cpu, Order};
+use plumbline_agent::{Auditor, Cpu};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
+use plumbline_seam::{AuditOutput, Order};
 use serde_json::Value;
 
 use crate::rig::launcher;

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{AgentSettings, Auditor, Cpu};
+use plumbline_agent::{AgentSettings, Auditor, Cpu, Host};
 use plumbline_browser::Pool;
 use plumbline_remote::{RemoteWork, Server, Trust};
-use plumbline_seam::Announcement;
 use plumbline_store::AgentToken;
 use tokio::sync::watch;
 
 use crate::args::AgentArgs;
 use crate::command::serve::{check_isolation, find_browser, start_log, stop_signal};
-use crate::embedded::describe;
 use crate::exit::Exit;
 use crate::settings::{
     TargetSettings, calibration_file, default_slots, drain_grace, launch_options, max_visits,
@@ -43,18 +41,12 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
     }
     let cpu = Cpu::new(launcher.clone(), calibration_file());
-    let (chromium, host_index) = tokio::select! {
-        described = describe(&launcher, &cpu) => described.map_err(Exit::failed)?,
+    let host = tokio::select! {
+        host = Host::measure(&launcher, &cpu) => host.map_err(Exit::failed)?,
         _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
     };
-    let agent = Announcement {
-        process: RemoteWork::process_name().map_err(Exit::failed)?,
-        location: targets.agent_location.clone(),
-        chromium,
-        host_index,
-        slots,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let process = RemoteWork::process_name().map_err(Exit::failed)?;
+    let agent = host.announcement(process, targets.agent_location.clone(), slots);
     tracing::info!(
         server = args.server,
         location = agent.location,

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use plumbline_agent::{AuditOutput, Auditor, Cpu, Order, VisitEvent};
+use plumbline_agent::{Auditor, Cpu, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Catalog;
@@ -14,6 +14,7 @@ use plumbline_model::report::Report;
 use plumbline_model::runs::representative;
 use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format};
+use plumbline_seam::{AuditOutput, Order};
 use url::Url;
 
 use crate::args::AuditArgs;

@@ -4,15 +4,15 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use plumbline_agent::{AgentSettings, Auditor, Cpu, self_check};
+use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
-    Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks,
-    router, serve_with, summaries,
+    EmbeddedAgent, Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES,
+    deliver_webhooks, router, serve_with, summaries,
 };
-use plumbline_store::{Key, Store};
+use plumbline_store::{Key, Store, random_text};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -21,7 +21,6 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{LogArgs, LogFormat, ServeArgs};
 use crate::blobs::EvidenceBlobs;
 use crate::clock::now;
-use crate::embedded;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
 use crate::field_quota::SharedQuota;
@@ -152,16 +151,23 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                     stop.send_replace(true);
                     return Err(error);
                 }
-                embedded::run(
-                    dispatcher,
-                    process_prefix,
-                    launcher,
-                    auditor,
-                    agent,
-                    stopped,
-                )
-                .await
-                .map_err(Exit::failed)
+                let host = tokio::select! {
+                    host = Host::measure(&launcher, &auditor.cpu) => host,
+                    _ = stopped.wait_for(|stop| *stop) => return Ok(()),
+                };
+                // The first audit would fail with the same error, and report it.
+                let host = host.unwrap_or_else(|error| {
+                    tracing::error!(%error, "failed to calibrate this host");
+                    Host::unknown()
+                });
+                let suffix = random_text(12).map_err(Exit::failed)?;
+                let process = format!("{process_prefix}{suffix}");
+                let location = auditor.agent_location.clone();
+                let announcement = host.announcement(process, location, slots);
+                let work = Arc::new(EmbeddedAgent::new(dispatcher, announcement));
+                plumbline_agent::run(work, Arc::new(auditor), agent, stopped)
+                    .await
+                    .map_err(Exit::failed)
             }))
         }
     };

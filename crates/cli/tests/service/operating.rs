@@ -81,7 +81,7 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                 account_id: account.id.clone(),
                 tracking_id: format!("trk_{n}"),
                 audit_id: format!("aud_{n}"),
-                order: plumbline_store::AuditOrder {
+                order: plumbline_store::Order {
                     url: "https://example.com/".to_owned(),
                     device: "mobile".to_owned(),
                     network: "cable".to_owned(),

@@ -7,8 +7,8 @@ mod rig;
 use std::path::Path;
 use std::time::Duration;
 
-use plumbline_agent::{Hold, Job, NextJob, Work, WorkError};
 use plumbline_remote::{Server, Trust};
+use plumbline_seam::{Job, LeaseState, NextJob, ReturnReason, Work, WorkError};
 use plumbline_store::{AgentStore, AgentToken, Store};
 use tokio::time::timeout;
 
@@ -36,7 +36,7 @@ async fn a_report_and_its_evidence_arrive_over_connections_that_break_repeatedly
     let proxy = FaultyProxy::to(rig.address).await;
     let work = rig.work(proxy.address);
     let job = job(&work).await;
-    assert_eq!(work.heartbeat(&job).await.unwrap(), Hold::Held);
+    assert_eq!(work.heartbeat(&job).await.unwrap(), LeaseState::Held);
     // The connection that is open breaks, too.
     proxy.break_all();
     proxy.add_faults([
@@ -51,7 +51,7 @@ async fn a_report_and_its_evidence_arrive_over_connections_that_break_repeatedly
     ]);
     assert_eq!(
         work.finish(&job, output(Some(bundle()))).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
     assert!(rig.is_completed("a").await);
@@ -72,7 +72,7 @@ async fn evidence_that_was_damaged_on_the_way_is_sent_again() {
     proxy.break_all();
     proxy.add_faults([Fault::DamageAt(200_000)]);
     let result = work.finish(&job, output(Some(bundle()))).await;
-    assert_eq!(result.unwrap(), Hold::Held);
+    assert_eq!(result.unwrap(), LeaseState::Held);
     assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
 }
 
@@ -86,7 +86,7 @@ async fn a_server_whose_disk_is_full_gets_the_report_without_its_evidence() {
     // Far more than the server reads of a refused body: the refusal must still arrive.
     let large = vec![7; 50_000_000];
     let result = timeout(NEVER, work.finish(&job, output(Some(large)))).await;
-    assert_eq!(result.unwrap().unwrap(), Hold::Held);
+    assert_eq!(result.unwrap().unwrap(), LeaseState::Held);
     assert!(rig.is_completed("a").await);
     assert_eq!(rig.bundle("report-of-a").await, None);
     let left = std::fs::read_dir(rig.uploads()).unwrap().count();
@@ -102,8 +102,14 @@ async fn requests_are_repeated_while_the_server_is_unavailable() {
     let job = job(&work).await;
     proxy.break_all();
     proxy.add_faults([Fault::Refused, Fault::Refused, Fault::CutAfter(10)]);
-    assert_eq!(work.return_drained(&job).await.unwrap(), Hold::Held);
-    assert_eq!(work.return_faulted(&job).await.unwrap(), Hold::Lost);
+    assert_eq!(
+        work.return_job(&job, ReturnReason::Drained).await.unwrap(),
+        LeaseState::Held
+    );
+    assert_eq!(
+        work.return_job(&job, ReturnReason::Fault).await.unwrap(),
+        LeaseState::Lost
+    );
     let queue = rig.store.queue(1).await.unwrap();
     assert_eq!((queue[0].faults, &queue[0].lease), (0, &None));
 }
@@ -115,9 +121,9 @@ async fn a_result_that_comes_too_late_is_refused() {
     let work = rig.work(rig.address);
     let first = job(&work).await;
     rig.take_over("a").await;
-    assert_eq!(work.heartbeat(&first).await.unwrap(), Hold::Lost);
+    assert_eq!(work.heartbeat(&first).await.unwrap(), LeaseState::Lost);
     let result = work.finish(&first, output(Some(bundle()))).await;
-    assert_eq!(result.unwrap(), Hold::Lost);
+    assert_eq!(result.unwrap(), LeaseState::Lost);
     assert_eq!(rig.bundle("report-of-a").await, None);
     assert!(!rig.is_completed("a").await);
 }
@@ -178,7 +184,7 @@ async fn over_https_only_the_named_authority_is_trusted() {
     let work = rig.work_at(server(Some("ca.pem")).unwrap());
     let job = job(&work).await;
     let result = work.finish(&job, output(Some(bundle()))).await;
-    assert_eq!(result.unwrap(), Hold::Held);
+    assert_eq!(result.unwrap(), LeaseState::Held);
     assert_eq!(rig.bundle("report-of-a").await, Some(bundle()));
 }
 
@@ -193,7 +199,7 @@ async fn a_job_is_confirmed_before_it_is_started() {
     assert_eq!(until().await, as_leased);
     // The server's clock does not advance. Only a heartbeat changes the expiry, and only one after
     // the confirmation, for which the server that gave the job does not use its store.
-    assert_eq!(work.heartbeat(&job).await.unwrap(), Hold::Held);
+    assert_eq!(work.heartbeat(&job).await.unwrap(), LeaseState::Held);
     assert!(until().await > as_leased);
 }
 

@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_agent::AuditOutput;
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_remote::{RemoteWork, Server, Trust};
-use plumbline_seam::Announcement;
+use plumbline_seam::{Announcement, AuditOutput};
 use plumbline_server::{
     Agents, App, Dispatcher, DispatcherParts, Metrics, Phases, Uploads, router, serve,
 };
 use plumbline_store::{
-    Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditOrder,
-    AuditState, FileBlobs, LeaseScope, NewAudit, ReleaseReason, SqliteStore, Store, Submission,
+    Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditState, FileBlobs,
+    LeaseScope, NewAudit, Order, ReleaseReason, ReturnReason, SqliteStore, Store, Submission,
     Timestamp,
 };
 use tempfile::TempDir;
@@ -99,7 +98,7 @@ impl Rig {
             account_id: self.account.id.clone(),
             tracking_id: name.to_owned(),
             audit_id: format!("report-of-{name}"),
-            order: AuditOrder {
+            order: Order {
                 url: "https://example.com/".to_owned(),
                 device: "mobile".to_owned(),
                 network: "normal4g".to_owned(),
@@ -115,7 +114,9 @@ impl Rig {
     pub async fn take_over(&self, name: &str) {
         let running = self.store.running(None).await.unwrap();
         let held = running.iter().find(|lease| lease.tracking_id == name);
-        let back = self.store.release(held.unwrap(), ReleaseReason::Fault);
+        let back = self
+            .store
+            .release(held.unwrap(), ReleaseReason::Returned(ReturnReason::Fault));
         back.await.unwrap();
         let seat = LeaseScope::any_location("another");
         let lease = self.store.lease(&seat, NOW, Duration::from_secs(30));

@@ -162,7 +162,7 @@ impl AgentCaller {
     ) -> Result<bool, Failure> {
         let dispatcher = &agent_parts(service)?.dispatcher;
         let prefix = self.process_prefix();
-        let is_confirmed = dispatcher.confirm(&prefix, &attempt.tracking_id, attempt.attempt);
+        let is_confirmed = dispatcher.confirm(&prefix, &attempt.tracking_id, attempt.number);
         if is_confirmed {
             self.context.set_audit(&attempt.tracking_id);
         }

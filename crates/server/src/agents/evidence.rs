@@ -9,7 +9,6 @@ use axum::{
     response::Response,
 };
 use plumbline_seam::{Evidence, LeaseState, UploadStatus};
-use plumbline_store::Hold;
 
 use super::{caller::AgentCaller, parts};
 use crate::{
@@ -100,14 +99,14 @@ pub(crate) async fn upload(
             .store_evidence_file(&lease, kind, upload.path())
             .await
     });
-    let hold = match storing.await.map_err(Failure::internal)? {
-        Ok(hold) => hold,
+    let state = match storing.await.map_err(Failure::internal)? {
+        Ok(state) => state,
         Err(error) => return Err(remove_if_full(uploads, &name, storage_failure(error)).await),
     };
     remove(uploads, &name).await;
-    Ok(match hold {
-        Hold::Held => received_response(total, true),
-        Hold::Lost => lost_response(),
+    Ok(match state {
+        LeaseState::Held => received_response(total, true),
+        LeaseState::Lost => lost_response(),
     })
 }
 

@@ -9,10 +9,10 @@ use axum::{
 };
 use plumbline_model::report::{FORMAT, Report};
 use plumbline_seam::{
-    Attempt, Finish, Heartbeat, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
-    MAX_LEASE_WAIT_MS, Offer, ProgressUpdate, Return, ReturnReason,
+    Attempt, Finish, Heartbeat, Job, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
+    MAX_LEASE_WAIT_MS, ProgressUpdate, Return,
 };
-use plumbline_store::{AttemptState, Hold, Lease, ReleaseReason};
+use plumbline_store::{Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::{caller::AgentCaller, parts};
 use crate::{
     api::{audit::shutdown_requested, request_body},
-    dispatch::{AgentSlot, Dispatcher, REPORT_BYTES},
+    dispatch::{AgentSlot, REPORT_BYTES, whole_ms},
     envelope,
     errors::Failure,
     state::SharedState,
@@ -67,9 +67,9 @@ pub(crate) async fn lease(
         );
         if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
             caller.context.set_audit(&lease.tracking_id);
-            let mut job = offer(dispatcher, &lease);
+            let mut job = dispatcher.job(&lease);
             if request.confirms {
-                job.confirm_within_ms = Some(ms(dispatcher.confirmation_timeout()));
+                job.confirm_within_ms = Some(whole_ms(dispatcher.confirmation_timeout()));
                 dispatcher.expect_confirmation(lease);
             }
             return Ok(lease_response(Some(job), false));
@@ -82,27 +82,8 @@ pub(crate) async fn lease(
     }
 }
 
-fn lease_response(job: Option<Offer>, drain: bool) -> Response {
+fn lease_response(job: Option<Job>, drain: bool) -> Response {
     envelope::data(LeaseResponse { job, drain })
-}
-
-fn offer(dispatcher: &Dispatcher, lease: &Lease) -> Offer {
-    let order = lease.order.clone();
-    Offer {
-        exhausted: lease.is_exhausted(),
-        attempt: Attempt {
-            tracking_id: lease.tracking_id.clone(),
-            attempt: lease.attempt,
-        },
-        url: order.url,
-        device: order.device,
-        network: order.network,
-        location: order.location,
-        runs: lease.runs,
-        heartbeat_ms: ms(dispatcher.heartbeat_interval()),
-        lease_ms: ms(dispatcher.lease_duration()),
-        confirm_within_ms: None,
-    }
 }
 
 /// `POST /agent/v1/heartbeat`
@@ -115,13 +96,13 @@ pub(crate) async fn heartbeat(
     let presence = caller.presence(message.agent)?;
     dispatcher.record_presence(&presence).await?;
     if caller.confirm(&service, &message.attempt)? {
-        return Ok(hold_response(Hold::Held));
+        return Ok(lease_status(LeaseState::Held));
     }
-    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+    let state = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => dispatcher.heartbeat(&lease).await?,
-        None => Hold::Lost,
+        None => LeaseState::Lost,
     };
-    Ok(hold_response(hold))
+    Ok(lease_status(state))
 }
 
 /// `POST /agent/v1/progress`
@@ -130,18 +111,16 @@ pub(crate) async fn progress(
     caller: AgentCaller,
     Message(message): Message<ProgressUpdate>,
 ) -> Result<Response, Failure> {
-    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+    let state = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
             let dispatcher = &parts(&service)?.dispatcher;
-            dispatcher.record_phase(&lease.tracking_id, message.phase);
-            if let Some(url) = &message.arrived_at {
-                dispatcher.record_document(&lease.tracking_id, &lease.order.device, url);
-            }
-            Hold::Held
+            let (id, device) = (&lease.tracking_id, &lease.order.device);
+            dispatcher.record_progress(id, device, message.phase, message.arrived_at.as_deref());
+            LeaseState::Held
         }
-        None => Hold::Lost,
+        None => LeaseState::Lost,
     };
-    Ok(hold_response(hold))
+    Ok(lease_status(state))
 }
 
 /// `POST /agent/v1/finish`: idempotent for the attempt that has finished, because its first
@@ -156,14 +135,11 @@ pub(crate) async fn finish(
         return Err(Failure::InvalidBody);
     }
     let state = caller
-        .attempt_state(&service, &attempt.tracking_id, attempt.attempt)
+        .attempt_state(&service, &attempt.tracking_id, attempt.number)
         .await?;
-    let hold = match state {
-        AttemptState::Held(lease) => parts(&service)?.dispatcher.finish(&lease, report).await?,
-        AttemptState::Finished => Hold::Held,
-        AttemptState::Lost => Hold::Lost,
-    };
-    Ok(hold_response(hold))
+    let dispatcher = &parts(&service)?.dispatcher;
+    let state = dispatcher.finish_attempt(state, report).await?;
+    Ok(lease_status(state))
 }
 
 /// `POST /agent/v1/return`
@@ -172,18 +148,15 @@ pub(crate) async fn release(
     caller: AgentCaller,
     Message(message): Message<Return>,
 ) -> Result<Response, Failure> {
-    let reason = match message.reason {
-        ReturnReason::Fault => ReleaseReason::Fault,
-        ReturnReason::Drained => ReleaseReason::Drained,
-    };
-    let hold = match lease_of(&service, &caller, &message.attempt).await? {
+    let reason = ReleaseReason::Returned(message.reason);
+    let state = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
             let dispatcher = &parts(&service)?.dispatcher;
             dispatcher.release(&lease, reason).await?
         }
-        None => Hold::Lost,
+        None => LeaseState::Lost,
     };
-    Ok(hold_response(hold))
+    Ok(lease_status(state))
 }
 
 async fn lease_of(
@@ -192,15 +165,11 @@ async fn lease_of(
     attempt: &Attempt,
 ) -> Result<Option<Lease>, Failure> {
     caller
-        .lease(service, &attempt.tracking_id, attempt.attempt)
+        .lease(service, &attempt.tracking_id, attempt.number)
         .await
 }
 
-fn hold_response(hold: Hold) -> Response {
-    let state = match hold {
-        Hold::Held => LeaseState::Held,
-        Hold::Lost => LeaseState::Lost,
-    };
+fn lease_status(state: LeaseState) -> Response {
     envelope::data(LeaseStatus { state })
 }
 
@@ -243,8 +212,4 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for ReportMessage<T> {
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(text).map_err(|_| Failure::InvalidBody)
-}
-
-fn ms(duration: Duration) -> u64 {
-    duration.as_millis().try_into().unwrap_or(u64::MAX)
 }

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_store::{AuditOptions, AuditOrder};
+use plumbline_store::{AuditOptions, Order};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -52,12 +52,12 @@ pub(crate) struct BatchRequest {
 impl AuditRequest {
     /// Validates the values in the order in which the contract lists them (2.1); the failure names
     /// the first invalid one.
-    pub(crate) fn into_order(self, app: &App) -> Result<(AuditOrder, AuditOptions), Failure> {
+    pub(crate) fn into_order(self, app: &App) -> Result<(Order, AuditOptions), Failure> {
         check_url(&self.url, app)?;
         check_device(&self.device, app)?;
         check_location(&self.location, app)?;
         check_network(&self.network, app)?;
-        let order = AuditOrder {
+        let order = Order {
             url: self.url,
             device: self.device,
             network: self.network,
@@ -71,10 +71,7 @@ impl BatchRequest {
     /// Validates the values and returns every combination, in the order of the lists. Repeated
     /// values count once, but as the API's description says, no list may be longer than a batch
     /// even with repetitions.
-    pub(crate) fn into_orders(
-        mut self,
-        app: &App,
-    ) -> Result<(Vec<AuditOrder>, AuditOptions), Failure> {
+    pub(crate) fn into_orders(mut self, app: &App) -> Result<(Vec<Order>, AuditOptions), Failure> {
         let lists = [
             &mut self.urls,
             &mut self.devices,
@@ -108,7 +105,7 @@ impl BatchRequest {
         for url in &self.urls {
             for device in &self.devices {
                 for location in &self.locations {
-                    orders.extend(self.networks.iter().map(|network| AuditOrder {
+                    orders.extend(self.networks.iter().map(|network| Order {
                         url: url.clone(),
                         device: device.clone(),
                         network: network.clone(),

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{AttemptState, Hold, Lease, StoreError};
+use plumbline_store::{AttemptState, Lease, LeaseState, StoreError};
 use tokio::time::sleep;
 
 use super::Dispatcher;
@@ -59,14 +59,14 @@ impl Dispatcher {
             }
             let (audit, owner) = (&lease.tracking_id, &lease.owner);
             match dispatcher.release_unless_confirmed(&lease).await {
-                Ok(Hold::Held) => {
+                Ok(LeaseState::Held) => {
                     tracing::warn!(
                         audit,
                         owner,
                         "audit returned to the queue: the lease was not confirmed"
                     );
                 }
-                Ok(Hold::Lost) => {}
+                Ok(LeaseState::Lost) => {}
                 Err(error) => {
                     tracing::warn!(audit, owner, %error, "failed to check for a confirmation");
                 }
@@ -89,14 +89,14 @@ impl Dispatcher {
     }
 
     /// Hands the audit back if its lease is unconfirmed, and returns whether it was still held.
-    async fn release_unless_confirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
+    async fn release_unless_confirmed(&self, lease: &Lease) -> Result<LeaseState, StoreError> {
         // Another server may have received the confirmation; reading takes no lock.
         let state = self.attempt_state(&lease.owner, &lease.tracking_id, lease.attempt);
         match state.await? {
             AttemptState::Held(current) if current.expires_at == lease.expires_at => {
                 self.release_unconfirmed(lease).await
             }
-            _ => Ok(Hold::Lost),
+            _ => Ok(LeaseState::Lost),
         }
     }
 }
@@ -104,8 +104,8 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use plumbline_store::{
-        AgentPresence, AuditOptions, AuditOrder, FileBlobs, NewAudit, ReleaseReason, SqliteStore,
-        Store, Submission, Timestamp,
+        AgentPresence, AuditOptions, FileBlobs, NewAudit, Order, ReleaseReason, ReturnReason,
+        SqliteStore, Store, Submission, Timestamp,
     };
 
     use super::*;
@@ -121,7 +121,7 @@ mod tests {
             account_id: account.id,
             tracking_id: "trk_1".to_owned(),
             audit_id: "aud_1".to_owned(),
-            order: AuditOrder {
+            order: Order {
                 url: "https://example.com/".to_owned(),
                 device: "mobile".to_owned(),
                 network: "cable".to_owned(),
@@ -186,9 +186,12 @@ mod tests {
             .unwrap()
             .unwrap();
         let handed_back = dispatcher.release_unless_confirmed(&lease).await;
-        assert_eq!(handed_back.unwrap(), Hold::Held);
+        assert_eq!(handed_back.unwrap(), LeaseState::Held);
         assert!(!same_process.is_newest() && others.is_newest());
-        assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Lost);
+        assert_eq!(
+            dispatcher.heartbeat(&lease).await.unwrap(),
+            LeaseState::Lost
+        );
 
         let again = dispatcher
             .lease(&other, Duration::ZERO)
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!((again.attempt, again.faults), (2, 0));
         // The first lease has ended long ago.
         let late = dispatcher.release_unless_confirmed(&lease).await;
-        assert_eq!(late.unwrap(), Hold::Lost);
+        assert_eq!(late.unwrap(), LeaseState::Lost);
     }
 
     #[tokio::test]
@@ -206,10 +209,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dispatcher = dispatcher(dir.path()).await;
         let lease = leased(&dispatcher, "active").await;
-        assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Held);
+        assert_eq!(
+            dispatcher.heartbeat(&lease).await.unwrap(),
+            LeaseState::Held
+        );
         let handed_back = dispatcher.release_unless_confirmed(&lease).await;
-        assert_eq!(handed_back.unwrap(), Hold::Lost);
-        assert_eq!(dispatcher.heartbeat(&lease).await.unwrap(), Hold::Held);
+        assert_eq!(handed_back.unwrap(), LeaseState::Lost);
+        assert_eq!(
+            dispatcher.heartbeat(&lease).await.unwrap(),
+            LeaseState::Held
+        );
     }
 
     #[tokio::test]
@@ -248,7 +257,7 @@ mod tests {
         assert!(!dispatcher.confirm("slow/", "trk_1", 1));
         dispatcher.unconfirmed.insert(&lease);
         dispatcher
-            .release(&lease, ReleaseReason::Drained)
+            .release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
             .await
             .unwrap();
         assert!(!dispatcher.confirm("slow/", "trk_1", 1));

@@ -5,7 +5,6 @@
 //! server can take the next step of an audit.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,11 +12,10 @@ use std::time::Duration;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::Phase;
-use plumbline_seam::Evidence;
+use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason};
 use plumbline_store::{
-    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptBlob, AttemptState, AuditError,
-    Blobs, FinishedAudit, Hold, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError,
-    Timestamp,
+    AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,
+    FinishedAudit, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError, Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -90,7 +88,7 @@ pub struct DispatcherParts {
 
 /// Leases audits to agents and accepts their reports.
 pub struct Dispatcher {
-    parts: DispatcherParts,
+    pub(super) parts: DispatcherParts,
     registry: AgentRegistry,
     /// Limits concurrent attempts to lease, by the locations that may be leased.
     lease_permits: Mutex<HashMap<Option<Vec<String>>, Arc<Semaphore>>>,
@@ -151,6 +149,22 @@ impl Dispatcher {
         self.parts.lease / 4
     }
 
+    /// Returns the job of a lease.
+    pub(crate) fn job(&self, lease: &Lease) -> Job {
+        Job {
+            attempt: Attempt {
+                tracking_id: lease.tracking_id.clone(),
+                number: lease.attempt,
+            },
+            order: lease.order.clone(),
+            runs: lease.runs,
+            exhausted: lease.is_exhausted(),
+            heartbeat_ms: whole_ms(self.heartbeat_interval()),
+            lease_ms: whole_ms(self.lease_duration()),
+            confirm_within_ms: None,
+        }
+    }
+
     /// Leases the next audit to this slot, and waits up to `at_most` for one.
     ///
     /// A slot performs one audit at a time. If it still holds one, it never received it or has
@@ -203,7 +217,8 @@ impl Dispatcher {
             let leasing = self.parts.store.lease(&scope, self.now(), self.parts.lease);
             if let Some(lease) = leasing.await? {
                 if !poll.is_newest() {
-                    self.release(&lease, ReleaseReason::Drained).await?;
+                    self.release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
+                        .await?;
                     return Ok(None);
                 }
                 for observer in &self.parts.observers {
@@ -232,13 +247,14 @@ impl Dispatcher {
                 owner,
                 "audit returned to the queue: its slot is not working on it"
             );
-            self.release(&lease, ReleaseReason::Drained).await?;
+            self.release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
+                .await?;
         }
         Ok(())
     }
 
     /// Extends a lease.
-    pub async fn heartbeat(&self, lease: &Lease) -> Result<Hold, StoreError> {
+    pub async fn heartbeat(&self, lease: &Lease) -> Result<LeaseState, StoreError> {
         // The expiry always moves forward, whatever the clock says: a moved expiry marks a lease as
         // confirmed.
         let moved = lease.expires_at.plus(Duration::from_millis(1));
@@ -247,7 +263,10 @@ impl Dispatcher {
     }
 
     /// Hands back an audit that was not confirmed, as if it had never been leased.
-    pub(super) async fn release_unconfirmed(&self, lease: &Lease) -> Result<Hold, StoreError> {
+    pub(super) async fn release_unconfirmed(
+        &self,
+        lease: &Lease,
+    ) -> Result<LeaseState, StoreError> {
         // The polls come first, so that no other poll of the vanished process leases it again.
         if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
             self.polls.invalidate(process);
@@ -255,14 +274,17 @@ impl Dispatcher {
         self.release(lease, ReleaseReason::Unconfirmed).await
     }
 
-    /// Records that an audit has entered a phase. The caller has checked that the lease is held.
-    pub fn record_phase(&self, tracking_id: &str, phase: Phase) {
+    /// Records the phase of an audit on this device, and the URL of its document if it is known. The
+    /// caller has checked that the lease is held.
+    pub(crate) fn record_progress(
+        &self,
+        tracking_id: &str,
+        device: &str,
+        phase: Phase,
+        document_url: Option<&str>,
+    ) {
         self.parts.phases.record(tracking_id, phase);
-    }
-
-    /// Records the URL from which the document of an audit on this device was received. The caller
-    /// has checked that the lease is held.
-    pub fn record_document(&self, tracking_id: &str, device: &str, url: &str) {
+        let Some(url) = document_url else { return };
         for observer in &self.parts.observers {
             observer.on_document(tracking_id, device, url);
         }
@@ -289,90 +311,26 @@ impl Dispatcher {
         })
     }
 
-    /// Stores evidence. Called before [`Dispatcher::finish`], so that a report's evidence exists
-    /// when the report does.
-    ///
-    /// The lease may be lost while the evidence is written, and the agent that finished the audit
-    /// may already have removed other attempts' evidence, so the lease is checked again afterwards.
-    /// What remains after a crash in between is removed with the audit.
-    pub async fn store_evidence(
+    /// Finishes an attempt that is in this state. Doing so again for a finished attempt succeeds,
+    /// because the first response may have been lost.
+    pub(crate) async fn finish_attempt(
         &self,
-        lease: &Lease,
-        kind: Evidence,
-        bytes: Vec<u8>,
-    ) -> std::io::Result<Hold> {
-        let blobs = self.blobs(kind);
-        AttemptBlob::from(lease).put(blobs, bytes).await?;
-        self.remove_if_lost(lease, blobs).await
-    }
-
-    /// Stores evidence from a file, like [`Dispatcher::store_evidence`]. The file may be moved.
-    pub(crate) async fn store_evidence_file(
-        &self,
-        lease: &Lease,
-        kind: Evidence,
-        file: &Path,
-    ) -> std::io::Result<Hold> {
-        let blobs = self.blobs(kind);
-        AttemptBlob::from(lease).put_file(blobs, file).await?;
-        self.remove_if_lost(lease, blobs).await
-    }
-
-    fn blobs(&self, kind: Evidence) -> &dyn Blobs {
-        match kind {
-            Evidence::Bundle => &*self.parts.bundles,
-            Evidence::ReportMedia => &*self.parts.media,
-        }
-    }
-
-    async fn remove_if_lost(&self, lease: &Lease, blobs: &dyn Blobs) -> std::io::Result<Hold> {
-        if !self.is_lost(lease).await {
-            return Ok(Hold::Held);
-        }
-        AttemptBlob::from(lease).remove(blobs).await?;
-        Ok(Hold::Lost)
-    }
-
-    /// Whether another attempt has replaced this one, or the audit has ended. False if the store
-    /// cannot tell.
-    async fn is_lost(&self, lease: &Lease) -> bool {
-        let state = self
-            .parts
-            .agents
-            .attempt_state(&lease.tracking_id, lease.attempt);
-        matches!(state.await, Ok(AttemptState::Lost))
-    }
-
-    /// Removes evidence that no report refers to, in the background: that of attempts before the
-    /// one that finished, or that of an attempt that was too late.
-    async fn remove_unused_evidence(&self, lease: &Lease, hold: Hold) {
-        let may_exist = match hold {
-            Hold::Held => lease.attempt > 1,
-            // A lease that is not held is not necessarily lost: the same attempt may have finished
-            // a moment ago.
-            Hold::Lost => self.is_lost(lease).await,
-        };
-        if !may_exist {
-            return;
-        }
-        for blobs in [&self.parts.bundles, &self.parts.media] {
-            let (blobs, lease) = (Arc::clone(blobs), lease.clone());
-            tokio::spawn(async move {
-                let blob = AttemptBlob::from(&lease);
-                let removed = match hold {
-                    Hold::Held => blob.remove_earlier(&*blobs).await,
-                    Hold::Lost => blob.remove(&*blobs).await,
-                };
-                if let Err(error) = removed {
-                    let audit = &lease.tracking_id;
-                    tracing::warn!(audit, %error, "failed to remove evidence of another attempt");
-                }
-            });
+        state: AttemptState,
+        report: Report,
+    ) -> Result<LeaseState, StoreError> {
+        match state {
+            AttemptState::Held(lease) => self.finish(&lease, report).await,
+            AttemptState::Finished => Ok(LeaseState::Held),
+            AttemptState::Lost => Ok(LeaseState::Lost),
         }
     }
 
     /// Completes the audit with a report whose evidence has been stored.
-    pub async fn finish(&self, lease: &Lease, mut report: Report) -> Result<Hold, StoreError> {
+    pub async fn finish(
+        &self,
+        lease: &Lease,
+        mut report: Report,
+    ) -> Result<LeaseState, StoreError> {
         for observer in &self.parts.observers {
             observer.before_finish(lease, &mut report);
         }
@@ -393,22 +351,26 @@ impl Dispatcher {
         };
         let finishing = self.parts.store.finish(lease, finished).await;
         self.parts.phases.remove(&lease.tracking_id);
-        let hold = finishing?;
+        let state = finishing?;
         for observer in &self.parts.observers {
             observer.on_finish(lease);
         }
-        if hold == Hold::Held {
+        if state == LeaseState::Held {
             self.parts.metrics.audit_finished(&figures);
         }
-        self.remove_unused_evidence(lease, hold).await;
-        Ok(hold)
+        self.remove_unused_evidence(lease, state).await;
+        Ok(state)
     }
 
     /// Returns an audit to the queue.
-    pub async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+    pub async fn release(
+        &self,
+        lease: &Lease,
+        reason: ReleaseReason,
+    ) -> Result<LeaseState, StoreError> {
         match reason {
-            ReleaseReason::Fault => self.parts.metrics.audit_faulted(),
-            ReleaseReason::Drained | ReleaseReason::Unconfirmed => {
+            ReleaseReason::Returned(ReturnReason::Fault) => self.parts.metrics.audit_faulted(),
+            ReleaseReason::Returned(ReturnReason::Drained) | ReleaseReason::Unconfirmed => {
                 self.parts.metrics.audit_handed_back()
             }
         }
@@ -499,6 +461,11 @@ fn lease_scope(
             max_leases,
         }),
     }
+}
+
+/// Returns a duration as a message states it.
+pub(crate) fn whole_ms(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 fn figures(report: &Report) -> AuditFigures {

@@ -2,13 +2,17 @@
 
 mod confirmation;
 mod dispatcher;
+mod embedded;
+mod evidence;
 mod locations;
 mod polls;
 mod registry;
 mod report_memory;
 
+pub(crate) use dispatcher::whole_ms;
 pub use dispatcher::{
     AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
     TokenScope,
 };
+pub use embedded::EmbeddedAgent;
 pub(crate) use report_memory::REPORT_BYTES;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plumbline_report::Format;
-use plumbline_store::{AuditOptions, AuditOrder, NewAudit, Store, Submission};
+use plumbline_store::{AuditOptions, NewAudit, Order, Store, Submission};
 use serde_json::{Value, json};
 
 use crate::rig::{HttpRequest, NOW, Reply, Rig, get, post};
@@ -68,7 +68,7 @@ async fn with_example_audit(document: &Value) -> Rig {
         account_id: rig.account_id.clone(),
         tracking_id: example("~1v1~1audit~1status~1{id}"),
         audit_id: example("~1v1~1audit~1data~1{id}"),
-        order: AuditOrder {
+        order: Order {
             url: "https://example.com/".to_owned(),
             device: "mobile".to_owned(),
             network: "normal4g".to_owned(),

@@ -16,7 +16,7 @@ use plumbline_server::{
     serve_with, summaries,
 };
 use plumbline_store::{
-    AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Hold, Key, Lease, LeaseScope,
+    AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Key, Lease, LeaseScope, LeaseState,
     PageStore, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ impl Rig {
         };
         assert_eq!(
             self.store.finish(lease, finished).await.unwrap(),
-            Hold::Held
+            LeaseState::Held
         );
         summaries::add_missing(&*self.store).await.unwrap();
     }

@@ -10,7 +10,7 @@ use std::{
 
 use plumbline_server::{App, ServeOptions, WEBHOOK_RETRIES, deliver_webhooks};
 use plumbline_store::{
-    FinishedAudit, Hold, Key, LeaseScope, PostgresOptions, PostgresStore, Store,
+    FinishedAudit, Key, LeaseScope, LeaseState, PostgresOptions, PostgresStore, Store,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -252,7 +252,7 @@ async fn two_servers_open_two_connections_to_a_receiver_that_never_responds_and_
             summary: None,
         };
         let hold = servers.stores[server].finish(&lease, finished).await;
-        assert_eq!(hold.unwrap(), Hold::Held);
+        assert_eq!(hold.unwrap(), LeaseState::Held);
         lease.audit_id
     };
     for n in 0..12 {

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::connect::{Value, row, rows};
 use super::{digest, read_u32};
 use crate::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, IdempotencyRecord, NewAudit,
+    Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, NewAudit, Order,
     StoreError, StoredReport, Submission, Timestamp,
 };
 
@@ -341,8 +341,8 @@ pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
 }
 
 /// Reads an order from four columns: url, device, network, location.
-pub(super) fn order(row: &Row, first: usize) -> Result<AuditOrder, StoreError> {
-    Ok(AuditOrder {
+pub(super) fn order(row: &Row, first: usize) -> Result<Order, StoreError> {
+    Ok(Order {
         url: row.try_get(first)?,
         device: row.try_get(first + 1)?,
         network: row.try_get(first + 2)?,

@@ -8,7 +8,7 @@ use super::{audits, count, hold, read_u32};
 use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
+    DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
 };
 
 /// The key of an advisory lock, which no other program on the same database should use.
@@ -159,7 +159,7 @@ pub(super) async fn settle(
     tracking_id: &str,
     attempt: u32,
     outcome: &DeliveryOutcome,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let (state, due_at, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", None, None),
         DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),

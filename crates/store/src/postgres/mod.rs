@@ -37,7 +37,7 @@ use self::empty_queue_cache::EmptyQueueCache;
 use self::leaser::{LeaseRequest, Leaser};
 use self::notifier::{Notifier, Wakeup};
 use self::submitter::Submitter;
-use crate::{ACCOUNT_ID_LENGTH, Hold, LedgerEntry, StoreError, random};
+use crate::{ACCOUNT_ID_LENGTH, LeaseState, LedgerEntry, StoreError, random};
 
 /// Options of a PostgreSQL store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +190,10 @@ fn digest(row: &Row, column: usize) -> Result<[u8; 32], StoreError> {
         .map_err(|_| StoreError::Backend("digest of unexpected length".to_owned()))
 }
 
-fn hold(changed: u64) -> Hold {
-    if changed == 0 { Hold::Lost } else { Hold::Held }
+fn hold(changed: u64) -> LeaseState {
+    if changed == 0 {
+        LeaseState::Lost
+    } else {
+        LeaseState::Held
+    }
 }

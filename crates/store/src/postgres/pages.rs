@@ -7,8 +7,7 @@ use super::connect::{change, row, rows};
 use super::notifier::Wakeup;
 use super::{PostgresStore, accounts, audits};
 use crate::{
-    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
-    Timestamp,
+    KeyDigest, KeyRecord, Order, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -232,7 +231,7 @@ impl PageStore for PostgresStore {
         &self,
         account_id: &str,
         tracking_id: &str,
-    ) -> Result<Option<AuditOrder>, StoreError> {
+    ) -> Result<Option<Order>, StoreError> {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.read(move |db| {
             Box::pin(async move {

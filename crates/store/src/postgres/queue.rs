@@ -6,15 +6,15 @@ use tokio_postgres::Row;
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, read_u32};
 use crate::{
-    AuditSummary, FinishedAudit, Hold, Lease, QueueDepth, QueuedAudit, ReleaseReason, StoreError,
-    Timestamp, UnsummarizedAudit,
+    AuditSummary, FinishedAudit, Lease, LeaseState, QueueDepth, QueuedAudit, ReleaseReason,
+    ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
 pub(super) async fn heartbeat(
     db: &Object,
     fence: &LeaseFence,
     until: Timestamp,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let changed = change(
         db,
         "UPDATE audits SET lease_expires_at = $1
@@ -121,7 +121,7 @@ pub(super) async fn release(
     db: &Transaction<'_>,
     fence: &LeaseFence,
     reason: ReleaseReason,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let owner = row(
         db,
         "SELECT account_id FROM audits WHERE tracking_id = $1",
@@ -129,7 +129,7 @@ pub(super) async fn release(
     )
     .await?;
     let Some(owner) = owner else {
-        return Ok(Hold::Lost);
+        return Ok(LeaseState::Lost);
     };
     // Before the audit waits again: see `lanes::close`.
     accounts::lock(db, owner.try_get(0)?).await?;
@@ -141,7 +141,7 @@ pub(super) async fn release(
                AND (NOT $4 OR lease_expires_at = $5)
          RETURNING position",
         &[
-            &i64::from(reason == ReleaseReason::Fault),
+            &i64::from(reason == ReleaseReason::Returned(ReturnReason::Fault)),
             &fence.tracking_id,
             &fence.attempt,
             &(reason == ReleaseReason::Unconfirmed),
@@ -150,10 +150,10 @@ pub(super) async fn release(
     )
     .await?;
     match released {
-        None => Ok(Hold::Lost),
+        None => Ok(LeaseState::Lost),
         Some(released) => {
             lanes::open(db, released.try_get(0)?).await?;
-            Ok(Hold::Held)
+            Ok(LeaseState::Held)
         }
     }
 }

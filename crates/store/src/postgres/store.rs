@@ -15,10 +15,10 @@ use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
-    DeliveryDepth, DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope,
-    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits,
-    Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
-    WEBHOOK_SECRET_LENGTH, random,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
+    LeaseState, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention,
+    SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -211,7 +211,7 @@ impl Store for PostgresStore {
         let _ = timeout(max_wait, wait).await;
     }
 
-    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         self.write_statement(move |db| {
             Box::pin(async move { queue::heartbeat(db, &fence, until).await })
@@ -219,7 +219,11 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
+    async fn finish(
+        &self,
+        lease: &Lease,
+        finished: FinishedAudit,
+    ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         let tracking_id = fence.tracking_id.clone();
         let and_leasers = self.running_per_account.is_some();
@@ -231,14 +235,14 @@ impl Store for PostgresStore {
                 })
                 .await?;
             let Some(result) = result else {
-                return Ok(Hold::Lost);
+                return Ok(LeaseState::Lost);
             };
             notifier.notify(&Wakeup::Finished {
                 tracking_id,
                 and_leasers,
                 and_deliverers: result.has_webhook,
             });
-            Ok(Hold::Held)
+            Ok(LeaseState::Held)
         })
         .await
     }
@@ -260,7 +264,11 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+    async fn release(
+        &self,
+        lease: &Lease,
+        reason: ReleaseReason,
+    ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         self.write(Wakeup::Leasers, move |db| {
             Box::pin(async move { queue::release(db, &fence, reason).await })
@@ -323,7 +331,7 @@ impl Store for PostgresStore {
         &self,
         delivery: &Delivery,
         outcome: DeliveryOutcome,
-    ) -> Result<Hold, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
         self.write_statement(move |db| {
             Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &outcome).await })

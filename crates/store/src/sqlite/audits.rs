@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::accounts;
 use super::lanes::Lane;
 use crate::{
-    Acceptance, AuditError, AuditOrder, AuditState, AuditStatus, IdempotencyRecord, LedgerReason,
-    NewAudit, StoreError, StoredReport, Submission, Timestamp,
+    Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, LedgerReason, NewAudit,
+    Order, StoreError, StoredReport, Submission, Timestamp,
 };
 
 pub(super) fn submit(
@@ -246,8 +246,8 @@ pub(super) fn report(
 }
 
 /// Reads an order from four columns: url, device, network, location.
-pub(super) fn order(row: &Row<'_>, first: usize) -> Result<AuditOrder, rusqlite::Error> {
-    Ok(AuditOrder {
+pub(super) fn order(row: &Row<'_>, first: usize) -> Result<Order, rusqlite::Error> {
+    Ok(Order {
         url: row.get(first)?,
         device: row.get(first + 1)?,
         network: row.get(first + 2)?,

@@ -6,7 +6,7 @@ use super::audits;
 use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, DeliveryOutcome, Hold, StoreError, Timestamp,
+    DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
 };
 
 pub(super) fn add(
@@ -182,7 +182,7 @@ pub(super) fn settle(
     tracking_id: &str,
     attempt: u32,
     outcome: &DeliveryOutcome,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let (state, due_at, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", None, None),
         DeliveryOutcome::RetryAt(at, error) => ("pending", Some(at.0), Some(error)),
@@ -196,7 +196,11 @@ pub(super) fn settle(
                AND attempts = ? AND state = 'pending'",
         )?
         .execute(params![state, due_at, error, tracking_id, attempt])?;
-    Ok(if changed == 0 { Hold::Lost } else { Hold::Held })
+    Ok(if changed == 0 {
+        LeaseState::Lost
+    } else {
+        LeaseState::Held
+    })
 }
 
 /// Returns when the next webhook becomes due.

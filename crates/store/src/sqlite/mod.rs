@@ -28,10 +28,10 @@ use self::writer::{Wakeup, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
-    DeliveryDepth, DeliveryOutcome, FinishedAudit, Hold, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LedgerEntry, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, Store,
-    StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
-    WEBHOOK_SECRET_LENGTH, random,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
+    LeaseState, LedgerEntry, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason,
+    Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// A store in a SQLite file in WAL mode, which syncs every commit to disk.
@@ -266,7 +266,7 @@ impl Store for SqliteStore {
         let _ = timeout(max_wait, wait).await;
     }
 
-    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<Hold, StoreError> {
+    async fn heartbeat(&self, lease: &Lease, until: Timestamp) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         self.writer
             .write(Wakeup::None, move |connection| {
@@ -275,7 +275,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn finish(&self, lease: &Lease, finished: FinishedAudit) -> Result<Hold, StoreError> {
+    async fn finish(
+        &self,
+        lease: &Lease,
+        finished: FinishedAudit,
+    ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         // An account at its limit may get its next lease.
         let wakeup = match self.running_per_account {
@@ -308,7 +312,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn release(&self, lease: &Lease, reason: ReleaseReason) -> Result<Hold, StoreError> {
+    async fn release(
+        &self,
+        lease: &Lease,
+        reason: ReleaseReason,
+    ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
         self.writer
             .write(Wakeup::Leasers, move |connection| {
@@ -370,7 +378,7 @@ impl Store for SqliteStore {
         &self,
         delivery: &Delivery,
         outcome: DeliveryOutcome,
-    ) -> Result<Hold, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
         self.writer
             .write(Wakeup::None, move |connection| {

@@ -6,8 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakeup;
 use super::{SqliteStore, accounts, audits};
 use crate::{
-    AuditOrder, KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport,
-    Timestamp,
+    KeyDigest, KeyRecord, Order, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -186,7 +185,7 @@ impl PageStore for SqliteStore {
         &self,
         account_id: &str,
         tracking_id: &str,
-    ) -> Result<Option<AuditOrder>, StoreError> {
+    ) -> Result<Option<Order>, StoreError> {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.readers
             .quick(move |connection| {

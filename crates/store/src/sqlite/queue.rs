@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    AuditSummary, FinishedAudit, Hold, Lease, LeaseScope, LedgerReason, QueueDepth, QueuedAudit,
-    ReleaseReason, StoreError, Timestamp, UnsummarizedAudit,
+    AuditSummary, FinishedAudit, Lease, LeaseScope, LeaseState, LedgerReason, QueueDepth,
+    QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
 // `INDEXED BY` makes a statement fail rather than scan a million finished audits: SQLite could
@@ -105,7 +105,7 @@ pub(super) fn heartbeat(
     connection: &Connection,
     fence: &LeaseFence,
     until: Timestamp,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let changed = connection
         .prepare_cached(
             "UPDATE audits SET lease_expires_at = ?
@@ -119,7 +119,7 @@ pub(super) fn finish(
     connection: &Connection,
     fence: &LeaseFence,
     finished: &FinishedAudit,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let error = finished.error.as_ref();
     let summary = finished.summary.as_ref();
     let completed: Option<(i64, String, i64, bool)> = connection
@@ -144,7 +144,7 @@ pub(super) fn finish(
         )
         .optional()?;
     let Some((position, account_id, cost, has_webhook)) = completed else {
-        return Ok(Hold::Lost);
+        return Ok(LeaseState::Lost);
     };
     connection
         .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
@@ -166,7 +166,7 @@ pub(super) fn finish(
             at,
         )?;
     }
-    Ok(Hold::Held)
+    Ok(LeaseState::Held)
 }
 
 pub(super) fn unsummarized(
@@ -208,7 +208,7 @@ pub(super) fn release(
     connection: &Connection,
     fence: &LeaseFence,
     reason: ReleaseReason,
-) -> Result<Hold, StoreError> {
+) -> Result<LeaseState, StoreError> {
     let position = connection
         .prepare_cached(
             "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
@@ -219,7 +219,7 @@ pub(super) fn release(
         )?
         .query_row(
             params![
-                reason == ReleaseReason::Fault,
+                reason == ReleaseReason::Returned(ReturnReason::Fault),
                 fence.tracking_id,
                 fence.attempt,
                 reason == ReleaseReason::Unconfirmed,
@@ -229,10 +229,10 @@ pub(super) fn release(
         )
         .optional()?;
     match position {
-        None => Ok(Hold::Lost),
+        None => Ok(LeaseState::Lost),
         Some(position) => {
             open_lane(connection, position)?;
-            Ok(Hold::Held)
+            Ok(LeaseState::Held)
         }
     }
 }
@@ -352,6 +352,10 @@ impl From<&Lease> for LeaseFence {
     }
 }
 
-fn hold(changed: usize) -> Hold {
-    if changed == 0 { Hold::Lost } else { Hold::Held }
+fn hold(changed: usize) -> LeaseState {
+    if changed == 0 {
+        LeaseState::Lost
+    } else {
+        LeaseState::Held
+    }
 }

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use plumbline_store::{
-    AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, AuditOrder,
-    FinishedAudit, IdempotencyRecord, Key, LeaseScope, NewAudit, PageStore, PostgresOptions,
-    PostgresStore, ReleaseReason, Share, SqliteStore, Store, StoreError, Submission, Timestamp,
+    AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, FinishedAudit,
+    IdempotencyRecord, Key, LeaseScope, NewAudit, Order, PageStore, PostgresOptions, PostgresStore,
+    ReleaseReason, ReturnReason, Share, SqliteStore, Store, StoreError, Submission, Timestamp,
     move_to_postgres, session_digest,
 };
 use rusqlite::Connection;
@@ -48,7 +48,7 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         account_id: accounts[0].clone(),
         tracking_id: format!("trk_{n}"),
         audit_id: format!("aud_{n}"),
-        order: AuditOrder {
+        order: Order {
             url: format!("https://page.example/{n}/ö"),
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),
@@ -83,7 +83,10 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
     for n in 0..760 {
         let lease = store.lease(&scope, NOW, LEASE).await.unwrap().unwrap();
         match n % 50 {
-            0 => store.release(&lease, ReleaseReason::Fault).await.unwrap(),
+            0 => store
+                .release(&lease, ReleaseReason::Returned(ReturnReason::Fault))
+                .await
+                .unwrap(),
             1 => continue,
             _ => {
                 let error = (n % 7 == 0).then(|| AuditError {

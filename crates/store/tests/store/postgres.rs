@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plumbline_store::{
-    Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditOrder, AuditState,
-    FinishedAudit, IdempotencyRecord, LeaseScope, LedgerReason, NewAudit, PostgresOptions,
-    PostgresStore, Store, StoreError, Submission, Timestamp,
+    Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditState, FinishedAudit,
+    IdempotencyRecord, LeaseScope, LedgerReason, NewAudit, Order, PostgresOptions, PostgresStore,
+    Store, StoreError, Submission, Timestamp,
 };
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -33,7 +33,7 @@ fn audit(account: &Account, name: &str) -> NewAudit {
         account_id: account.id.clone(),
         audit_id: format!("report-of-{name}"),
         tracking_id: name.to_owned(),
-        order: AuditOrder {
+        order: Order {
             url: "https://page.example/".to_owned(),
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),

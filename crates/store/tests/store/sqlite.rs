@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AgentBounds, AgentStore, AuditFilter, AuditOptions, AuditOrder, AuditState, Key,
-    LeaseScope, NewAudit, PageStore, SqliteStore, Store, StoreError, Submission, Timestamp,
+    Account, AgentBounds, AgentStore, AuditFilter, AuditOptions, AuditState, Key, LeaseScope,
+    NewAudit, Order, PageStore, SqliteStore, Store, StoreError, Submission, Timestamp,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ fn audit(account: &Account, name: String) -> NewAudit {
         account_id: account.id.clone(),
         audit_id: format!("report-of-{name}"),
         tracking_id: name,
-        order: AuditOrder {
+        order: Order {
             url: "https://page.example/".to_owned(),
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentStore, AgentToken, AttemptState, LeaseScope,
-    PRESENCE_RETENTION_MS, ReleaseReason, SlotLimit, StoreError, Timestamp,
+    PRESENCE_RETENTION_MS, ReleaseReason, ReturnReason, SlotLimit, StoreError, Timestamp,
 };
 
 use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
@@ -160,7 +160,7 @@ pub async fn an_attempt_is_held_until_it_is_finished_released_or_taken_over(back
     let lost = agents.attempt_state("a", first.attempt).await.unwrap();
     assert_eq!(lost, AttemptState::Lost, "taken over");
     store
-        .release(&second, ReleaseReason::Drained)
+        .release(&second, ReleaseReason::Returned(ReturnReason::Drained))
         .await
         .unwrap();
     let lost = agents.attempt_state("a", second.attempt).await.unwrap();

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use plumbline_store::{Acceptance, Hold, LedgerReason, QueueDepth, StoreError, Submission};
+use plumbline_store::{Acceptance, LeaseState, LedgerReason, QueueDepth, StoreError, Submission};
 
 use super::{Backend, NOW, accepted, account, audit, balance, failed, lease, measured};
 
@@ -135,14 +135,26 @@ pub async fn an_audit_without_measurements_is_refunded_once(backend: &dyn Backen
     let account = accepted(&*store, &["fails", "works"]).await;
     let fails = lease(&*store, NOW).await.unwrap();
     let works = lease(&*store, NOW).await.unwrap();
-    assert_eq!(store.finish(&works, measured()).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.finish(&works, measured()).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(balance(backend, &*store, &account).await, 0);
 
-    assert_eq!(store.finish(&fails, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.finish(&fails, failed()).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(balance(backend, &*store, &account).await, 1);
     for _ in 0..3 {
-        assert_eq!(store.finish(&fails, failed()).await.unwrap(), Hold::Lost);
-        assert_eq!(store.finish(&works, failed()).await.unwrap(), Hold::Lost);
+        assert_eq!(
+            store.finish(&fails, failed()).await.unwrap(),
+            LeaseState::Lost
+        );
+        assert_eq!(
+            store.finish(&works, failed()).await.unwrap(),
+            LeaseState::Lost
+        );
     }
     assert_eq!(balance(backend, &*store, &account).await, 1);
 

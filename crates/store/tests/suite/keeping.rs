@@ -1,6 +1,6 @@
 use plumbline_store::{
-    Acceptance, AuditOptions, AuditOrder, AuditState, FinishedAudit, Hold, Key, LeaseScope,
-    NewAudit, Submission,
+    Acceptance, AuditOptions, AuditState, FinishedAudit, Key, LeaseScope, LeaseState, NewAudit,
+    Order, Submission,
 };
 
 use super::{
@@ -59,7 +59,7 @@ pub async fn all_data_survives_reopening(backend: &dyn Backend) {
     // A lease is still held by the same attempt after a restart of the store.
     assert_eq!(
         store.heartbeat(&running, later(LEASE)).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     let next = lease(&*store, NOW).await.unwrap();
     assert_eq!(next.tracking_id, "waiting");
@@ -84,7 +84,7 @@ pub async fn two_open_stores_see_each_others_writes(backend: &dyn Backend) {
     assert_eq!(refused, Acceptance::InsufficientCredits);
     let a = lease(&*two, NOW).await.unwrap();
     assert_eq!(a.tracking_id, "a");
-    assert_eq!(one.finish(&a, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(one.finish(&a, failed()).await.unwrap(), LeaseState::Held);
     let status = two.status(&account.id, "a").await.unwrap().unwrap();
     assert_eq!(status.state, AuditState::Completed);
     assert_eq!(balance(backend, &*two, &account).await, 1);
@@ -124,7 +124,7 @@ pub async fn unusual_text_is_stored_unchanged_or_refused(backend: &dyn Backend) 
             assert_eq!(account.name, text);
         }
         let account = account(&*store, expected).await;
-        let order = AuditOrder {
+        let order = Order {
             url: text.to_owned(),
             device: text.to_owned(),
             network: text.to_owned(),
@@ -167,7 +167,10 @@ pub async fn unusual_text_is_stored_unchanged_or_refused(backend: &dyn Backend) 
         let error = finished.error.as_mut().unwrap();
         error.message = text.to_owned();
         let error = finished.error.clone();
-        assert_eq!(store.finish(&held, finished).await.unwrap(), Hold::Held);
+        assert_eq!(
+            store.finish(&held, finished).await.unwrap(),
+            LeaseState::Held
+        );
         let status = store.status(&account.id, text).await.unwrap().unwrap();
         assert_eq!(status.error, error);
         let report = store.report(&account.id, &held.audit_id).await.unwrap();

@@ -316,7 +316,7 @@ pub async fn a_deleted_audit_is_not_refunded(backend: &dyn Backend) {
     assert_eq!(balance(backend, &*store, &account).await, 0);
     assert_eq!(
         store.finish(&held, measured()).await.unwrap(),
-        plumbline_store::Hold::Lost
+        plumbline_store::LeaseState::Lost
     );
     // The next audit does not inherit anything from the deleted one.
     store.add_credits(&account.id, 1, NOW).await.unwrap();

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditOrder, AuditSummary,
-    FinishedAudit, Lease, LeaseScope, LedgerEntry, LedgerReason, NewAudit, PageStore, Store,
-    Submission, Timestamp,
+    Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditSummary, FinishedAudit, Lease,
+    LeaseScope, LedgerEntry, LedgerReason, NewAudit, Order, PageStore, Store, Submission,
+    Timestamp,
 };
 
 /// A backend with its own data, initially empty.
@@ -61,7 +61,7 @@ pub fn audit(account: &Account, name: &str) -> NewAudit {
         account_id: account.id.clone(),
         tracking_id: name.to_owned(),
         audit_id: format!("report-of-{name}"),
-        order: AuditOrder {
+        order: Order {
             url: format!("https://{name}.example/"),
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, Hold, Lease, LeaseScope, QueueDepth, ReleaseReason, Store, Submission, Timestamp,
+    Account, Lease, LeaseScope, LeaseState, QueueDepth, ReleaseReason, ReturnReason, Store,
+    Submission, Timestamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -40,8 +41,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn reason() -> impl Strategy<Value = ReleaseReason> {
     prop::sample::select(vec![
-        ReleaseReason::Drained,
-        ReleaseReason::Fault,
+        ReleaseReason::Returned(ReturnReason::Drained),
+        ReleaseReason::Returned(ReturnReason::Fault),
         ReleaseReason::Unconfirmed,
     ])
 }
@@ -167,7 +168,13 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
         tracking_id: full_name(account, &lease.tracking_id),
         ..lease.clone()
     };
-    let expected = |held: bool| if held { Hold::Held } else { Hold::Lost };
+    let expected = |held: bool| {
+        if held {
+            LeaseState::Held
+        } else {
+            LeaseState::Lost
+        }
+    };
     match step {
         Step::Accept => {
             let name = full_name(account, &model.audits.len().to_string());
@@ -250,7 +257,7 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
             let expected_hold = expected(held.is_some());
             if let Some(audit) = held {
                 audit.state = State::Waiting;
-                audit.faults += u32::from(*reason == ReleaseReason::Fault);
+                audit.faults += u32::from(*reason == ReleaseReason::Returned(ReturnReason::Fault));
             }
             assert_eq!(
                 store.release(&real(&lease), *reason).await.unwrap(),

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    AuditState, Hold, LeaseScope, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, ReleaseReason, Submission,
-    Timestamp,
+    AuditState, LeaseScope, LeaseState, MAX_ATTEMPTS, MAX_FAULTS, QueueDepth, ReleaseReason,
+    ReturnReason, Submission, Timestamp,
 };
 
 use super::{
@@ -127,17 +127,29 @@ pub async fn a_late_result_is_refused(backend: &dyn Backend) {
 
     assert_eq!(
         store.heartbeat(&late, later(LEASE)).await.unwrap(),
-        Hold::Lost
+        LeaseState::Lost
     );
-    assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
-    let hold = store.release(&late, ReleaseReason::Fault).await.unwrap();
-    assert_eq!(hold, Hold::Lost);
+    assert_eq!(
+        store.finish(&late, failed()).await.unwrap(),
+        LeaseState::Lost
+    );
+    let hold = store
+        .release(&late, ReleaseReason::Returned(ReturnReason::Fault))
+        .await
+        .unwrap();
+    assert_eq!(hold, LeaseState::Lost);
     let status = store.status(&account.id, "a").await.unwrap().unwrap();
     assert_eq!(status.state, AuditState::InProgress);
     assert_eq!(balance(backend, &*store, &account).await, 0);
 
-    assert_eq!(store.finish(&newest, measured()).await.unwrap(), Hold::Held);
-    assert_eq!(store.finish(&late, failed()).await.unwrap(), Hold::Lost);
+    assert_eq!(
+        store.finish(&newest, measured()).await.unwrap(),
+        LeaseState::Held
+    );
+    assert_eq!(
+        store.finish(&late, failed()).await.unwrap(),
+        LeaseState::Lost
+    );
     let report = store.report(&account.id, &newest.audit_id).await.unwrap();
     assert_eq!(report.unwrap().report, measured().report);
     assert_eq!(balance(backend, &*store, &account).await, 0);
@@ -150,11 +162,17 @@ pub async fn an_expired_lease_stays_valid_until_another_takes_over(backend: &dyn
     let b = lease(&*store, NOW).await.unwrap();
     // Both leases expired long ago.
     let much_later = later(LEASE * 10);
-    assert_eq!(store.heartbeat(&a, much_later).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.heartbeat(&a, much_later).await.unwrap(),
+        LeaseState::Held
+    );
     let mut finished = measured();
     finished.finished_at = much_later;
-    assert_eq!(store.finish(&b, finished).await.unwrap(), Hold::Held);
-    assert_eq!(store.finish(&a, measured()).await.unwrap(), Hold::Held);
+    assert_eq!(store.finish(&b, finished).await.unwrap(), LeaseState::Held);
+    assert_eq!(
+        store.finish(&a, measured()).await.unwrap(),
+        LeaseState::Held
+    );
 }
 
 pub async fn a_heartbeat_prevents_a_takeover(backend: &dyn Backend) {
@@ -162,7 +180,10 @@ pub async fn a_heartbeat_prevents_a_takeover(backend: &dyn Backend) {
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
     let until = later(LEASE * 2);
-    assert_eq!(store.heartbeat(&held, until).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.heartbeat(&held, until).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(lease(&*store, held.expires_at).await, None);
     assert!(lease(&*store, until).await.is_some());
 }
@@ -174,21 +195,27 @@ pub async fn a_finished_or_released_lease_is_lost(backend: &dyn Backend) {
     let returned = lease(&*store, NOW).await.unwrap();
     assert_eq!(
         store.finish(&finished, measured()).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     let hold = store
-        .release(&returned, ReleaseReason::Drained)
+        .release(&returned, ReleaseReason::Returned(ReturnReason::Drained))
         .await
         .unwrap();
-    assert_eq!(hold, Hold::Held);
+    assert_eq!(hold, LeaseState::Held);
     for lost in [&finished, &returned] {
         assert_eq!(
             store.heartbeat(lost, later(LEASE)).await.unwrap(),
-            Hold::Lost
+            LeaseState::Lost
         );
-        assert_eq!(store.finish(lost, measured()).await.unwrap(), Hold::Lost);
-        let hold = store.release(lost, ReleaseReason::Fault).await.unwrap();
-        assert_eq!(hold, Hold::Lost);
+        assert_eq!(
+            store.finish(lost, measured()).await.unwrap(),
+            LeaseState::Lost
+        );
+        let hold = store
+            .release(lost, ReleaseReason::Returned(ReturnReason::Fault))
+            .await
+            .unwrap();
+        assert_eq!(hold, LeaseState::Lost);
     }
     let again = lease(&*store, NOW).await.unwrap();
     assert_eq!((again.attempt, again.faults), (2, 0));
@@ -202,9 +229,9 @@ pub async fn only_unconfirmed_leases_can_be_released_as_unconfirmed(backend: &dy
     let extended = Timestamp(confirmed.expires_at.0 + 1);
     store.heartbeat(&confirmed, extended).await.unwrap();
     for (lease, hold) in [
-        (&unconfirmed, Hold::Held),
-        (&unconfirmed, Hold::Lost),
-        (&confirmed, Hold::Lost),
+        (&unconfirmed, LeaseState::Held),
+        (&unconfirmed, LeaseState::Lost),
+        (&confirmed, LeaseState::Lost),
     ] {
         let result = store.release(lease, ReleaseReason::Unconfirmed).await;
         assert_eq!(result.unwrap(), hold);
@@ -216,10 +243,10 @@ pub async fn only_unconfirmed_leases_can_be_released_as_unconfirmed(backend: &dy
     let late = store
         .release(&unconfirmed, ReleaseReason::Unconfirmed)
         .await;
-    assert_eq!(late.unwrap(), Hold::Lost);
+    assert_eq!(late.unwrap(), LeaseState::Lost);
     assert_eq!(
         store.finish(&confirmed, measured()).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
 }
 
@@ -228,8 +255,14 @@ pub async fn a_released_audit_keeps_its_position(backend: &dyn Backend) {
     accepted(&*store, &["a", "b", "c"]).await;
     let a = lease(&*store, NOW).await.unwrap();
     let b = lease(&*store, NOW).await.unwrap();
-    store.release(&b, ReleaseReason::Fault).await.unwrap();
-    store.release(&a, ReleaseReason::Drained).await.unwrap();
+    store
+        .release(&b, ReleaseReason::Returned(ReturnReason::Fault))
+        .await
+        .unwrap();
+    store
+        .release(&a, ReleaseReason::Returned(ReturnReason::Drained))
+        .await
+        .unwrap();
     // An audit with a fault goes after others.
     for expected in ["a", "c", "b"] {
         let lease = lease(&*store, NOW).await.unwrap();
@@ -244,7 +277,7 @@ pub async fn only_faults_exhaust_an_audit(backend: &dyn Backend) {
         let drained = lease(&*store, NOW).await.unwrap();
         assert_eq!(drained.faults, 0);
         store
-            .release(&drained, ReleaseReason::Drained)
+            .release(&drained, ReleaseReason::Returned(ReturnReason::Drained))
             .await
             .unwrap();
     }
@@ -252,14 +285,20 @@ pub async fn only_faults_exhaust_an_audit(backend: &dyn Backend) {
         let faulty = lease(&*store, NOW).await.unwrap();
         assert_eq!(faulty.faults, faults);
         assert!(!faulty.is_exhausted());
-        store.release(&faulty, ReleaseReason::Fault).await.unwrap();
+        store
+            .release(&faulty, ReleaseReason::Returned(ReturnReason::Fault))
+            .await
+            .unwrap();
     }
     // The holder may die before it finishes the audit, so it is leased until one does.
     let last = lease(&*store, NOW).await.unwrap();
     assert!(last.is_exhausted());
     let last = lease(&*store, last.expires_at).await.unwrap();
     assert!(last.is_exhausted());
-    assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.finish(&last, failed()).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(lease(&*store, later(LEASE * 10)).await, None);
     assert_eq!(balance(backend, &*store, &account).await, 1);
 }
@@ -270,7 +309,10 @@ pub async fn an_audit_leased_too_often_is_exhausted(backend: &dyn Backend) {
     for attempt in 1..=MAX_ATTEMPTS {
         let lease = lease(&*store, NOW).await.unwrap();
         assert_eq!((lease.attempt, lease.is_exhausted()), (attempt, false));
-        store.release(&lease, ReleaseReason::Drained).await.unwrap();
+        store
+            .release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
+            .await
+            .unwrap();
     }
     let last = lease(&*store, NOW).await.unwrap();
     assert_eq!((last.faults, last.is_exhausted()), (0, true));
@@ -288,7 +330,10 @@ pub async fn three_crashes_of_its_process_exhaust_an_audit(backend: &dyn Backend
     }
     let last = lease(&*store, NOW).await.unwrap();
     assert!(last.is_exhausted());
-    assert_eq!(store.finish(&last, failed()).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.finish(&last, failed()).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(balance(backend, &*store, &account).await, 1);
 }
 
@@ -324,15 +369,15 @@ pub async fn recovery_returns_the_audits_of_a_dead_process_to_the_queue(backend:
     assert_eq!(store.recover("one/").await.unwrap(), 0);
     assert_eq!(
         store.finish(&leases[0], measured()).await.unwrap(),
-        Hold::Lost
+        LeaseState::Lost
     );
     assert_eq!(
         store.finish(&leases[2], measured()).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     assert_eq!(
         store.finish(&leases[3], measured()).await.unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     for (name, attempt, faults) in [("e", 1, 0), ("a", 2, 1), ("b", 2, 1)] {
         let lease = lease(&*store, NOW).await.unwrap();
@@ -351,7 +396,10 @@ pub async fn a_client_never_sees_an_audit_go_backwards(backend: &dyn Backend) {
     assert_eq!(state().await, AuditState::NotStarted);
     let first = lease(&*store, NOW).await.unwrap();
     assert_eq!(state().await, AuditState::InProgress);
-    store.release(&first, ReleaseReason::Drained).await.unwrap();
+    store
+        .release(&first, ReleaseReason::Returned(ReturnReason::Drained))
+        .await
+        .unwrap();
     assert_eq!(state().await, AuditState::InProgress);
     lease(&*store, NOW).await.unwrap();
     store.recover("agent/").await.unwrap();
@@ -389,10 +437,19 @@ pub async fn an_unknown_lease_is_lost(backend: &dyn Backend) {
     accepted(&*store, &["a"]).await;
     let mut unknown = lease(&*store, NOW).await.unwrap();
     unknown.tracking_id = "unknown".to_owned();
-    assert_eq!(store.heartbeat(&unknown, NOW).await.unwrap(), Hold::Lost);
-    assert_eq!(store.finish(&unknown, failed()).await.unwrap(), Hold::Lost);
-    let hold = store.release(&unknown, ReleaseReason::Fault).await.unwrap();
-    assert_eq!(hold, Hold::Lost);
+    assert_eq!(
+        store.heartbeat(&unknown, NOW).await.unwrap(),
+        LeaseState::Lost
+    );
+    assert_eq!(
+        store.finish(&unknown, failed()).await.unwrap(),
+        LeaseState::Lost
+    );
+    let hold = store
+        .release(&unknown, ReleaseReason::Returned(ReturnReason::Fault))
+        .await
+        .unwrap();
+    assert_eq!(hold, LeaseState::Lost);
 }
 
 pub async fn the_queue_depth_counts_waiting_and_running_audits(backend: &dyn Backend) {

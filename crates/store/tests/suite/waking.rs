@@ -3,7 +3,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{LeaseScope, ReleaseReason, Store, Submission};
+use plumbline_store::{LeaseScope, ReleaseReason, ReturnReason, Store, Submission};
 use tokio::time::timeout;
 
 use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, scope_at};
@@ -51,7 +51,10 @@ pub async fn a_waiter_wakes_when_an_audit_is_released_or_recovered(backend: &dyn
     accepted(&*store, &["a"]).await;
     let held = lease(&*store, NOW).await.unwrap();
     let waiter = waiting(&*store, &ANY_LOCATION).await;
-    store.release(&held, ReleaseReason::Drained).await.unwrap();
+    store
+        .release(&held, ReleaseReason::Returned(ReturnReason::Drained))
+        .await
+        .unwrap();
     timeout(NEVER / 2, waiter).await.expect("released");
 
     lease(&*store, NOW).await.unwrap();

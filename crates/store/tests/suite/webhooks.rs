@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use plumbline_store::{
     Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
-    Hold, NewAudit, Store, Submission, Timestamp,
+    LeaseState, NewAudit, Store, Submission, Timestamp,
 };
 
 use super::{Backend, NEVER, NOW, account, audit, failed, later, lease, measured};
@@ -98,13 +98,16 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     assert_eq!(due(&*store, NOW).await, [], "claimed");
     let again_at = later(Duration::from_secs(10));
     let retry = DeliveryOutcome::RetryAt(again_at, "refused".to_owned());
-    assert_eq!(store.settle(&first[0], retry).await.unwrap(), Hold::Held);
+    assert_eq!(
+        store.settle(&first[0], retry).await.unwrap(),
+        LeaseState::Held
+    );
     assert_eq!(
         store
             .settle(&first[1], DeliveryOutcome::Delivered)
             .await
             .unwrap(),
-        Hold::Held
+        LeaseState::Held
     );
     assert_eq!(due(&*store, Timestamp(again_at.0 - 1)).await, []);
     let second = due(&*store, again_at).await;
@@ -128,7 +131,7 @@ pub async fn an_attempt_that_was_never_settled_is_repeated(backend: &dyn Backend
         .settle(&lost[0], DeliveryOutcome::Delivered)
         .await
         .unwrap();
-    assert_eq!(late, Hold::Lost);
+    assert_eq!(late, LeaseState::Lost);
     assert_eq!(store.delivery_depth().await.unwrap().pending, 1);
 }
 

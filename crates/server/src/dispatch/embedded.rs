@@ -1,74 +1,62 @@
-//! Implements `Work` for an agent in the server's own process.
+//! The agent inside a server, which gets its jobs from the dispatcher of the same process.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plumbline_agent::{AuditOutput, Hold, Job, NextJob, Order, VisitEvent, Work, WorkError};
+use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
-use plumbline_seam::Evidence;
-use plumbline_server::{AgentSlot, Dispatcher};
-use plumbline_store::{
-    AgentPresence, AttemptState, Hold as Kept, Lease, ReleaseReason, StoreError,
+use plumbline_seam::{
+    Announcement, AuditOutput, Evidence, Job, LeaseState, NextJob, ReturnReason, Work, WorkError,
 };
+use plumbline_store::{AgentPresence, AttemptState, Lease, ReleaseReason, StoreError, Timestamp};
 use tokio::time::sleep;
+
+use super::{AgentSlot, Dispatcher};
 
 /// The backoff after a failed call, doubling from `MIN_BACKOFF` to `MAX_BACKOFF`.
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// Calls the server in the same process for work.
-pub struct StoreWork {
-    pub dispatcher: Arc<Dispatcher>,
-    /// This agent, with a unique process name.
-    pub agent: AgentPresence,
+/// The dispatcher as the agent in its own process uses it.
+pub struct EmbeddedAgent {
+    dispatcher: Arc<Dispatcher>,
+    presence: AgentPresence,
 }
 
 #[async_trait]
-impl Work for StoreWork {
-    async fn next_job(&self, slot: u32, at_most: Duration) -> Result<NextJob, WorkError> {
-        let lease = self.dispatcher.lease(&self.agent_slot(slot), at_most).await;
+impl Work for EmbeddedAgent {
+    async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError> {
+        let lease = self.dispatcher.lease(&self.slot(slot), max_wait).await;
         Ok(match lease.map_err(failed)? {
-            Some(lease) => NextJob::Job(self.job(lease)),
+            Some(lease) => NextJob::Job(self.dispatcher.job(&lease)),
             None => NextJob::None,
         })
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
+        let released = self.dispatcher.release_slot(&self.slot(slot)).await;
+        released.map_err(failed)
+    }
+
+    async fn heartbeat(&self, job: &Job) -> Result<LeaseState, WorkError> {
+        let Some(lease) = self.lease_of(job).await? else {
+            return Ok(LeaseState::Lost);
+        };
+        let recorded = self.dispatcher.record_presence(&self.presence).await;
+        recorded.map_err(failed)?;
+        self.dispatcher.heartbeat(&lease).await.map_err(failed)
+    }
+
+    fn report_progress(&self, job: &Job, phase: Phase, document_url: Option<&str>) {
+        let (id, device) = (&job.attempt.tracking_id, &job.order.device);
         self.dispatcher
-            .release_slot(&self.agent_slot(slot))
-            .await
-            .map_err(failed)
+            .record_progress(id, device, phase, document_url);
     }
 
-    async fn heartbeat(&self, job: &Job) -> Result<Hold, WorkError> {
-        match self.lease_of(job).await? {
-            Some(lease) => {
-                self.dispatcher
-                    .record_presence(&self.agent)
-                    .await
-                    .map_err(failed)?;
-                held(self.dispatcher.heartbeat(&lease).await)
-            }
-            None => Ok(Hold::Lost),
-        }
-    }
-
-    fn report_progress(&self, job: &Job, event: VisitEvent<'_>) {
-        match event {
-            VisitEvent::PhaseStarted(phase) => {
-                self.dispatcher.record_phase(&job.tracking_id, phase);
-            }
-            VisitEvent::DocumentLoaded(url) => {
-                self.dispatcher
-                    .record_document(&job.tracking_id, &job.order.device, url);
-            }
-        }
-    }
-
-    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<Hold, WorkError> {
+    async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {
         let Some(lease) = retry(job, || self.lease_of(job)).await else {
-            return Ok(Hold::Lost);
+            return Ok(LeaseState::Lost);
         };
         for (kind, bytes) in [
             (Evidence::Bundle, output.bundle),
@@ -85,70 +73,62 @@ impl Work for StoreWork {
         Ok(retry(job, || self.complete(job, &output.report)).await)
     }
 
-    async fn return_faulted(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, ReleaseReason::Fault).await
-    }
-
-    async fn return_drained(&self, job: &Job) -> Result<Hold, WorkError> {
-        self.hand_back(job, ReleaseReason::Drained).await
+    async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<LeaseState, WorkError> {
+        let Some(lease) = self.lease_of(job).await? else {
+            return Ok(LeaseState::Lost);
+        };
+        let reason = ReleaseReason::Returned(reason);
+        let released = self.dispatcher.release(&lease, reason).await;
+        released.map_err(failed)
     }
 }
 
-impl StoreWork {
-    fn agent_slot(&self, slot: u32) -> AgentSlot {
+impl EmbeddedAgent {
+    /// Creates the agent with a process name that no other agent has.
+    pub fn new(dispatcher: Arc<Dispatcher>, announcement: Announcement) -> Self {
+        let presence = AgentPresence {
+            process: announcement.process,
+            agent_id: None,
+            location: announcement.location,
+            chromium: announcement.chromium,
+            host_index: announcement.host_index,
+            slots: announcement.slots,
+            version: announcement.version,
+            seen_at: Timestamp(0),
+        };
+        Self {
+            dispatcher,
+            presence,
+        }
+    }
+
+    fn slot(&self, index: u32) -> AgentSlot {
         AgentSlot {
-            agent: self.agent.clone(),
-            index: slot,
+            agent: self.presence.clone(),
+            index,
             scope: None,
         }
     }
 
-    fn job(&self, lease: Lease) -> Job {
-        Job {
-            attempt: lease.attempt,
-            exhausted: lease.is_exhausted(),
-            runs: lease.runs,
-            heartbeat_every: self.dispatcher.heartbeat_interval(),
-            tracking_id: lease.tracking_id,
-            order: Order {
-                url: lease.order.url,
-                device: lease.order.device,
-                network: lease.order.network,
-                location: lease.order.location,
-            },
-        }
+    async fn state_of(&self, job: &Job) -> Result<AttemptState, WorkError> {
+        let (process, attempt) = (&self.presence.process, &job.attempt);
+        let state = self
+            .dispatcher
+            .attempt_state(process, &attempt.tracking_id, attempt.number);
+        state.await.map_err(failed)
     }
 
     async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
-        let process = &self.agent.process;
-        let state = self
-            .dispatcher
-            .attempt_state(process, &job.tracking_id, job.attempt);
-        Ok(match state.await.map_err(failed)? {
+        Ok(match self.state_of(job).await? {
             AttemptState::Held(lease) => Some(lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
     }
 
-    /// Finishes an audit. Doing so again for a finished attempt succeeds, because the first
-    /// response may have been lost.
-    async fn complete(&self, job: &Job, report: &Report) -> Result<Hold, WorkError> {
-        let process = &self.agent.process;
-        let state = self
-            .dispatcher
-            .attempt_state(process, &job.tracking_id, job.attempt);
-        match state.await.map_err(failed)? {
-            AttemptState::Held(lease) => held(self.dispatcher.finish(&lease, report.clone()).await),
-            AttemptState::Finished => Ok(Hold::Held),
-            AttemptState::Lost => Ok(Hold::Lost),
-        }
-    }
-
-    async fn hand_back(&self, job: &Job, reason: ReleaseReason) -> Result<Hold, WorkError> {
-        match self.lease_of(job).await? {
-            Some(lease) => held(self.dispatcher.release(&lease, reason).await),
-            None => Ok(Hold::Lost),
-        }
+    async fn complete(&self, job: &Job, report: &Report) -> Result<LeaseState, WorkError> {
+        let state = self.state_of(job).await?;
+        let finished = self.dispatcher.finish_attempt(state, report.clone()).await;
+        finished.map_err(failed)
     }
 }
 
@@ -163,18 +143,12 @@ where
         match call().await {
             Ok(value) => return value,
             Err(error) => {
-                tracing::warn!(audit = job.tracking_id, %error, "failed to submit the report, retrying");
+                let audit = &job.attempt.tracking_id;
+                tracing::warn!(audit, %error, "failed to submit the report, retrying");
                 sleep(backoff).await;
                 backoff = (backoff * 2).min(MAX_BACKOFF);
             }
         }
-    }
-}
-
-fn held(result: Result<Kept, StoreError>) -> Result<Hold, WorkError> {
-    match result.map_err(failed)? {
-        Kept::Held => Ok(Hold::Held),
-        Kept::Lost => Ok(Hold::Lost),
     }
 }
 
@@ -184,13 +158,13 @@ fn failed(error: StoreError) -> WorkError {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_server::{DispatcherParts, Metrics, Phases};
     use plumbline_store::{
-        AuditOptions, AuditOrder, FileBlobs, NewAudit, SqliteStore, Store, Submission, Timestamp,
+        AuditOptions, FileBlobs, NewAudit, Order, SqliteStore, Store, Submission, Timestamp,
     };
     use tokio::time::timeout;
 
     use super::*;
+    use crate::{DispatcherParts, Metrics, Phases};
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     /// Much longer than anything in these tests takes.
@@ -218,7 +192,7 @@ mod tests {
             account_id,
             tracking_id: "trk_1".to_owned(),
             audit_id: "aud_1".to_owned(),
-            order: AuditOrder {
+            order: Order {
                 url: "https://example.com/".to_owned(),
                 device: "mobile".to_owned(),
                 network: "cable".to_owned(),
@@ -240,8 +214,8 @@ mod tests {
             .await
             .unwrap();
         let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
-        let work = StoreWork {
-            dispatcher: Arc::new(Dispatcher::new(DispatcherParts {
+        let work = EmbeddedAgent::new(
+            Arc::new(Dispatcher::new(DispatcherParts {
                 store: store.clone(),
                 agents: store.clone(),
                 bundles: blobs.clone(),
@@ -254,17 +228,15 @@ mod tests {
                 simulate: true,
                 observers: Vec::new(),
             })),
-            agent: AgentPresence {
+            Announcement {
                 process: "embedded-tests".to_owned(),
-                agent_id: None,
                 location: "eu".to_owned(),
                 chromium: "none".to_owned(),
                 host_index: None,
                 slots: 1,
                 version: "0".to_owned(),
-                seen_at: NOW,
             },
-        };
+        );
         let Ok(NextJob::Job(job)) = work.next_job(0, TEST_TIMEOUT).await else {
             panic!("there is a job");
         };
@@ -283,7 +255,7 @@ mod tests {
         assert!(early.is_err(), "{early:?}");
         database.execute_batch("DROP TRIGGER full").unwrap();
         let result = timeout(TEST_TIMEOUT, finish).await.unwrap();
-        assert_eq!(result.unwrap(), Hold::Held);
+        assert_eq!(result.unwrap(), LeaseState::Held);
         let stored = store.report(&account.id, "aud_1").await.unwrap();
         assert!(stored.is_some());
         assert_eq!(store.queue_depth().await.unwrap().running, 0);

@@ -1,0 +1,74 @@
+//! Orders, jobs and the states of their leases.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// An order of an audit: the page and the catalog ids of its conditions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    pub url: String,
+    pub device: String,
+    pub network: String,
+    pub location: String,
+}
+
+/// Identifies an attempt at an audit: only an audit's newest attempt can change it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    pub tracking_id: String,
+    /// The fencing token: results of an attempt with a lower number are refused.
+    #[serde(rename = "attempt")]
+    pub number: u32,
+}
+
+/// An audit that is leased to a slot of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    #[serde(flatten)]
+    pub order: Order,
+    /// Number of runs; the median run is reported.
+    pub runs: u32,
+    /// True if the audit was attempted too often and must be failed without a visit.
+    pub exhausted: bool,
+    /// Interval of heartbeats.
+    pub heartbeat_ms: u64,
+    /// Time without a heartbeat after which the audit is given to another agent.
+    pub lease_ms: u64,
+    /// Deadline of the first heartbeat of an agent that confirms; without it the audit is given to
+    /// another agent, and this attempt is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within_ms: Option<u64>,
+}
+
+impl Job {
+    /// Returns the interval of heartbeats, which is never zero.
+    pub fn heartbeat_interval(&self) -> Duration {
+        Duration::from_millis(self.heartbeat_ms.max(1))
+    }
+}
+
+/// State of a lease, as its holder sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaseState {
+    /// The agent still holds the lease.
+    Held,
+    /// The audit was taken over, finished or returned: the agent stops and discards its result. An
+    /// expired lease is not lost until another attempt has leased the audit.
+    Lost,
+}
+
+/// Reason for returning an audit before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReturnReason {
+    /// An internal error; counted, and retried a few times.
+    Fault,
+    /// The agent is shutting down; not counted.
+    Drained,
+}
