@@ -1,5 +1,7 @@
 //! The JSON envelopes of the contract (interface, 2.8): failure, started audit, and data.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode, header},
@@ -7,7 +9,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::errors::Failure;
+use crate::fault::Fault;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -76,6 +78,12 @@ pub(crate) fn data<T: Serialize>(data: T) -> Response {
 fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
     match serde_json::to_vec(envelope) {
         Ok(text) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response(),
-        Err(error) => Failure::internal(error).into_response(),
+        Err(error) => {
+            let body = r#"{"status":"FAILURE","message":"Internal Server Error"}"#;
+            let headers = [(header::CONTENT_TYPE, JSON)];
+            let mut response = (StatusCode::INTERNAL_SERVER_ERROR, headers, body).into_response();
+            response.extensions_mut().insert(Fault(Arc::new(error)));
+            response
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! All failures of requests, and the only mapping from them to responses.
 
-use std::{error::Error, sync::Arc};
+use std::error::Error;
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 
-use crate::envelope;
+use crate::{envelope, fault::Fault};
 
 /// `Retry-After` where a client must wait for audits to end. When that happens is not known; most
 /// end within a minute.
@@ -114,11 +114,6 @@ pub(crate) enum Failure {
     #[error("Service Unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }
-
-/// The cause of a server error. An extension of the response, because it is logged where the
-/// request's id is known.
-#[derive(Debug, Clone)]
-pub(crate) struct Fault(pub(crate) Arc<dyn Error + Send + Sync>);
 
 impl Failure {
     pub(crate) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

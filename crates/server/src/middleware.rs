@@ -6,7 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     task::Poll,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use axum::{
@@ -15,19 +15,12 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use plumbline_seam as seam;
 use plumbline_store::random_text;
 use tracing::{error, info};
 
 use crate::{
-    agents,
-    api::audit::MAX_WAIT_S,
-    errors::{Failure, Fault},
-    guarded_body::with_guard,
-    peer,
-    request_context::RequestContext,
-    state::SharedState,
-    unread_body::UnreadBody,
+    errors::Failure, fault::Fault, guarded_body::with_guard, peer, request_context::RequestContext,
+    state::SharedState, unread_body::UnreadBody,
 };
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -55,7 +48,8 @@ pub(crate) async fn process_request(
         Err(failure) => (failure.into_response(), None),
         Ok(permit) => {
             let responding = catch_panic(next.run(request));
-            let timeout = service.app.limits.answer + extra_time(route);
+            let extra_time = service.extra_times.get(route).copied().unwrap_or_default();
+            let timeout = service.app.limits.answer + extra_time;
             let response = match tokio::time::timeout(timeout, responding).await {
                 Ok(Ok(response)) => response,
                 Ok(Err(panic)) => Failure::internal(panic_message(&*panic)).into_response(),
@@ -98,18 +92,6 @@ pub(crate) async fn process_request(
         "request"
     );
     response.map(|body| with_guard(body, permit))
-}
-
-/// Returns how much longer than others a route may take, because it waits on purpose or receives
-/// large bodies.
-fn extra_time(route: &str) -> Duration {
-    match route {
-        "/v1/audit/status/{id}" => Duration::from_secs(MAX_WAIT_S.into()),
-        seam::LEASE => agents::MAX_WAIT,
-        seam::FINISH => agents::REPORT_TIMEOUT,
-        agents::EVIDENCE_ROUTE => agents::UPLOAD_TIMEOUT,
-        _ => Duration::ZERO,
-    }
 }
 
 /// The headers of every response that does not set them itself. Most responses belong to one key,

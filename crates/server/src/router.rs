@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, handler::Handler, middleware, routing};
+use axum::{Router, middleware, routing};
 
 use crate::{
     agents,
@@ -14,7 +14,8 @@ use crate::{
     errors::Failure,
     middleware::process_request,
     openapi, pages,
-    state::{ServiceState, SharedState},
+    routes::Routes,
+    state::ServiceState,
 };
 
 /// Creates the router with all routes.
@@ -22,17 +23,22 @@ use crate::{
 /// A path matches as sent: a trailing slash, a doubled slash, a dot segment or an escaped letter
 /// outside an `{id}` makes another path, which is not found.
 pub fn router(app: App) -> Router {
-    let Routes { router, listed } = documented();
+    let Routes {
+        router: mut routes,
+        listed,
+        mut extra_times,
+    } = documented();
     let api_description = openapi::describe(&listed, &app);
-    let state = Arc::new(ServiceState::new(app, api_description));
-    let has_pages = state.app.pages.is_some();
-    let mut routes = router;
+    let has_pages = app.pages.is_some();
     if has_pages {
         routes = routes.merge(pages::routes());
     }
-    if state.app.agents.is_some() {
-        routes = routes.merge(agents::routes());
+    if app.agents.is_some() {
+        let agent_routes = agents::routes();
+        routes = routes.merge(agent_routes.router);
+        extra_times.extend(agent_routes.extra_times);
     }
+    let state = Arc::new(ServiceState::new(app, api_description, extra_times));
     let mut router = routes
         .route("/openapi.json", routing::get(openapi::json))
         .route("/docs", routing::get(openapi::page))
@@ -58,6 +64,7 @@ fn documented() -> Routes {
     Routes::default()
         .post("/v1/audit/start", audit::start)
         .get("/v1/audit/status/{id}", audit::status)
+        .extra_time(audit::MAX_WAIT)
         .get("/v1/audit/data/{id}", audit::data)
         .delete("/v1/audit/data/{id}", audits::delete)
         .get("/v1/audit/report/{id}", audit::report)
@@ -74,38 +81,6 @@ fn documented() -> Routes {
         .get("/healthz", health::alive)
         .get("/readyz", health::ready)
         .get("/metrics", metrics_route::metrics)
-}
-
-/// A router that also lists the methods and paths of its routes.
-#[derive(Default)]
-struct Routes {
-    router: Router<SharedState>,
-    listed: Vec<(&'static str, &'static str)>,
-}
-
-impl Routes {
-    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
-        self.route("get", path, routing::get(handler))
-    }
-
-    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
-        self.route("post", path, routing::post(handler))
-    }
-
-    fn delete<T: 'static>(self, path: &'static str, handler: impl Handler<T, SharedState>) -> Self {
-        self.route("delete", path, routing::delete(handler))
-    }
-
-    fn route(
-        mut self,
-        method: &'static str,
-        path: &'static str,
-        handler: routing::MethodRouter<SharedState>,
-    ) -> Self {
-        self.listed.push((method, path));
-        self.router = self.router.route(path, handler);
-        self
-    }
 }
 
 #[cfg(test)]

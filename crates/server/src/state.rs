@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     app::App, capacity::Capacity, metrics::MetricsCache, peer::FailedKeyLimiter, rate::RateLimiter,
-    render_pool::RenderPool,
+    render_pool::RenderPool, routes::ExtraTimes,
 };
 
 /// The number of files that are exported from evidence concurrently: each may hold a whole bundle
@@ -34,6 +34,7 @@ pub(crate) struct ServiceState {
     pub(crate) render_pool: RenderPool,
     pub(crate) metrics_cache: MetricsCache,
     pub(crate) api_description: ApiDescription,
+    pub(crate) extra_times: ExtraTimes,
 }
 
 /// The description of the API in both of its formats, rendered once.
@@ -47,7 +48,7 @@ pub(crate) struct ApiDescription {
 pub(crate) type SharedState = Arc<ServiceState>;
 
 impl ServiceState {
-    pub(crate) fn new(app: App, api_description: ApiDescription) -> Self {
+    pub(crate) fn new(app: App, api_description: ApiDescription, extra_times: ExtraTimes) -> Self {
         let limits = app.limits;
         let limiter = |name, per_minute| RateLimiter::new(name, per_minute, &app.store);
         // As many as a key may make where that is fewer; 0 means no limit.
@@ -65,6 +66,7 @@ impl ServiceState {
             render_pool: RenderPool::default(),
             metrics_cache: MetricsCache::default(),
             api_description,
+            extra_times,
             app,
         }
     }

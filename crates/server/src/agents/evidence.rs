@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long one request may take; a connection that needs longer continues in the next.
-pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+pub(super) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// The largest upload of report media. Unpacked they may not be larger either: a page view holds
 /// them in memory.

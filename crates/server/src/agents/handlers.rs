@@ -27,12 +27,12 @@ use crate::{
 };
 
 /// The longest time for which a request for work waits.
-pub(crate) const MAX_WAIT: Duration = Duration::from_millis(MAX_LEASE_WAIT_MS);
+pub(super) const MAX_WAIT: Duration = Duration::from_millis(MAX_LEASE_WAIT_MS);
 /// How often a waiting request checks, give or take a second, whether its token was drained or
 /// revoked.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a report may take to arrive.
-pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `POST /agent/v1/lease`: waits until there is work, at most for as long as requested.
 pub(crate) async fn lease(

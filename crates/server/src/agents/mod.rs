@@ -9,40 +9,35 @@ mod evidence;
 mod handlers;
 
 use axum::{
-    Router,
     extract::Request,
     http::{HeaderName, HeaderValue},
     middleware::{self, Next},
     response::Response,
-    routing::{get, post},
 };
 use plumbline_seam as seam;
 
-pub(crate) use evidence::UPLOAD_TIMEOUT;
-pub(crate) use handlers::{MAX_WAIT, REPORT_TIMEOUT};
+use crate::{app::Agents, errors::Failure, routes::Routes, state::ServiceState};
 
-use crate::{
-    app::Agents,
-    errors::Failure,
-    state::{ServiceState, SharedState},
-};
-
-pub(crate) const EVIDENCE_ROUTE: &str = "/agent/v1/evidence/{id}/{attempt}/{kind}";
+const EVIDENCE_ROUTE: &str = "/agent/v1/evidence/{id}/{attempt}/{kind}";
 
 /// The routes for agents. They are not part of the API's description: only Plumbline's own agents
 /// use them, at their own protocol version, with tokens that no client has.
-pub(crate) fn routes() -> Router<SharedState> {
-    Router::new()
-        .route(seam::LEASE, post(handlers::lease))
-        .route(seam::HEARTBEAT, post(handlers::heartbeat))
-        .route(seam::PROGRESS, post(handlers::progress))
-        .route(seam::FINISH, post(handlers::finish))
-        .route(seam::RETURN, post(handlers::release))
-        .route(
-            EVIDENCE_ROUTE,
-            get(evidence::received).put(evidence::upload),
-        )
-        .layer(middleware::from_fn(add_protocol_header))
+pub(crate) fn routes() -> Routes {
+    let mut routes = Routes::default()
+        .post(seam::LEASE, handlers::lease)
+        .extra_time(handlers::MAX_WAIT)
+        .post(seam::HEARTBEAT, handlers::heartbeat)
+        .post(seam::PROGRESS, handlers::progress)
+        .post(seam::FINISH, handlers::finish)
+        .extra_time(handlers::REPORT_TIMEOUT)
+        .post(seam::RETURN, handlers::release)
+        .get(EVIDENCE_ROUTE, evidence::received)
+        .put(EVIDENCE_ROUTE, evidence::upload)
+        .extra_time(evidence::UPLOAD_TIMEOUT);
+    routes.router = routes
+        .router
+        .layer(middleware::from_fn(add_protocol_header));
+    routes
 }
 
 /// Adds the protocol version to every response, including one that refuses another version.

@@ -2,9 +2,7 @@ use std::time::Duration;
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{
-    Acceptance, AuditError, AuditState, AuditStatus, NewAudit, Submission, random_text,
-};
+use plumbline_store::{AuditError, AuditState, AuditStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -13,7 +11,7 @@ use crate::{
     api::{
         audits::state_name,
         export::{self, RequestedFormat},
-        idempotency::{self, IdempotencyKey},
+        idempotency::IdempotencyKey,
         path_id::PathId,
         request_body::{AuditRequest, JsonObject},
     },
@@ -21,12 +19,9 @@ use crate::{
     envelope,
     errors::Failure,
     query::Query,
+    start,
     state::SharedState,
 };
-
-/// The number of random characters of an id, of 62 kinds: 190 bits, so that no id can be guessed or
-/// generated twice.
-const ID_RANDOM_CHARS: usize = 32;
 
 /// `POST /v1/audit/start`: starts an audit.
 ///
@@ -38,62 +33,14 @@ pub(crate) async fn start(
     JsonObject(request): JsonObject<AuditRequest>,
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
-    let (order, options) = request.into_order(&service.app)?;
-    starter.take(&service, 1).await?;
-    let now = (service.app.clock)();
-    let tracking_id = new_id("trk")?;
-    let canonical_request =
-        serde_json::to_string(&("start", &order, options.runs, &options.webhook))
-            .map_err(Failure::internal)?;
-    let audit = NewAudit {
-        account_id: starter.account_id.clone(),
-        tracking_id: tracking_id.clone(),
-        audit_id: new_id("aud")?,
-        order,
-        options,
-        accepted_at: now,
-    };
-    let submission = Submission {
-        max_unfinished: service.app.limits.unfinished_audits(),
-        failures: service.app.limits.failed_audits(),
-        idempotency: idempotency_key
-            .map(|key| idempotency::record(key, &canonical_request, tracking_id.clone(), now)),
-        ..Submission::single(audit)
-    };
-    let tracking_id = submit(&service, submission).await?.unwrap_or(tracking_id);
-    starter.context.set_audit(&tracking_id);
+    let request = request.validate(&service.app)?;
+    let tracking_id = start::start(&service, &starter, request, idempotency_key).await?;
     Ok(envelope::started(&tracking_id))
-}
-
-/// Submits audits to the store. Returns the earlier reply if the submission repeats one.
-pub(crate) async fn submit(
-    service: &SharedState,
-    submission: Submission,
-) -> Result<Option<String>, Failure> {
-    let now = submission.accepted_at;
-    match service.app.store.submit(submission).await? {
-        Acceptance::Accepted => Ok(None),
-        Acceptance::Replayed(reply) => Ok(Some(reply)),
-        Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
-        Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
-        Acceptance::TooManyFailed(until) => {
-            let wait_ms = until.0.saturating_sub(now.0).max(1);
-            // Rounded up, so that a request after this wait succeeds.
-            Err(Failure::TooManyFailedAudits((wait_ms - 1) / 1000 + 1))
-        }
-        Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
-    }
-}
-
-/// Generates an id such as `trk_…`.
-pub(crate) fn new_id(kind: &str) -> Result<String, Failure> {
-    let random = random_text(ID_RANDOM_CHARS)
-        .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
-    Ok(format!("{kind}_{random}"))
 }
 
 /// The longest time for which a status request waits.
 pub(crate) const MAX_WAIT_S: u32 = 30;
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(MAX_WAIT_S as u64);
 
 /// `GET /v1/audit/status/{id}`: the status of an audit. With `wait`, the response is sent when the
 /// audit is completed, at the latest after so many seconds, or when the service shuts down.

@@ -2,20 +2,20 @@
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{AuditEntry, AuditState, Batch, NewAudit, Submission};
+use plumbline_store::{AuditEntry, AuditState, Batch};
 use serde::Serialize;
 
 use crate::{
     api::{
-        audit::{new_id, submit},
         audits::{Row, state_name},
-        idempotency::{self, IdempotencyKey},
+        idempotency::IdempotencyKey,
         path_id::PathId,
         request_body::{BatchRequest, JsonObject},
     },
     auth::{Caller, Starter},
     envelope,
     errors::Failure,
+    start,
     state::SharedState,
 };
 
@@ -27,38 +27,9 @@ pub(crate) async fn start(
     JsonObject(request): JsonObject<BatchRequest>,
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
-    let (orders, options) = request.into_orders(&service.app)?;
-    let count = orders.len();
-    starter
-        .take(&service, u32::try_from(count).unwrap_or(u32::MAX))
-        .await?;
-    let now = (service.app.clock)();
-    let batch_id = new_id("bat")?;
-    let canonical_request =
-        serde_json::to_string(&("batch", &orders, options.runs, &options.webhook))
-            .map_err(Failure::internal)?;
-    let audits = orders.into_iter().map(|order| {
-        Ok(NewAudit {
-            account_id: starter.account_id.clone(),
-            tracking_id: new_id("trk")?,
-            audit_id: new_id("aud")?,
-            order,
-            options: options.clone(),
-            accepted_at: now,
-        })
-    });
-    let submission = Submission {
-        account_id: starter.account_id.clone(),
-        audits: audits.collect::<Result<_, Failure>>()?,
-        batch_id: Some(batch_id.clone()),
-        max_unfinished: service.app.limits.unfinished_audits(),
-        failures: service.app.limits.failed_audits(),
-        idempotency: idempotency_key
-            .map(|key| idempotency::record(key, &canonical_request, batch_id.clone(), now)),
-        accepted_at: now,
-    };
-    let batch_id = submit(&service, submission).await?.unwrap_or(batch_id);
-    starter.context.set_audit(&batch_id);
+    let request = request.validate(&service.app)?;
+    let count = request.orders.count();
+    let batch_id = start::start(&service, &starter, request, idempotency_key).await?;
     Ok(envelope::data(AcceptedBatch {
         batch_id: &batch_id,
         audits: count,
@@ -69,7 +40,7 @@ pub(crate) async fn start(
 #[serde(rename_all = "camelCase")]
 struct AcceptedBatch<'a> {
     batch_id: &'a str,
-    audits: usize,
+    audits: u32,
 }
 
 /// `GET /v1/batches/{id}`: a batch with its audits.

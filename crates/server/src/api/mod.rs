@@ -17,5 +17,4 @@ pub(crate) mod request_body;
 mod cursor;
 mod path_id;
 
-pub(crate) use audit::new_id;
 pub(crate) use path_id::{PathId, PathIds};

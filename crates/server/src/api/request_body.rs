@@ -1,6 +1,6 @@
 //! Reads, parses and validates the bodies of starts and batches.
 
-use std::time::Duration;
+use std::{slice::from_ref, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
@@ -8,11 +8,18 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_store::{AuditOptions, Order};
+use plumbline_seam::Order;
+use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{app::App, errors::Failure, state::SharedState, target};
+use crate::{
+    app::App,
+    errors::Failure,
+    start::{Orders, ValidStart},
+    state::SharedState,
+    target,
+};
 
 /// The largest number of runs of an audit.
 pub(crate) const MAX_RUNS: u32 = 9;
@@ -49,21 +56,40 @@ pub(crate) struct BatchRequest {
     webhook: Option<String>,
 }
 
+impl From<Order> for AuditRequest {
+    /// Returns the request of an order without options.
+    fn from(order: Order) -> Self {
+        Self {
+            url: order.url,
+            device: order.device,
+            location: order.location,
+            network: order.network,
+            runs: None,
+            webhook: None,
+        }
+    }
+}
+
 impl AuditRequest {
-    /// Validates the values in the order in which the contract lists them (2.1); the failure names
-    /// the first invalid one.
-    pub(crate) fn into_order(self, app: &App) -> Result<(Order, AuditOptions), Failure> {
-        check_url(&self.url, app)?;
-        check_device(&self.device, app)?;
-        check_location(&self.location, app)?;
-        check_network(&self.network, app)?;
+    /// Validates the values; the failure names the first invalid one.
+    pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
+        check_values(
+            from_ref(&self.url),
+            from_ref(&self.device),
+            from_ref(&self.location),
+            from_ref(&self.network),
+            app,
+        )?;
         let order = Order {
             url: self.url,
             device: self.device,
             network: self.network,
             location: self.location,
         };
-        Ok((order, options(self.runs, self.webhook, app)?))
+        Ok(ValidStart {
+            orders: Orders::Single(order),
+            options: options(self.runs, self.webhook, app)?,
+        })
     }
 }
 
@@ -71,7 +97,7 @@ impl BatchRequest {
     /// Validates the values and returns every combination, in the order of the lists. Repeated
     /// values count once, but as the API's description says, no list may be longer than a batch
     /// even with repetitions.
-    pub(crate) fn into_orders(mut self, app: &App) -> Result<(Vec<Order>, AuditOptions), Failure> {
+    pub(crate) fn validate(mut self, app: &App) -> Result<ValidStart, Failure> {
         let lists = [
             &mut self.urls,
             &mut self.devices,
@@ -90,16 +116,13 @@ impl BatchRequest {
         if count == 0 || count > at_most {
             return Err(Failure::InvalidBatch);
         }
-        self.urls.iter().try_for_each(|url| check_url(url, app))?;
-        self.devices
-            .iter()
-            .try_for_each(|id| check_device(id, app))?;
-        self.locations
-            .iter()
-            .try_for_each(|id| check_location(id, app))?;
-        self.networks
-            .iter()
-            .try_for_each(|id| check_network(id, app))?;
+        check_values(
+            &self.urls,
+            &self.devices,
+            &self.locations,
+            &self.networks,
+            app,
+        )?;
         let options = options(self.runs, self.webhook, app)?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
@@ -114,7 +137,10 @@ impl BatchRequest {
                 }
             }
         }
-        Ok((orders, options))
+        Ok(ValidStart {
+            orders: Orders::Batch(orders),
+            options,
+        })
     }
 }
 
@@ -134,27 +160,27 @@ fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<Audi
     Ok(AuditOptions { runs, webhook })
 }
 
-fn check_url(url: &str, app: &App) -> Result<(), Failure> {
-    if target::is_auditable(url, app.limits.url_chars, &*app.may_visit) {
-        Ok(())
-    } else {
+/// Checks the values of orders in the order in which the contract lists them (2.1).
+fn check_values(
+    urls: &[String],
+    devices: &[String],
+    locations: &[String],
+    networks: &[String],
+    app: &App,
+) -> Result<(), Failure> {
+    let (limits, catalog) = (&app.limits, &app.catalog);
+    let is_auditable = |url: &String| target::is_auditable(url, limits.url_chars, &*app.may_visit);
+    if !urls.iter().all(is_auditable) {
         Err(Failure::InvalidUrl)
+    } else if !devices.iter().all(|id| catalog.device(id).is_some()) {
+        Err(Failure::InvalidDevice)
+    } else if !locations.iter().all(|id| catalog.location(id).is_some()) {
+        Err(Failure::InvalidLocation)
+    } else if !networks.iter().all(|id| catalog.network(id).is_some()) {
+        Err(Failure::InvalidNetwork)
+    } else {
+        Ok(())
     }
-}
-
-fn check_device(id: &str, app: &App) -> Result<(), Failure> {
-    let device = app.catalog.device(id);
-    device.map(|_| ()).ok_or(Failure::InvalidDevice)
-}
-
-fn check_location(id: &str, app: &App) -> Result<(), Failure> {
-    let location = app.catalog.location(id);
-    location.map(|_| ()).ok_or(Failure::InvalidLocation)
-}
-
-fn check_network(id: &str, app: &App) -> Result<(), Failure> {
-    let network = app.catalog.network(id);
-    network.map(|_| ()).ok_or(Failure::InvalidNetwork)
 }
 
 fn remove_repetitions(list: &mut Vec<String>) {

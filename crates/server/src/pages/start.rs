@@ -10,8 +10,8 @@ use axum::{
 use plumbline_catalog::Catalog;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
-use plumbline_store::{NewAudit, RecentAudit, Submission};
-use serde_json::json;
+use plumbline_seam::Order;
+use plumbline_store::RecentAudit;
 
 use super::cookies::Cookies;
 use super::form::{Form, query};
@@ -19,9 +19,8 @@ use super::page_rate;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
 use crate::{
-    api::{audit::submit, new_id, request_body::AuditRequest},
-    errors::Failure,
-    state::SharedState,
+    api::request_body::AuditRequest, auth::Starter, errors::Failure,
+    request_context::RequestContext, start, state::SharedState,
 };
 
 /// The cookie with the last device, network and location.
@@ -196,37 +195,20 @@ async fn accept(
     visitor: &Visitor,
     form: &StartForm,
 ) -> Result<String, Failure> {
-    let request: AuditRequest = serde_json::from_value(json!({
-        "url": form.url,
-        "device": form.device,
-        "network": form.network,
-        "location": form.location,
-    }))
-    .map_err(|_| Failure::InvalidBody)?;
-    let (order, options) = request.into_order(&service.app)?;
-    let now = (service.app.clock)();
-    let status = service.starts.take(&visitor.key_id, now, 1).await?;
-    if let Some(status) = status
-        && status.is_refused()
-    {
-        return Err(Failure::RateLimited);
-    }
-    let tracking_id = new_id("trk")?;
-    let audit = NewAudit {
+    let request = AuditRequest::from(Order {
+        url: form.url.clone(),
+        device: form.device.clone(),
+        network: form.network.clone(),
+        location: form.location.clone(),
+    });
+    let starter = Starter {
+        key_id: visitor.key_id.clone(),
         account_id: visitor.account_id.clone(),
-        tracking_id: tracking_id.clone(),
-        audit_id: new_id("aud")?,
-        order,
-        options,
-        accepted_at: now,
+        // The headers of a page do not describe the limit of starts.
+        context: RequestContext::default(),
     };
-    let submission = Submission {
-        max_unfinished: service.app.limits.unfinished_audits(),
-        failures: service.app.limits.failed_audits(),
-        ..Submission::single(audit)
-    };
-    submit(service, submission).await?;
-    Ok(tracking_id)
+    let request = request.validate(&service.app)?;
+    start::start(service, &starter, request, None).await
 }
 
 /// Adds `https://` to a URL without a scheme, such as `example.com`.

@@ -1,0 +1,155 @@
+//! Starts audits, for the API, for batches and for the form of the start page.
+
+use plumbline_seam::Order;
+use plumbline_store::{Acceptance, AuditOptions, NewAudit, Submission, random_text};
+
+use crate::{api::idempotency, auth::Starter, errors::Failure, state::SharedState};
+
+/// The number of random characters of an id, of 62 kinds: 190 bits, so that no id can be guessed or
+/// generated twice.
+const ID_RANDOM_CHARS: usize = 32;
+
+/// Audits to be started, whose values are valid.
+pub(crate) struct ValidStart {
+    pub(crate) orders: Orders,
+    pub(crate) options: AuditOptions,
+}
+
+/// The orders of a request.
+pub(crate) enum Orders {
+    Single(Order),
+    Batch(Vec<Order>),
+}
+
+/// Starts audits: counts them against the limit of the key, takes their credits and queues them.
+/// Returns the id of the audit or the batch; for a repeated idempotency key, that of its first
+/// request.
+pub(crate) async fn start(
+    service: &SharedState,
+    starter: &Starter,
+    request: ValidStart,
+    idempotency_key: Option<String>,
+) -> Result<String, Failure> {
+    let ValidStart { orders, options } = request;
+    starter.take(service, orders.count()).await?;
+    let now = (service.app.clock)();
+    let canonical_request = orders.canonical(&options)?;
+    let batch_id = match &orders {
+        Orders::Single(_) => None,
+        Orders::Batch(_) => Some(new_id("bat")?),
+    };
+    let audits = orders.into_vec().into_iter().map(|order| {
+        Ok(NewAudit {
+            account_id: starter.account_id.clone(),
+            tracking_id: new_id("trk")?,
+            audit_id: new_id("aud")?,
+            order,
+            options: options.clone(),
+            accepted_at: now,
+        })
+    });
+    let audits: Vec<_> = audits.collect::<Result<_, Failure>>()?;
+    let id = match (&batch_id, &audits[..]) {
+        (Some(id), _) => id.clone(),
+        (None, [audit, ..]) => audit.tracking_id.clone(),
+        (None, []) => return Err(Failure::internal("a start without an audit")),
+    };
+    let submission = Submission {
+        account_id: starter.account_id.clone(),
+        audits,
+        batch_id,
+        max_unfinished: service.app.limits.unfinished_audits(),
+        failures: service.app.limits.failed_audits(),
+        idempotency: idempotency_key
+            .map(|key| idempotency::record(key, &canonical_request, id.clone(), now)),
+        accepted_at: now,
+    };
+    let id = submit(service, submission).await?.unwrap_or(id);
+    starter.context.set_audit(&id);
+    Ok(id)
+}
+
+impl Orders {
+    /// Returns the number of orders.
+    pub(crate) fn count(&self) -> u32 {
+        match self {
+            Self::Single(_) => 1,
+            Self::Batch(orders) => u32::try_from(orders.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Returns the request in a normalized format, whose digest is stored with an idempotency key.
+    fn canonical(&self, options: &AuditOptions) -> Result<String, Failure> {
+        let AuditOptions { runs, webhook } = options;
+        let text = match self {
+            Self::Single(order) => serde_json::to_string(&("start", order, runs, webhook)),
+            Self::Batch(orders) => serde_json::to_string(&("batch", orders, runs, webhook)),
+        };
+        text.map_err(Failure::internal)
+    }
+
+    fn into_vec(self) -> Vec<Order> {
+        match self {
+            Self::Single(order) => vec![order],
+            Self::Batch(orders) => orders,
+        }
+    }
+}
+
+/// Submits audits to the store. Returns the earlier reply if the submission repeats one.
+async fn submit(service: &SharedState, submission: Submission) -> Result<Option<String>, Failure> {
+    let now = submission.accepted_at;
+    match service.app.store.submit(submission).await? {
+        Acceptance::Accepted => Ok(None),
+        Acceptance::Replayed(reply) => Ok(Some(reply)),
+        Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
+        Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
+        Acceptance::TooManyFailed(until) => {
+            let wait_ms = until.0.saturating_sub(now.0).max(1);
+            // Rounded up, so that a request after this wait succeeds.
+            Err(Failure::TooManyFailedAudits((wait_ms - 1) / 1000 + 1))
+        }
+        Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
+    }
+}
+
+/// Generates an id such as `trk_…`.
+fn new_id(kind: &str) -> Result<String, Failure> {
+    let random = random_text(ID_RANDOM_CHARS)
+        .map_err(|error| Failure::internal(format!("no random source: {error}")))?;
+    Ok(format!("{kind}_{random}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> Order {
+        Order {
+            url: "https://example.com/".to_owned(),
+            device: "mobile".to_owned(),
+            network: "cable".to_owned(),
+            location: "eu".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_canonical_request_is_that_of_earlier_versions() {
+        let options = AuditOptions {
+            runs: 3,
+            webhook: Some("https://example.com/hook".to_owned()),
+        };
+        let order_text = concat!(
+            r#"{"url":"https://example.com/","device":"mobile","#,
+            r#""network":"cable","location":"eu"}"#
+        );
+        let single = Orders::Single(order()).canonical(&options).unwrap();
+        let expected = format!(r#"["start",{order_text},3,"https://example.com/hook"]"#);
+        assert_eq!(single, expected);
+        let batch = Orders::Batch(vec![order()]).canonical(&AuditOptions::default());
+        assert_eq!(
+            batch.unwrap(),
+            format!(r#"["batch",[{order_text}],1,null]"#)
+        );
+    }
+}
