@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc};
 
+use crate::launch::OnDrop;
 use crate::{Browser, BrowserError, Launcher};
 
 /// Maximum time to wait for a browser. A start has its own deadline; this one is for several starts
@@ -113,7 +114,7 @@ impl Pool {
             };
             match result {
                 Ok(mut browser) if browser.is_healthy().await => {
-                    browser.restock = Some(Restock(Arc::clone(&self.shared)));
+                    browser.restock = Some(self.restock_on_drop());
                     return Ok(browser);
                 }
                 Ok(dead) => {
@@ -123,11 +124,21 @@ impl Pool {
                 // The error may be old, so another start is attempted.
                 Err(_) => {
                     let mut browser = self.shared.launch().await?;
-                    browser.restock = Some(Restock(Arc::clone(&self.shared)));
+                    browser.restock = Some(self.restock_on_drop());
                     return Ok(browser);
                 }
             }
         }
+    }
+
+    /// Returns a value that starts the next spare when it is dropped.
+    fn restock_on_drop(&self) -> OnDrop {
+        let shared = Arc::clone(&self.shared);
+        OnDrop::new(move || {
+            if !shared.started.is_closed() {
+                shared.restock();
+            }
+        })
     }
 }
 
@@ -171,16 +182,5 @@ impl Shared {
             // If the pool has been dropped, the browser is dropped as well, which ends it.
             let _ = shared.started.send(result);
         });
-    }
-}
-
-/// Starts the next spare when dropped.
-pub(crate) struct Restock(Arc<Shared>);
-
-impl Drop for Restock {
-    fn drop(&mut self) {
-        if !self.0.started.is_closed() {
-            self.0.restock();
-        }
     }
 }

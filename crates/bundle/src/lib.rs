@@ -12,6 +12,7 @@
 )]
 
 mod failure;
+mod full_page;
 mod packed;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use failure::{Failure, FailureCode};
+pub use full_page::FullPagePicture;
 pub use packed::BundleError;
 
 /// Format that this version writes. Readers accept every older one.

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use plumbline_bundle::FullPagePicture;
 use plumbline_catalog::Device;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Gathered, error_text, null_artifact, to_artifact};
 use crate::page::Caller;
-
-pub(super) const ARTIFACT: &str = "full-page-picture";
 
 /// Timeout of each call; all together have ten seconds.
 const DEADLINE: Duration = Duration::from_secs(8);
@@ -52,20 +51,6 @@ struct Capture {
     data: String,
 }
 
-/// The screenshot; sizes are CSS pixels, which are the image's pixels.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FullPageScreenshot {
-    mime_type: String,
-    width: f64,
-    height: f64,
-    /// Scroll position of the page: elements are measured relative to the viewport, the image is
-    /// not.
-    scrolled_x: f64,
-    scrolled_y: f64,
-    data: String,
-}
-
 /// Takes the screenshot; null if the first screen shows the whole page.
 pub(super) async fn gather(page: &Caller, device: &Device) -> Gathered {
     let metrics: Metrics = page
@@ -91,7 +76,7 @@ pub(super) async fn gather(page: &Caller, device: &Device) -> Gathered {
         .call_within(DEADLINE, "Page.captureScreenshot", params)
         .await
         .map_err(|error| error_text(&error))?;
-    to_artifact(&FullPageScreenshot {
+    to_artifact(&FullPagePicture {
         mime_type: format!("image/{FORMAT}"),
         width,
         height,

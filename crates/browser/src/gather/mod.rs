@@ -21,7 +21,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::{Artifact, Screenshot};
+use plumbline_bundle::{Artifact, FullPagePicture, Screenshot};
 use plumbline_catalog::Device;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -190,7 +190,7 @@ pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<
     let caller = page.caller();
     let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let screenshot = full_page::gather(&caller, device);
-    page.drive(gatherer.add(full_page::ARTIFACT, screenshot))
+    page.drive(gatherer.add(FullPagePicture::ARTIFACT, screenshot))
         .await;
     gatherer.into_artifacts(page)
 }

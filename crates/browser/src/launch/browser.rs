@@ -7,7 +7,6 @@ use super::process::Process;
 use super::proxy_port::{Forwarder, ProxyPort};
 use super::stderr::StderrTail;
 use crate::BrowserError;
-use crate::pool::Restock;
 use crate::protocol::{CallError, Client, Events};
 
 /// Maximum response time of a spare; one that takes longer is replaced.
@@ -50,8 +49,25 @@ pub struct Browser {
     pub(crate) forwarder: Option<Forwarder>,
     /// Starts the next spare when it is dropped. It is declared before the process, so that it is
     /// dropped first even if the process ends slowly.
-    pub(crate) restock: Option<Restock>,
+    pub(crate) restock: Option<OnDrop>,
     process: Process,
+}
+
+/// Calls a function when it is dropped.
+pub(crate) struct OnDrop(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl OnDrop {
+    pub(crate) fn new(function: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(function)))
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(function) = self.0.take() {
+            function();
+        }
+    }
 }
 
 impl Browser {

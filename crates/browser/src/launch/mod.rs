@@ -18,6 +18,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use plumbline_isolation::{CgroupParent, Ids};
 use std::os::unix::process::CommandExt;
 
+pub(crate) use browser::OnDrop;
 pub use browser::{Browser, Version};
 pub use process::renderers;
 pub(crate) use process::{group_of, is_renderer, pid_of, process_ids};

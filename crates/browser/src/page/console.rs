@@ -92,14 +92,22 @@ struct EntryAdded {
 struct LogEntry {
     source: String,
     level: String,
+    #[serde(flatten)]
+    message: Message,
+    #[serde(default)]
+    stack_trace: Option<StackTrace>,
+}
+
+/// The text and the position that log entries and exceptions have in common.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
     #[serde(default)]
     text: String,
     #[serde(default)]
     url: Option<String>,
     #[serde(default)]
     line_number: Option<i64>,
-    #[serde(default)]
-    stack_trace: Option<StackTrace>,
 }
 
 #[derive(Deserialize)]
@@ -129,9 +137,9 @@ impl From<LogEntry> for ConsoleEntry {
         Self {
             source: entry.source,
             level: entry.level,
-            text: entry.text,
-            url: entry.url,
-            line: entry.line_number,
+            text: entry.message.text,
+            url: entry.message.url,
+            line: entry.message.line_number,
             column: top_frame(entry.stack_trace).and_then(|frame| frame.column_number),
         }
     }
@@ -210,12 +218,8 @@ struct ExceptionThrown {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExceptionDetails {
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    url: Option<String>,
-    #[serde(default)]
-    line_number: Option<i64>,
+    #[serde(flatten)]
+    message: Message,
     #[serde(default)]
     column_number: Option<i64>,
     #[serde(default)]
@@ -228,13 +232,13 @@ impl ExceptionThrown {
         let description = details
             .exception
             .and_then(|exception| exception.description);
-        let text = description.unwrap_or(details.text);
+        let text = description.unwrap_or(details.message.text);
         (!text.is_empty()).then(|| ConsoleEntry {
             source: "exception".to_owned(),
             level: "error".to_owned(),
             text,
-            url: details.url,
-            line: details.line_number,
+            url: details.message.url,
+            line: details.message.line_number,
             column: details.column_number,
         })
     }

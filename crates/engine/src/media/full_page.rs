@@ -1,29 +1,16 @@
 //! The full-page screenshot, for showing elements outside the first screen.
 
-use plumbline_bundle::{Artifact, Bundle};
+use plumbline_bundle::{Artifact, Bundle, FullPagePicture};
 use plumbline_model::media::{FullPageScreenshot, Picture};
-use serde::Deserialize;
 
 use super::film::{MAX_PICTURE_CHARS, is_known_type};
 
-/// The artifact, with sizes in CSS pixels (browser: gather/full_page.rs).
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Gathered {
-    mime_type: String,
-    width: f64,
-    height: f64,
-    scrolled_x: f64,
-    scrolled_y: f64,
-    data: String,
-}
-
 /// Returns the full-page screenshot, or `None` if one screen shows all of the page.
 pub(super) fn full_page(bundle: &Bundle) -> Option<FullPageScreenshot> {
-    let Artifact::Gathered(raw) = bundle.artifacts.get("full-page-picture")? else {
+    let Artifact::Gathered(raw) = bundle.artifacts.get(FullPagePicture::ARTIFACT)? else {
         return None;
     };
-    let gathered: Gathered = serde_json::from_str(raw.get()).ok()?;
+    let gathered: FullPagePicture = serde_json::from_str(raw.get()).ok()?;
     let is_picture = is_known_type(&gathered.mime_type)
         && gathered.data.len() <= 4 * MAX_PICTURE_CHARS
         && gathered.width >= 1.0

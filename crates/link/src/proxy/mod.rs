@@ -383,8 +383,5 @@ async fn relay(
     if socks::send_reply(client, reply).await.is_err() {
         return RelayEnd::Reset;
     }
-    match emulated {
-        Some(connection) => relay::relay_emulated(&connection, client, server, meter).await,
-        None => relay::relay_directly(client, server, meter).await,
-    }
+    relay::relay(emulated.as_ref(), client, server, meter).await
 }

@@ -30,14 +30,26 @@ pub(super) enum RelayEnd {
     Reset,
 }
 
-pub(super) async fn relay_emulated(
-    connection: &EmulatedConnection,
+/// Relays until both directions have ended: through the emulated `connection`, or directly without
+/// one.
+pub(super) async fn relay(
+    connection: Option<&EmulatedConnection>,
     client: &mut TcpStream,
     server: &mut TcpStream,
     meter: &Meter,
 ) -> RelayEnd {
     let (client_in, client_out) = client.split();
     let (server_in, server_out) = server.split();
+    let Some(connection) = connection else {
+        let result = tokio::try_join!(
+            copy(Direction::Up, client_in, server_out, meter),
+            copy(Direction::Down, server_in, client_out, meter),
+        );
+        return match result {
+            Ok(_) => RelayEnd::Complete,
+            Err(_) => RelayEnd::Reset,
+        };
+    };
     let (up, down) = (Mutex::default(), Mutex::default());
     let (_, up_end, _, down_end) = tokio::join!(
         send(connection, Direction::Up, client_in, &up, meter),
@@ -119,23 +131,6 @@ async fn receive(
             remaining -= chunk.len() as u64;
             connection.consumed(direction, chunk.len() as u64);
         }
-    }
-}
-
-pub(super) async fn relay_directly(
-    client: &mut TcpStream,
-    server: &mut TcpStream,
-    meter: &Meter,
-) -> RelayEnd {
-    let (client_in, client_out) = client.split();
-    let (server_in, server_out) = server.split();
-    let result = tokio::try_join!(
-        copy(Direction::Up, client_in, server_out, meter),
-        copy(Direction::Down, server_in, client_out, meter),
-    );
-    match result {
-        Ok(_) => RelayEnd::Complete,
-        Err(_) => RelayEnd::Reset,
     }
 }
 

@@ -1,8 +1,7 @@
 //! Screenshots of the page, with the positions of elements that checks list.
 
-use plumbline_bundle::{Artifact, Bundle, Screenshot};
+use plumbline_bundle::{Artifact, Bundle, FullPagePicture, Screenshot};
 use plumbline_trace::Trace;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::details::Rect;
@@ -12,24 +11,11 @@ const THUMBNAILS: u32 = 8;
 /// The minimum duration of a filmstrip.
 const MIN_FILM_MS: f64 = 3000.0;
 
-/// A screenshot of the full page in CSS pixels, up to a maximum height (browser:
-/// gather/full_page.rs).
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FullPage {
-    mime_type: String,
-    width: f64,
-    height: f64,
-    scrolled_x: f64,
-    scrolled_y: f64,
-    data: String,
-}
-
 /// The screenshots of a bundle.
 #[derive(Default)]
 pub(super) struct Pictures<'a> {
     last: Option<&'a Screenshot>,
-    full_page: Option<FullPage>,
+    full_page: Option<FullPagePicture>,
     trace: Option<Trace>,
     page: Value,
     nodes: Map<String, Value>,
@@ -44,7 +30,7 @@ impl<'a> Pictures<'a> {
             Some(Artifact::Gathered(page)) => serde_json::from_str(page.get()).unwrap_or_default(),
             _ => Value::Null,
         };
-        let full_page = match bundle.artifacts.get("full-page-picture") {
+        let full_page = match bundle.artifacts.get(FullPagePicture::ARTIFACT) {
             Some(Artifact::Gathered(full_page)) => serde_json::from_str(full_page.get()).ok(),
             _ => None,
         };
