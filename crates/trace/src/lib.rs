@@ -4,8 +4,9 @@
 //! The crate is pure: bytes in, typed facts out. Each byte is parsed once and only events that
 //! carry a fact are kept. The engine computes metrics from these facts.
 //!
-//! Times are those of Chromium: `_us` is a microsecond of its monotonic clock, and
-//! [`Trace::since_origin_ms`] converts one to milliseconds since the start of the navigation.
+//! All times are microseconds of Chromium's monotonic clock (`_us`), whatever unit a message has
+//! them in. [`Trace::since_origin_ms`] converts one to milliseconds since the start of the
+//! navigation.
 #![cfg_attr(
     not(test),
     warn(
@@ -30,7 +31,6 @@ mod paints;
 mod protocol_log;
 mod reader;
 mod reflows;
-mod requests;
 mod resources;
 mod screenshots;
 mod shifts;
@@ -45,7 +45,7 @@ pub use animations::Animation;
 pub use culprits::{Culprits, Span};
 pub use document::{Documents, DomSize, LargeUpdate, UpdateKind};
 pub use error::TraceError;
-pub use exchanges::{Exchange, Failure, Headers, Response};
+pub use exchanges::{Exchange, Failure, Headers, Response, header};
 pub use frames::{Frame, Frames};
 pub use interactions::{Interaction, InteractionKind};
 pub use navigation::{Navigation, Thread};
@@ -53,7 +53,6 @@ pub use paints::{LargestImage, LargestPaint, Milestone, Paints};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
 pub use reflows::{CodeLocation, ForcedReflow};
-pub use requests::Request;
 pub use resources::{
     ImagePaint, OriginLatency, Preconnect, Redirect, RemoteFont, Resource, Resources,
     origin_latencies,

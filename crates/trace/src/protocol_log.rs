@@ -2,6 +2,7 @@
 //! of `{method, params, …}`. Only messages of the network domain are read.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -11,15 +12,11 @@ use crate::TraceError;
 use crate::event::Value;
 use crate::exchanges::{Exchange, Exchanges};
 use crate::input;
-use crate::requests::Request;
 
 #[derive(Debug, Clone)]
 pub struct ProtocolLog {
     /// Exchanges in order of their start.
-    pub exchanges: Vec<Exchange>,
-    /// The same exchanges in the form in which a trace has them, for network idle times. WebSockets
-    /// are left out.
-    pub requests: Vec<Request>,
+    pub exchanges: Vec<Arc<Exchange>>,
 }
 
 impl ProtocolLog {
@@ -27,11 +24,9 @@ impl ProtocolLog {
     pub fn read(bytes: &[u8]) -> Result<Self, TraceError> {
         let text = input::text(bytes)?;
         let messages: Messages = serde_json::from_str(&text).map_err(TraceError::Json)?;
-        let exchanges = messages.0.finish();
-        let requests = exchanges.iter().filter(|exchange| !exchange.is_web_socket);
+        let exchanges = messages.0.finish().into_iter();
         Ok(Self {
-            requests: requests.map(Request::of).collect(),
-            exchanges,
+            exchanges: exchanges.map(Arc::new).collect(),
         })
     }
 }

@@ -2,6 +2,7 @@
 //! dropped.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -12,13 +13,13 @@ use crate::animations::{Animation, AnimationEvents};
 use crate::culprits::Culprits;
 use crate::document::Documents;
 use crate::event::{Event, Value};
+use crate::exchanges::Exchange;
 use crate::frames::Frames;
 use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
-use crate::requests::{Request, RequestEvents};
 use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
@@ -43,7 +44,9 @@ pub struct Trace {
     pub shifts: Shifts,
     /// Screenshots since the time origin in order, without consecutive duplicates.
     pub screenshots: Vec<Screenshot>,
-    pub requests: Vec<Request>,
+    /// Exchanges of the page in order of their start, with what the trace reports of them. The
+    /// protocol log has more.
+    pub exchanges: Vec<Arc<Exchange>>,
     pub resources: Resources,
     /// All work of the page's main threads in order of the start, outer before inner.
     pub work: Vec<Work>,
@@ -90,7 +93,6 @@ struct Collected<'a> {
     paints: Paints,
     shifts: Shifts,
     screenshots: Vec<Screenshot>,
-    requests: RequestEvents,
     activity: ActivityEvents,
     resources: ResourceEvents,
     work: WorkEvents<'a>,
@@ -119,7 +121,6 @@ impl<'a> Collected<'a> {
             self.navigation.record(event);
             self.paints.record(event);
             self.shifts.record(event);
-            self.requests.record(event);
             self.resources.record(event);
             self.documents.record(event);
             self.culprits.record(event);
@@ -137,6 +138,12 @@ impl<'a> Collected<'a> {
         let threads = &navigation.main_threads;
         let mut reflows = self.reflows.all();
         let tasks = self.tasks.of_threads(threads);
+        let (mut exchanges, resources) = self.resources.resolve();
+        // Requests of other tabs are left out; those of workers name no frame of the page's tree.
+        exchanges.retain(|exchange| {
+            let frame = exchange.frame.as_deref();
+            frame.is_none_or(|frame| frames.contains(frame))
+        });
         Ok(Trace {
             work: self
                 .work
@@ -148,8 +155,8 @@ impl<'a> Collected<'a> {
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames, threads),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
-            requests: self.requests.of_page(&frames),
-            resources: self.resources.resolve(),
+            exchanges,
+            resources,
             documents: self.documents.of_page(&frames, threads),
             culprits: self.culprits.of_page(threads),
             animations: self.animations.of_threads(threads),

@@ -1,6 +1,8 @@
 //! Tests on handwritten protocol logs, each for one case.
 
-use plumbline_trace::{ProtocolLog, Request, TraceError};
+use std::sync::Arc;
+
+use plumbline_trace::{Exchange, ProtocolLog, TraceError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -39,18 +41,24 @@ fn ended(method: &str, id: &str, seconds: f64) -> Value {
     message(method, json!({"requestId": id, "timestamp": seconds}))
 }
 
-fn read(messages: &[Value]) -> Vec<Request> {
+fn read(messages: &[Value]) -> Vec<Arc<Exchange>> {
     let bytes = serde_json::to_vec(messages).expect("JSON");
-    ProtocolLog::read(&bytes).expect("a readable log").requests
+    ProtocolLog::read(&bytes).expect("a readable log").exchanges
 }
 
-/// Compares the start, end and status of each request.
+/// Compares the start, end (in milliseconds) and status of each exchange.
 fn check(messages: &[Value], expected: &[(f64, Option<f64>, Option<i64>)]) {
-    let requests: Vec<_> = read(messages)
+    let exchanges: Vec<_> = read(messages)
         .iter()
-        .map(|request| (request.start_ms, request.end_ms, request.status))
+        .map(|exchange| {
+            (
+                exchange.network_start_us() / 1000.0,
+                exchange.network_end_us().map(|end_us| end_us / 1000.0),
+                exchange.status(),
+            )
+        })
         .collect();
-    assert_eq!(requests, expected);
+    assert_eq!(exchanges, expected);
 }
 
 #[test]
@@ -110,19 +118,17 @@ fn a_redirect_is_two_requests_and_later_events_concern_the_second() {
 
 #[test]
 fn the_first_end_counts_and_a_failure_is_an_end() {
-    let requests = read(&[
+    let exchanges = read(&[
         sent("1", 1.0, "http://page/"),
         ended("loadingFailed", "1", 2.0),
         ended("loadingFinished", "1", 3.0),
         sent("2", 1.0, "http://page/"),
         sent("2", 1.5, "http://page/again"),
     ]);
-    assert_eq!(requests.len(), 2);
-    assert_eq!(
-        (requests[0].end_ms, requests[0].failed),
-        (Some(2000.0), true)
-    );
-    assert_eq!((requests[1].end_ms, requests[1].failed), (None, false));
+    assert_eq!(exchanges.len(), 2);
+    assert_eq!(exchanges[0].end_us, Some(2e6));
+    assert!(exchanges[0].failure.is_some());
+    assert_eq!((exchanges[1].end_us, &exchanges[1].failure), (None, &None));
 }
 
 #[test]

@@ -64,11 +64,11 @@ fn redirects_are_part_of_the_resource_and_the_document_belongs_to_its_navigation
     assert_eq!(document.redirects[0].url, "http://a.test/");
     assert_eq!(document.redirects[0].dur_us, 3000.0);
     assert_eq!(document.redirection_us, 3000.0);
-    assert_eq!((document.start_us, document.end_us), (2000.0, 9000.0));
+    assert_eq!((document.start_us, document.notified_us), (2000.0, 9000.0));
     assert!((document.finish_us - 8800.0).abs() < 1e-6);
-    assert_eq!(document.timing.unwrap().server_response_ms(), 1.0);
+    assert_eq!(document.timing().unwrap().server_response_us(), 1000.0);
     assert_eq!(document.header("content-encoding").next(), Some("br"));
-    assert_eq!(document.decoded_bytes, 900.0);
+    assert_eq!(document.resource_bytes, 900);
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn the_last_priority_and_blocking_status_count_and_a_memory_response_has_no_timi
         ("High", "Low")
     );
     assert_eq!(sheet.render_blocking, "blocking");
-    assert_eq!(sheet.initiator_url, "http://a.test/a.js");
-    assert!(sheet.is_memory_cached && sheet.timing.is_none());
+    assert_eq!(sheet.initiator_url.as_deref(), Some("http://a.test/a.js"));
+    assert!(sheet.from_memory && sheet.timing().is_none());
 }
 
 #[test]

@@ -350,28 +350,28 @@ fn requests_start_and_end_at_the_times_of_the_network_stack() {
         sent("4", 2200, "MAIN"),
         sent("4", 2300, "MAIN"),
     ]);
-    let requests: Vec<_> = trace
-        .requests
+    let exchanges: Vec<_> = trace
+        .exchanges
         .iter()
-        .map(|request| {
+        .map(|exchange| {
             (
-                request.id.as_str(),
-                request.start_ms,
-                request.end_ms,
-                request.failed,
+                exchange.id.as_str(),
+                exchange.network_start_us(),
+                exchange.network_end_us(),
+                exchange.failure.is_some(),
             )
         })
         .collect();
     assert_eq!(
-        requests,
+        exchanges,
         [
-            ("1", 1.7, Some(2.6), false),
-            ("2", 2.0, Some(3.0), true),
-            ("4", 2.2, Some(2.3), false),
-            ("4", 2.3, None, false),
+            ("1", 1700.0, Some(2600.0), false),
+            ("2", 2000.0, Some(3000.0), true),
+            ("4", 2200.0, Some(2300.0), false),
+            ("4", 2300.0, None, false),
         ]
     );
-    assert_eq!(trace.requests[0].protocol, "h2");
+    assert_eq!(trace.exchanges[0].protocol(), "h2");
 }
 
 proptest! {

@@ -32,9 +32,9 @@ impl TextKind {
             return (length * self.usual_ratio()).round();
         };
         let body_bytes = if request.is_compressed() {
-            (request.transfer_bytes - request.header_bytes).max(0.0)
+            (request.transfer_bytes() - request.header_bytes()).max(0.0)
         } else {
-            request.resource_bytes
+            request.resource_bytes()
         };
         self.share_of(request, body_bytes, length)
     }
@@ -44,17 +44,17 @@ impl TextKind {
         let Some(request) = request else {
             return (length * self.usual_ratio()).round();
         };
-        self.share_of(request, request.transfer_bytes, length)
+        self.share_of(request, request.transfer_bytes(), length)
     }
 
     /// Returns the bytes of a text; inside another file, such as a document, it gets its share of
     /// the file's bytes.
     fn share_of(self, request: &Request, bytes: f64, length: f64) -> f64 {
-        if request.resource_type == self.resource_type() {
+        if request.exchange.loaded_type() == self.resource_type() {
             return bytes;
         }
-        if request.resource_bytes > 0.0 {
-            (length * bytes / request.resource_bytes).round()
+        if request.resource_bytes() > 0.0 {
+            (length * bytes / request.resource_bytes()).round()
         } else {
             length
         }
@@ -70,11 +70,11 @@ pub fn script_request<'a>(requests: &'a Requests, script: &Script) -> Option<&'a
         .peekable();
     let first = of_url.peek().copied();
     let mut request = of_url
-        .find(|request| !script.frame.is_empty() && request.frame_id == script.frame)
+        .find(|request| !script.frame.is_empty() && request.exchange.frame_id() == script.frame)
         .or(first)?;
     // A chain of redirects is never longer than there are requests.
     for _ in 0..requests.all.len() {
-        match request.redirected_to.and_then(|at| requests.all.get(at)) {
+        match requests.redirect_target(request) {
             Some(next) => request = next,
             None => break,
         }

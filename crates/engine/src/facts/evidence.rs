@@ -19,8 +19,8 @@ impl Fact for Trace {
             let main_frame = &trace.frames.main_id;
             trace.resources.add_missed(&log.exchanges, main_frame);
         }
-        let requests = log.as_ref().map_or(&trace.requests, |log| &log.requests);
-        if let Some(end_us) = metrics::load_end_us(&trace, requests) {
+        let exchanges = log.as_ref().map_or(&trace.exchanges, |log| &log.exchanges);
+        if let Some(end_us) = metrics::load_end_us(&trace, exchanges) {
             trace.resources.separate_repeats(end_us);
         }
         Ok(trace)

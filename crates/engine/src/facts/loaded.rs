@@ -10,7 +10,7 @@ use crate::replay::Replay;
 pub fn loaded(trace: &Trace) -> impl Iterator<Item = &Resource> {
     let origin_us = trace.navigation.time_origin_us;
     let resources = trace.resources.all.iter();
-    resources.filter(move |resource| resource.end_us >= origin_us)
+    resources.filter(move |resource| resource.notified_us >= origin_us)
 }
 
 /// Returns the resource of the page's document.
@@ -44,13 +44,14 @@ pub fn is_compressed(resource: &Resource) -> bool {
 /// Returns the ratio of transferred to decoded bytes (Lighthouse 13.5: trace engine,
 /// insights/Common.js).
 pub fn compression(resource: &Resource) -> f64 {
-    if resource.decoded_bytes <= 0.0 {
+    if resource.resource_bytes == 0 {
         return 1.0;
     }
-    let share = resource.transfer_bytes / resource.decoded_bytes;
+    let share = resource.transfer_bytes() as f64 / resource.resource_bytes as f64;
     // Almost nothing was transferred: the response is from a cache, so the usual ratio is assumed.
-    let is_cached =
-        resource.headers.is_some() && !resource.failed && (resource.status == 304 || share < 0.01);
+    let is_cached = !resource.headers().is_empty()
+        && resource.failure.is_none()
+        && (resource.status() == Some(304) || share < 0.01);
     if is_cached {
         0.33
     } else if is_compressed(resource) {

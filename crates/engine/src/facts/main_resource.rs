@@ -1,3 +1,4 @@
+use plumbline_trace::header;
 use serde::Deserialize;
 
 use super::null::or_default;
@@ -10,11 +11,7 @@ pub struct MainResource(pub Request);
 impl MainResource {
     /// Returns all values of a response header by its name.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .headers
-            .iter()
-            .filter(move |(given, _)| given.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        header(self.0.headers(), name)
     }
 }
 
@@ -22,16 +19,21 @@ impl Fact for MainResource {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
         let requests = facts.get::<Requests>()?;
         let documents = || {
-            let is_document =
-                |request: &&Request| request.resource_type == "Document" && !request.is_failed;
+            let is_document = |request: &&Request| {
+                request.exchange.loaded_type() == "Document" && request.exchange.failure.is_none()
+            };
             requests.all.iter().filter(is_document)
         };
         // The last one, because a page that reloads itself requests the same URL again. If a script
         // changed the URL, none matches; then the last document of the first frame is used.
-        let main_frame = documents().next().map(|request| &request.frame_id);
+        let main_frame = documents()
+            .next()
+            .map(|request| request.exchange.frame_id());
         documents()
             .rfind(|request| equal_without_fragment(request.url.as_str(), &facts.bundle.final_url))
-            .or_else(|| documents().rfind(|request| Some(&request.frame_id) == main_frame))
+            .or_else(|| {
+                documents().rfind(|request| Some(request.exchange.frame_id()) == main_frame)
+            })
             .cloned()
             .map(Self)
             .ok_or_else(|| Missing("the log has no request for the document".to_owned()))

@@ -37,7 +37,7 @@ impl Fact for ScriptUrls {
         let scripts = requests
             .all
             .iter()
-            .filter(|request| request.resource_type == "Script");
+            .filter(|request| request.exchange.loaded_type() == "Script");
         Ok(Self(
             scripts.map(|request| request.url.to_string()).collect(),
         ))

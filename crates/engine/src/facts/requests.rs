@@ -1,8 +1,9 @@
 //! The requests of the visit and their responses, as the checks need them.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use plumbline_trace::{Exchange, Headers, ProtocolLog, Trace};
+use plumbline_trace::{Exchange, ProtocolLog, Trace};
 use url::Url;
 
 use super::{Fact, Facts, Missing};
@@ -14,38 +15,14 @@ pub struct Requests {
     by_id: HashMap<String, usize>,
 }
 
+/// A view of an exchange with what only the checks need.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Chromium's request id, which the requests of a redirect chain share.
-    pub id: String,
+    pub exchange: Arc<Exchange>,
+    /// The URL of the response, or else the requested one.
     pub url: Url,
-    /// The protocol as named by the network stack: `h2`, `http/1.1`, `data` …; empty without a
-    /// response.
-    pub protocol: String,
-    pub resource_type: String,
-    pub status: Option<u16>,
-    pub mime_type: String,
-    /// The response headers with names as the server wrote them; a repeated name has several
-    /// entries.
-    pub headers: Headers,
-    pub is_finished: bool,
-    pub is_failed: bool,
-    pub frame_id: String,
-    /// True if Chromium considers the request same-site with the page.
-    pub is_same_site: Option<bool>,
-    /// The start of the request, in seconds since 1970.
-    pub wall_time_s: Option<f64>,
     /// The index of the request that this one was redirected to.
-    pub redirected_to: Option<usize>,
-    /// The number of transferred bytes, including headers.
-    pub transfer_bytes: f64,
-    /// The part of `transfer_bytes` that is response headers.
-    pub header_bytes: f64,
-    /// The size of the decoded body.
-    pub resource_bytes: f64,
-    /// The time at which the network stack sent the request, in seconds of Chromium's monotonic
-    /// clock.
-    pub sent_s: f64,
+    redirected_to: Option<usize>,
     /// True if the request loads a service worker or was sent by one. Lighthouse does not record
     /// these requests.
     pub is_of_service_worker: bool,
@@ -71,19 +48,24 @@ impl Requests {
     /// or because the browser upgraded it to HTTPS (HSTS).
     pub fn is_secure(&self, request: &Request) -> bool {
         let scheme_is_safe = SAFE_SCHEMES.contains(&request.url.scheme());
-        let protocol_is_safe = SAFE_SCHEMES.contains(&request.protocol.as_str());
+        let protocol_is_safe = SAFE_SCHEMES.contains(&request.exchange.protocol());
         let host = request.url.host_str().unwrap_or_default();
         scheme_is_safe || protocol_is_safe || super::is_localhost(host) || self.is_upgraded(request)
     }
 
     fn is_upgraded(&self, request: &Request) -> bool {
         let by_hsts = request
-            .headers
+            .headers()
             .iter()
             .find(|(name, _)| name == "Non-Authoritative-Reason")
             .is_some_and(|(_, reason)| reason == "HSTS");
-        let target = request.redirected_to.and_then(|at| self.all.get(at));
+        let target = self.redirect_target(request);
         by_hsts && target.is_some_and(|target| self.is_secure(target))
+    }
+
+    /// Returns the request that this one was redirected to.
+    pub fn redirect_target(&self, request: &Request) -> Option<&Request> {
+        self.all.get(request.redirected_to?)
     }
 
     fn of(log: &ProtocolLog) -> Self {
@@ -104,9 +86,16 @@ impl Requests {
                     service_workers.insert(exchange.url.as_str());
                 }
                 let by_service_worker = service_workers.contains(exchange.document_url.as_str());
+                let response = exchange.response.as_ref();
+                let response_url = response.and_then(|response| response.url.as_deref());
                 requests.all.push(Request {
+                    url: response_url
+                        .and_then(|url| Url::parse(url).ok())
+                        .unwrap_or(url),
+                    exchange: Arc::clone(exchange),
+                    redirected_to: None,
                     is_of_service_worker: is_service_worker || by_service_worker,
-                    ..Request::of(exchange, url)
+                    is_repeat: false,
                 });
             }
         }
@@ -142,57 +131,55 @@ impl Request {
             "filesystem",
             "chrome-extension",
         ];
-        SCHEMES.contains(&self.protocol.as_str()) || SCHEMES.contains(&self.url.scheme())
+        SCHEMES.contains(&self.exchange.protocol()) || SCHEMES.contains(&self.url.scheme())
     }
 
     /// Returns whether the body was transferred compressed.
     pub fn is_compressed(&self) -> bool {
-        self.headers.iter().any(|(name, value)| {
+        self.headers().iter().any(|(name, value)| {
             let is_named = name.eq_ignore_ascii_case("content-encoding")
                 || name.eq_ignore_ascii_case("x-content-encoding-over-network");
             is_named && matches!(value.as_str(), "gzip" | "br" | "deflate" | "zstd")
         })
     }
 
-    fn of(exchange: &Exchange, requested_url: Url) -> Self {
-        let is_redirected = exchange.redirected_to.is_some();
-        let kind = exchange.resource_type().filter(|_| !is_redirected);
-        let mut request = Self {
-            id: exchange.id.clone(),
-            url: requested_url,
-            protocol: String::new(),
-            resource_type: kind.unwrap_or_default().to_owned(),
-            status: None,
-            mime_type: String::new(),
-            headers: Vec::new(),
-            is_finished: exchange.end_s.is_some(),
-            is_failed: exchange.failure.is_some(),
-            frame_id: exchange.frame.clone().unwrap_or_default(),
-            is_same_site: exchange.is_same_site,
-            wall_time_s: exchange.wall_time_s,
-            redirected_to: None,
-            transfer_bytes: exchange.transfer_bytes() as f64,
-            header_bytes: 0.0,
-            resource_bytes: exchange.resource_bytes as f64,
-            sent_s: exchange.sent_s,
-            is_of_service_worker: false,
-            is_repeat: false,
-        };
-        if let Some(response) = &exchange.response {
-            if let Some(url) = response.url.as_deref().and_then(|url| Url::parse(url).ok()) {
-                request.url = url;
-            }
-            request.protocol.clone_from(&response.protocol);
-            request.status = u16::try_from(response.status.unwrap_or_default()).ok();
-            request.mime_type.clone_from(&response.mime_type);
-            request.headers.clone_from(&response.headers);
-            request.header_bytes = response.header_bytes as f64;
-            let sent_s = response.timing.map(|timing| timing.request_time_s);
-            if let Some(seconds) = sent_s.filter(|seconds| *seconds > 0.0) {
-                request.sent_s = seconds;
-            }
-        }
-        request
+    /// Returns the status of the response; `None` without a response.
+    pub fn status(&self) -> Option<u16> {
+        let response = self.exchange.response.as_ref()?;
+        u16::try_from(response.status.unwrap_or_default()).ok()
+    }
+
+    /// Returns the response headers with names as the server wrote them; a repeated name has
+    /// several entries.
+    pub fn headers(&self) -> &[(String, String)] {
+        let response = self.exchange.response.as_ref();
+        response.map_or(&[], |response| &response.headers)
+    }
+
+    /// Returns the number of transferred bytes, including headers.
+    pub fn transfer_bytes(&self) -> f64 {
+        self.exchange.transfer_bytes() as f64
+    }
+
+    /// Returns the part of the transferred bytes that is response headers.
+    pub fn header_bytes(&self) -> f64 {
+        let response = self.exchange.response.as_ref();
+        response.map_or(0.0, |response| response.header_bytes as f64)
+    }
+
+    /// Returns the size of the decoded body.
+    pub fn resource_bytes(&self) -> f64 {
+        self.exchange.resource_bytes as f64
+    }
+
+    /// Returns the time at which the network stack sent the request.
+    pub fn sent_us(&self) -> f64 {
+        let response = self.exchange.response.as_ref();
+        let timing = response.and_then(|response| response.timing);
+        let sent_us = timing.map(|timing| timing.request_time_us);
+        sent_us
+            .filter(|us| *us > 0.0)
+            .unwrap_or(self.exchange.sent_us)
     }
 }
 
@@ -203,7 +190,7 @@ impl Fact for Requests {
             let repeats = trace.resources.repeats.iter();
             let repeats: HashSet<&str> = repeats.map(|resource| resource.id.as_str()).collect();
             for request in &mut requests.all {
-                request.is_repeat = repeats.contains(request.id.as_str());
+                request.is_repeat = repeats.contains(request.exchange.id.as_str());
             }
         }
         Ok(requests)
@@ -245,10 +232,10 @@ mod tests {
         let [first, second] = &parsed.all[..] else {
             panic!("two requests");
         };
-        assert_eq!(first.status, Some(307));
-        assert_eq!(second.status, Some(200));
-        assert_eq!(second.headers.len(), 2);
-        assert!(second.is_finished && !second.is_failed);
+        assert_eq!(first.status(), Some(307));
+        assert_eq!(second.status(), Some(200));
+        assert_eq!(second.headers().len(), 2);
+        assert!(second.exchange.end_us.is_some() && second.exchange.failure.is_none());
         assert!(parsed.is_secure(first), "the browser upgraded it to HTTPS");
     }
 
@@ -329,7 +316,7 @@ mod tests {
         assert_eq!(requests.all.len(), 4, "all of them are listed");
         let of_load: Vec<&str> = requests
             .of_load()
-            .map(|request| request.id.as_str())
+            .map(|request| request.exchange.id.as_str())
             .collect();
         assert_eq!(of_load, ["2.1", "2.2"]);
     }

@@ -144,11 +144,11 @@ fn add_culprits(trace: &Trace, shifts: &mut [&mut Shift]) {
         }
     }
     for font in &trace.resources.all {
-        let is_font = font.resource_type == "Font" && font.mime_type.starts_with("font");
+        let is_font = font.traced_type() == "Font" && font.mime_type().starts_with("font");
         if is_font
-            && let Some(painting) = next(font.end_us)
-            && font.end_us >= painting.start_us - MAX_FONT_DELAY_US
-            && origin_us < font.end_us
+            && let Some(painting) = next(font.notified_us)
+            && font.notified_us >= painting.start_us - MAX_FONT_DELAY_US
+            && origin_us < font.notified_us
         {
             add(painting, Culprit::WebFont(font.url.clone()));
         }

@@ -89,8 +89,8 @@ fn entry(exchange: &Exchange, origin_ms: f64) -> Option<RequestEntry> {
         priority: exchange.priority.clone(),
         transfer_bytes: exchange.transfer_bytes(),
         resource_bytes: exchange.resource_bytes,
-        start_ms: exchange.sent_s * 1000.0 - origin_ms,
-        end_ms: exchange.end_s.map(|end_s| end_s * 1000.0 - origin_ms),
+        start_ms: exchange.sent_us / 1000.0 - origin_ms,
+        end_ms: exchange.end_us.map(|end_us| end_us / 1000.0 - origin_ms),
         initiator: initiator.map(|url| shortened(url, MAX_URL_CHARS)),
         ..RequestEntry::default()
     };
@@ -108,8 +108,8 @@ fn add_response(request: &mut RequestEntry, response: &Response, origin_ms: f64)
     request.remote_address = response.remote_address.clone().unwrap_or_default();
     request.headers = shown_headers(&response.headers);
     if let Some(timing) = &response.timing {
-        let base_ms = timing.request_time_s * 1000.0 - origin_ms;
-        let headers_end_ms = base_ms + timing.receive_headers_end_ms;
+        let base_ms = timing.request_time_us / 1000.0 - origin_ms;
+        let headers_end_ms = base_ms + timing.receive_headers_end_us / 1000.0;
         request.phases = Phases {
             receive_ms: request.end_ms.map(|ms| (ms - headers_end_ms).max(0.0)),
             ..phases(timing, base_ms, request.start_ms)
@@ -118,28 +118,26 @@ fn add_response(request: &mut RequestEntry, response: &Response, origin_ms: f64)
 }
 
 fn phases(timing: &ResourceTiming, base_ms: f64, start_ms: f64) -> Phases {
-    let span = |from: f64, to: f64| (from >= 0.0 && to >= from).then_some(to - from);
-    let tls_ms = span(timing.ssl_start_ms, timing.ssl_end_ms);
-    let start_offset_ms = [
-        timing.dns_start_ms,
-        timing.connect_start_ms,
-        timing.send_start_ms,
+    let span_ms = |from_us: f64, to_us: f64| {
+        (from_us >= 0.0 && to_us >= from_us).then_some((to_us - from_us) / 1000.0)
+    };
+    let tls_ms = span_ms(timing.ssl_start_us, timing.ssl_end_us);
+    let start_offset_us = [
+        timing.dns_start_us,
+        timing.connect_start_us,
+        timing.send_start_us,
     ]
     .into_iter()
-    .filter(|ms| *ms >= 0.0)
-    .fold(f64::INFINITY, f64::min);
-    let start_offset_ms = if start_offset_ms.is_finite() {
-        start_offset_ms
-    } else {
-        0.0
-    };
+    .filter(|us| *us >= 0.0)
+    .reduce(f64::min)
+    .unwrap_or(0.0);
     Phases {
-        queue_ms: (base_ms + start_offset_ms - start_ms).max(0.0),
-        dns_ms: span(timing.dns_start_ms, timing.dns_end_ms),
-        connect_ms: span(timing.connect_start_ms, timing.connect_end_ms)
+        queue_ms: (base_ms + start_offset_us / 1000.0 - start_ms).max(0.0),
+        dns_ms: span_ms(timing.dns_start_us, timing.dns_end_us),
+        connect_ms: span_ms(timing.connect_start_us, timing.connect_end_us)
             .map(|ms| (ms - tls_ms.unwrap_or_default()).max(0.0)),
         tls_ms,
-        wait_ms: span(timing.send_start_ms, timing.receive_headers_end_ms),
+        wait_ms: span_ms(timing.send_start_us, timing.receive_headers_end_us),
         receive_ms: None,
     }
 }

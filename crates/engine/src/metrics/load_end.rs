@@ -1,11 +1,13 @@
 //! The end of a load by Lighthouse's waiting rule. A page that polls its server never stops
 //! requesting, and the length of the observation should not change the results of its load.
 
-use plumbline_trace::{Milestone, Request, Trace};
+use std::sync::Arc;
+
+use plumbline_trace::{Exchange, Milestone, Trace};
 
 use super::main_tasks;
 use super::tbt::BLOCKING_MS;
-use super::tti::{IGNORED_PROTOCOLS, MAX_IDLE_REQUESTS};
+use super::tti::{MAX_IDLE_REQUESTS, uses_network};
 
 /// The time without a long task or a third request in flight, after the load event and the first
 /// content, that ends a load (Lighthouse 13.5.0, core/config/constants.js and
@@ -14,7 +16,7 @@ const QUIET_MS: f64 = 1000.0;
 
 /// Returns the end of the load on the trace's clock, or `None` if the page never loaded or never
 /// painted content.
-pub(crate) fn load_end_us(trace: &Trace, requests: &[Request]) -> Option<f64> {
+pub(crate) fn load_end_us(trace: &Trace, exchanges: &[Arc<Exchange>]) -> Option<f64> {
     let loaded_us = trace.first_us(Milestone::Load)?;
     let shown_us = trace.first_us(Milestone::FirstContentfulPaint)?;
     let origin_ms = trace.navigation.time_origin_us / 1000.0;
@@ -22,7 +24,7 @@ pub(crate) fn load_end_us(trace: &Trace, requests: &[Request]) -> Option<f64> {
         .into_iter()
         .filter(|task| task.duration_ms >= BLOCKING_MS)
         .map(|task| (task.start_ms + origin_ms, task.end_ms + origin_ms));
-    let mut busy: Vec<(f64, f64)> = busy_network(requests)
+    let mut busy: Vec<(f64, f64)> = busy_network(exchanges)
         .into_iter()
         .chain(long_tasks)
         .collect();
@@ -45,14 +47,15 @@ fn quiet_since_ms(earliest_ms: f64, busy_in_order: &[(f64, f64)]) -> f64 {
 }
 
 /// Returns the intervals with more than two requests in flight.
-fn busy_network(requests: &[Request]) -> Vec<(f64, f64)> {
-    let mut changes: Vec<(f64, bool)> = requests
+fn busy_network(exchanges: &[Arc<Exchange>]) -> Vec<(f64, f64)> {
+    let mut changes: Vec<(f64, bool)> = exchanges
         .iter()
-        .filter(|request| !IGNORED_PROTOCOLS.contains(&request.protocol.as_str()))
-        .flat_map(|request| {
+        .filter(|exchange| uses_network(exchange))
+        .flat_map(|exchange| {
+            let end_us = exchange.network_end_us().unwrap_or(f64::INFINITY);
             [
-                (request.start_ms, true),
-                (request.end_ms.unwrap_or(f64::INFINITY), false),
+                (exchange.network_start_us() / 1000.0, true),
+                (end_us / 1000.0, false),
             ]
         })
         .collect();
@@ -81,13 +84,12 @@ fn busy_network(requests: &[Request]) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn request(start_ms: f64, end_ms: Option<f64>) -> Request {
-        Request {
-            start_ms,
-            end_ms,
-            protocol: "h2".to_owned(),
-            ..Request::default()
-        }
+    fn exchange(start_ms: f64, end_ms: Option<f64>) -> Arc<Exchange> {
+        Arc::new(Exchange {
+            sent_us: start_ms * 1000.0,
+            end_us: end_ms.map(|end_ms| end_ms * 1000.0),
+            ..Exchange::default()
+        })
     }
 
     #[test]
@@ -105,25 +107,29 @@ mod tests {
 
     #[test]
     fn two_requests_in_flight_are_quiet_and_three_are_not() {
-        let two = [request(0.0, Some(500.0)), request(100.0, None)];
+        let two = [exchange(0.0, Some(500.0)), exchange(100.0, None)];
         assert!(busy_network(&two).is_empty());
         let mut three = two.to_vec();
-        three.push(request(200.0, Some(400.0)));
+        three.push(exchange(200.0, Some(400.0)));
         assert_eq!(busy_network(&three), [(200.0, 400.0)]);
-        three.push(Request {
-            protocol: "ws".to_owned(),
-            ..request(0.0, None)
-        });
+        three.push(Arc::new(Exchange {
+            url: "data:text/plain,hi".to_owned(),
+            ..Exchange::default()
+        }));
+        three.push(Arc::new(Exchange {
+            is_web_socket: true,
+            ..Exchange::default()
+        }));
         assert_eq!(busy_network(&three), [(200.0, 400.0)]);
     }
 
     #[test]
     fn a_request_that_ends_when_another_starts_is_not_in_flight_with_it() {
         let handed_on = [
-            request(0.0, None),
-            request(0.0, None),
-            request(100.0, Some(200.0)),
-            request(200.0, Some(300.0)),
+            exchange(0.0, None),
+            exchange(0.0, None),
+            exchange(100.0, Some(200.0)),
+            exchange(200.0, Some(300.0)),
         ];
         assert_eq!(busy_network(&handed_on), [(100.0, 200.0), (200.0, 300.0)]);
     }

@@ -134,10 +134,10 @@ pub(crate) fn interactivity(
     log: Option<&ProtocolLog>,
     tasks: &[MainTask],
 ) -> Interactivity {
-    let requests = log.map_or(&trace.requests, |log| &log.requests);
+    let exchanges = log.map_or(&trace.exchanges, |log| &log.exchanges);
     let tti = tti::LoadTimes::of(trace).and_then(|times| {
         if trace.tasks.recorded {
-            tti::time_to_interactive(tasks, requests, &times)
+            tti::time_to_interactive(tasks, exchanges, &times)
         } else {
             Err(MetricError::NoTasks)
         }

@@ -1,7 +1,9 @@
 //! Time to Interactive: the start of the first five seconds without a long task and with at most
 //! two requests in flight, but not before First Contentful Paint and DOMContentLoaded.
 
-use plumbline_trace::{Milestone, Request, Trace};
+use std::sync::Arc;
+
+use plumbline_trace::{Exchange, Milestone, Trace};
 
 use super::{MainTask, MetricError};
 
@@ -12,7 +14,7 @@ const LONG_TASK_MS: f64 = 50.0;
 
 /// The protocols that do not use the network (Lighthouse, core/lib/url-utils.js), and those of
 /// connections that stay open.
-pub(super) const IGNORED_PROTOCOLS: [&str; 8] = [
+const IGNORED_PROTOCOLS: [&str; 8] = [
     "blob",
     "data",
     "intent",
@@ -59,7 +61,7 @@ struct Idle {
 /// Returns the Time to Interactive in milliseconds since the time origin.
 pub fn time_to_interactive(
     tasks: &[MainTask],
-    requests: &[Request],
+    exchanges: &[Arc<Exchange>],
     times: &LoadTimes,
 ) -> Result<f64, MetricError> {
     let fcp_ms = times.first_contentful_paint_us / 1000.0;
@@ -67,7 +69,7 @@ pub fn time_to_interactive(
         quiet.end_ms > fcp_ms + QUIET_MS && quiet.end_ms - quiet.start_ms >= QUIET_MS
     };
     let cpu = idle_cpu(tasks, times).into_iter().filter(long_enough);
-    let network = idle_network(requests, times.trace_end_us / 1000.0)
+    let network = idle_network(exchanges, times.trace_end_us / 1000.0)
         .into_iter()
         .filter(long_enough);
     let quiet = first_overlap(cpu, network)?;
@@ -99,12 +101,16 @@ fn idle_cpu(tasks: &[MainTask], times: &LoadTimes) -> Vec<Idle> {
 
 /// Returns the intervals with at most two requests in flight. Only `GET` requests that succeeded
 /// and ended before the trace count, as those are what a page usually waits for.
-fn idle_network(requests: &[Request], trace_end_ms: f64) -> Vec<Idle> {
-    let mut changes: Vec<(f64, bool)> = requests
+fn idle_network(exchanges: &[Arc<Exchange>], trace_end_ms: f64) -> Vec<Idle> {
+    let mut changes: Vec<(f64, bool)> = exchanges
         .iter()
-        .filter(|request| counts(request))
-        .filter_map(|request| Some([(request.start_ms, true), (request.end_ms?, false)]))
+        .filter(|exchange| counts(exchange))
+        .filter_map(|exchange| {
+            let end_us = exchange.network_end_us()?;
+            Some([(exchange.network_start_us(), true), (end_us, false)])
+        })
         .flatten()
+        .map(|(at_us, starts)| (at_us / 1000.0, starts))
         .filter(|(at_ms, _)| *at_ms <= trace_end_ms)
         .collect();
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -141,11 +147,17 @@ fn idle_network(requests: &[Request], trace_end_ms: f64) -> Vec<Idle> {
     quiet
 }
 
-fn counts(request: &Request) -> bool {
-    request.method == "GET"
-        && !request.failed
-        && request.status.is_none_or(|status| status < 400)
-        && !IGNORED_PROTOCOLS.contains(&request.protocol.as_str())
+fn counts(exchange: &Exchange) -> bool {
+    exchange.method == "GET"
+        && exchange.failure.is_none()
+        && exchange.status().is_none_or(|status| status < 400)
+        && uses_network(exchange)
+}
+
+/// Returns whether the page may wait for the network because of the exchange. Connections that stay
+/// open do not count.
+pub(super) fn uses_network(exchange: &Exchange) -> bool {
+    !exchange.is_web_socket && !IGNORED_PROTOCOLS.contains(&exchange.protocol())
 }
 
 /// Returns the first idle interval of the CPU that overlaps one of the network for five seconds,
@@ -177,6 +189,8 @@ fn first_overlap(
 
 #[cfg(test)]
 mod tests {
+    use plumbline_trace::{Failure, Response};
+
     use super::*;
 
     const ORIGIN_MS: f64 = 1000.0;
@@ -189,26 +203,34 @@ mod tests {
         }
     }
 
-    fn request(start_ms: f64, end_ms: Option<f64>) -> Request {
-        Request {
+    fn exchange(start_ms: f64, end_ms: Option<f64>) -> Exchange {
+        Exchange {
             method: "GET".to_owned(),
-            protocol: "h2".to_owned(),
-            status: Some(200),
-            start_ms: start_ms + ORIGIN_MS,
-            end_ms: end_ms.map(|end_ms| end_ms + ORIGIN_MS),
-            ..Request::default()
+            sent_us: (start_ms + ORIGIN_MS) * 1000.0,
+            end_us: end_ms.map(|end_ms| (end_ms + ORIGIN_MS) * 1000.0),
+            response: Some(response("h2", 200)),
+            ..Exchange::default()
+        }
+    }
+
+    fn response(protocol: &str, status: i64) -> Response {
+        Response {
+            protocol: protocol.to_owned(),
+            status: Some(status),
+            ..Response::default()
         }
     }
 
     /// The milestones: first content at 500 ms, document parsed at 700 ms, trace end at 12 s.
-    fn check(tasks: &[MainTask], requests: &[Request], expected: Result<f64, MetricError>) {
+    fn check(tasks: &[MainTask], exchanges: &[Exchange], expected: Result<f64, MetricError>) {
         let times = LoadTimes {
             origin_us: ORIGIN_MS * 1000.0,
             first_contentful_paint_us: (ORIGIN_MS + 500.0) * 1000.0,
             dom_content_loaded_us: (ORIGIN_MS + 700.0) * 1000.0,
             trace_end_us: (ORIGIN_MS + 12_000.0) * 1000.0,
         };
-        assert_eq!(time_to_interactive(tasks, requests, &times), expected);
+        let exchanges: Vec<_> = exchanges.iter().cloned().map(Arc::new).collect();
+        assert_eq!(time_to_interactive(tasks, &exchanges, &times), expected);
     }
 
     #[test]
@@ -241,41 +263,41 @@ mod tests {
     #[test]
     fn three_requests_in_flight_are_not_quiet_and_two_are() {
         let busy = [task(1000.0, 1100.0), task(6050.0, 6150.0)];
-        let two = [request(800.0, Some(9000.0)), request(900.0, Some(9000.0))];
+        let two = [exchange(800.0, Some(9000.0)), exchange(900.0, Some(9000.0))];
         check(&busy, &two, Ok(6150.0));
-        let three = [&two[..], &[request(950.0, Some(3000.0))]].concat();
+        let three = [&two[..], &[exchange(950.0, Some(3000.0))]].concat();
         check(&busy, &three, Ok(6150.0));
         check(&[task(1000.0, 1100.0)], &three, Ok(1100.0));
     }
 
     #[test]
     fn requests_that_fail_post_or_never_end_do_not_keep_the_network_busy() {
-        let mut requests = vec![request(600.0, None); 5];
+        let mut requests = vec![exchange(600.0, None); 5];
         requests.extend(vec![
-            Request {
+            Exchange {
                 method: "POST".to_owned(),
-                ..request(600.0, Some(11_000.0))
+                ..exchange(600.0, Some(11_000.0))
             };
             3
         ]);
         requests.extend(vec![
-            Request {
-                status: Some(404),
-                ..request(600.0, Some(11_000.0))
+            Exchange {
+                response: Some(response("h2", 404)),
+                ..exchange(600.0, Some(11_000.0))
             };
             3
         ]);
         requests.extend(vec![
-            Request {
-                failed: true,
-                ..request(600.0, Some(11_000.0))
+            Exchange {
+                failure: Some(Failure::default()),
+                ..exchange(600.0, Some(11_000.0))
             };
             3
         ]);
         requests.extend(vec![
-            Request {
-                protocol: "data".to_owned(),
-                ..request(600.0, Some(11_000.0))
+            Exchange {
+                response: Some(response("data", 200)),
+                ..exchange(600.0, Some(11_000.0))
             };
             3
         ]);
@@ -293,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_network_that_is_never_idle_gives_no_value() {
-        let busy: Vec<_> = (0..3).map(|_| request(0.0, Some(11_900.0))).collect();
+        let busy: Vec<_> = (0..3).map(|_| exchange(0.0, Some(11_900.0))).collect();
         check(&[], &busy, Err(MetricError::NoNetworkIdlePeriod));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plumbline_trace::{Dependency, Resource, TaskDependencies, Trace};
 
 use super::graph::{Kind, Node, first_of_chain};
-use super::request::Request;
+use super::request::RequestNode;
 
 /// The size that Lighthouse assumes for the response of a redirect.
 const REDIRECT_BYTES: f64 = 400.0;
@@ -29,15 +29,15 @@ impl Builder {
     }
 
     pub(super) fn add(&mut self, at: usize, resource: &Resource) {
-        let Some(last) = Request::of(at, resource) else {
+        let Some(last) = RequestNode::of(at, resource) else {
             return;
         };
         for redirect in &resource.redirects {
-            let Some(redirected) = Request::with_url(&redirect.url, &last) else {
+            let Some(redirected) = RequestNode::with_url(&redirect.url, &last) else {
                 continue;
             };
             let end_us = redirect.start_us + redirect.dur_us;
-            let request = Request {
+            let request = RequestNode {
                 is_redirect: true,
                 network_us: redirect.start_us,
                 headers_us: end_us,
@@ -50,15 +50,15 @@ impl Builder {
         let start_us = resource.start_us + resource.redirection_us;
         let node = self.push(start_us, resource.finish_us, last);
         self.by_id.insert(resource.id.clone(), node);
-        if resource.resource_type == "Document" {
+        if resource.traced_type() == "Document" {
             self.by_frame
-                .entry(resource.frame.clone())
+                .entry(resource.frame_id().to_owned())
                 .and_modify(|document| *document = None)
                 .or_insert(Some(node));
         }
     }
 
-    fn push(&mut self, start_us: f64, end_us: f64, request: Request) -> usize {
+    fn push(&mut self, start_us: f64, end_us: f64, request: RequestNode) -> usize {
         let node = self.nodes.len();
         self.by_url
             .entry(request.url.clone())
@@ -140,17 +140,19 @@ impl Builder {
     /// Returns the request of the initiator, if it is unambiguous.
     fn only_initiator(&self, node: usize, resource: &Resource, url: &str) -> Option<usize> {
         let start_us = self.nodes[node].start_us;
-        let mut candidates: Vec<(usize, &Request)> = self
+        let mut candidates: Vec<(usize, &RequestNode)> = self
             .by_url
             .get(url)?
             .iter()
             .filter_map(|at| Some((*at, self.nodes[*at].request()?)))
             .filter(|(at, request)| {
-                request.headers_us <= start_us && !request.has_failed && *at != node
+                request.headers_us <= start_us && !request.has_failed() && *at != node
             })
             .collect();
         narrow(&mut candidates, |request| request.resource_type != "Other");
-        narrow(&mut candidates, |request| request.frame == resource.frame);
+        narrow(&mut candidates, |request| {
+            request.exchange.frame == resource.frame
+        });
         if resource.initiator_kind == "parser" {
             narrow(&mut candidates, |request| {
                 request.resource_type == "Document"
@@ -292,7 +294,7 @@ impl Builder {
 }
 
 /// Keeps only the candidates that match, unless there is just one or none would be left.
-fn narrow(candidates: &mut Vec<(usize, &Request)>, is_match: impl Fn(&Request) -> bool) {
+fn narrow(candidates: &mut Vec<(usize, &RequestNode)>, is_match: impl Fn(&RequestNode) -> bool) {
     if candidates.len() > 1 && candidates.iter().any(|(_, request)| is_match(request)) {
         candidates.retain(|(_, request)| is_match(request));
     }

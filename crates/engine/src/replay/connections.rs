@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::graph::Graph;
 use super::network::Network;
-use super::request::Request;
+use super::request::RequestNode;
 
 const SEGMENT_BYTES: f64 = 1460.0;
 const FIRST_WINDOW_SEGMENTS: f64 = 10.0;
@@ -141,7 +141,7 @@ pub(super) struct Pool<'g> {
 
 impl<'g> Pool<'g> {
     pub(super) fn new(graph: &'g Graph, nodes: &[bool], network: &Network) -> Self {
-        let mut of_origin: Vec<(&str, Vec<(&Request, f64)>)> = Vec::new();
+        let mut of_origin: Vec<(&str, Vec<(&RequestNode, f64)>)> = Vec::new();
         let mut by_origin: HashMap<&str, usize> = HashMap::new();
         for (node, _) in graph.nodes.iter().zip(nodes).filter(|(_, is_in)| **is_in) {
             if let Some(request) = node.request() {
@@ -175,7 +175,7 @@ impl<'g> Pool<'g> {
         }
     }
 
-    pub(super) fn origin(&self, request: &Request) -> Option<usize> {
+    pub(super) fn origin(&self, request: &RequestNode) -> Option<usize> {
         self.by_origin.get(request.origin.as_str()).copied()
     }
 
@@ -206,7 +206,11 @@ impl<'g> Pool<'g> {
 
 /// Returns the connections of an origin: as many as were opened according to the trace, and at
 /// least as many as a browser would open.
-fn connections(requests: &[(&Request, f64)], network: &Network, origin: &str) -> Vec<Connection> {
+fn connections(
+    requests: &[(&RequestNode, f64)],
+    network: &Network,
+    origin: &str,
+) -> Vec<Connection> {
     let first_end_us = requests
         .iter()
         .map(|(_, end_us)| *end_us)
@@ -218,13 +222,13 @@ fn connections(requests: &[(&Request, f64)], network: &Network, origin: &str) ->
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(at, _)| at);
     let opened = requests.iter().enumerate().filter(|(at, (request, _))| {
-        Some(*at) == first || (request.network_us < first_end_us && !request.is_h2)
+        Some(*at) == first || (request.network_us < first_end_us && !request.is_h2())
     });
     let mut connections: Vec<Connection> = opened
         .map(|(_, (request, _))| Connection {
             is_warm: false,
             is_tls: request.is_tls,
-            is_h2: request.is_h2,
+            is_h2: request.is_h2(),
             rtt_ms: network.rtt_ms + network.extra_rtt_ms(origin),
             bits_per_ms: network.bits_per_ms,
             response_ms: network.response_ms(origin),

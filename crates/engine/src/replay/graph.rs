@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plumbline_trace::{TaskDependencies, Trace};
 
 use super::builder::Builder;
-use super::request::Request;
+use super::request::RequestNode;
 use crate::facts::document;
 
 pub(crate) struct Graph {
@@ -24,12 +24,12 @@ pub(crate) struct Node {
 }
 
 pub(crate) enum Kind {
-    Request(Request),
+    Request(RequestNode),
     Task(TaskDependencies),
 }
 
 impl Node {
-    pub(crate) fn request(&self) -> Option<&Request> {
+    pub(crate) fn request(&self) -> Option<&RequestNode> {
         match &self.kind {
             Kind::Request(request) => Some(request),
             Kind::Task(_) => None,
@@ -54,9 +54,9 @@ impl Graph {
         for (at, resource) in trace.resources.all.iter().enumerate() {
             // Requests of workers have no frame, and the page does not wait for them; videos may
             // load without end.
-            let is_of_page = resource.end_us >= origin_us
-                && !resource.frame.is_empty()
-                && !resource.mime_type.starts_with("video");
+            let is_of_page = resource.notified_us >= origin_us
+                && resource.frame.is_some()
+                && !resource.mime_type().starts_with("video");
             if is_of_page || resource.id == *document_id {
                 builder.add(at, resource);
             }

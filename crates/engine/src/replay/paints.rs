@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::graph::{Graph, Node};
-use super::request::Request;
+use super::request::RequestNode;
 
 /// Returns the dependencies of the first contentful paint: render-blocking requests not initiated
 /// by scripts.
@@ -17,7 +17,8 @@ pub(super) fn needed_first(graph: &Graph, paint_us: f64) -> Vec<bool> {
 /// priority.
 pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64) -> Vec<bool> {
     needed(graph, paint_us, false, |request| {
-        request.resource_type != "Image" || !matches!(request.priority.as_str(), "Low" | "VeryLow")
+        request.resource_type != "Image"
+            || !matches!(request.exchange.priority.as_str(), "Low" | "VeryLow")
     })
 }
 
@@ -37,8 +38,8 @@ pub(super) fn perhaps_needed_for_largest(graph: &Graph, paint_us: f64) -> HashSe
         .collect()
 }
 
-fn has_blocking_priority(request: &Request) -> bool {
-    match request.priority.as_str() {
+fn has_blocking_priority(request: &RequestNode) -> bool {
+    match request.exchange.priority.as_str() {
         "VeryHigh" => true,
         "High" => matches!(request.resource_type.as_str(), "Script" | "Document"),
         _ => false,
@@ -49,7 +50,7 @@ fn needed(
     graph: &Graph,
     paint_us: f64,
     with_all_layouts: bool,
-    is_blocking: impl Fn(&Request) -> bool,
+    is_blocking: impl Fn(&RequestNode) -> bool,
 ) -> Vec<bool> {
     let tasks = Tasks::of(graph, paint_us, with_all_layouts, &is_blocking);
     let is_match = |at: usize, node: &Node| match node.request() {
@@ -89,7 +90,7 @@ impl<'g> Tasks<'g> {
         graph: &'g Graph,
         paint_us: f64,
         with_all_layouts: bool,
-        is_blocking: &impl Fn(&Request) -> bool,
+        is_blocking: &impl Fn(&RequestNode) -> bool,
     ) -> Self {
         let mut first_run: HashMap<&str, usize> = HashMap::new();
         let mut early: Vec<usize> = Vec::new();

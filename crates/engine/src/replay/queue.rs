@@ -103,7 +103,7 @@ impl Queue {
 fn position_us(node: &Node) -> f64 {
     let delay_s = match &node.kind {
         Kind::Task(_) => 0.0,
-        Kind::Request(request) => match request.priority.as_str() {
+        Kind::Request(request) => match request.exchange.priority.as_str() {
             "High" => 0.25,
             "Medium" => 0.5,
             "Low" => 1.0,

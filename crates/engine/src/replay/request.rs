@@ -1,66 +1,58 @@
 //! The requests of the graph.
 
-use plumbline_trace::Resource;
+use std::sync::Arc;
+
+use plumbline_trace::{Exchange, Resource};
 use url::Url;
 
-/// One request; every redirect is a request of its own.
+/// A view of an exchange as a node of the graph; every redirect is a node of its own.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Request {
+pub(crate) struct RequestNode {
+    /// The last exchange of the redirect chain.
+    pub(crate) exchange: Arc<Exchange>,
     /// The index of the request among the trace's resources.
     pub(crate) resource: usize,
     pub(crate) url: String,
     pub(crate) origin: String,
     pub(crate) host: String,
-    pub(crate) frame: String,
     pub(crate) is_tls: bool,
-    pub(crate) is_h2: bool,
     /// True if it needs no connection because it comes from a cache or the page itself.
     pub(crate) is_local: bool,
-    pub(crate) is_disk_cached: bool,
     pub(crate) is_redirect: bool,
     /// The time at which the network stack started it.
     pub(crate) network_us: f64,
     pub(crate) headers_us: f64,
     pub(crate) transfer_bytes: f64,
-    pub(crate) decoded_bytes: f64,
-    pub(crate) priority: String,
     /// The type of resource. Data fetched by scripts is `XHR` or `Fetch`, which the trace calls
-    /// `Other`.
+    /// `Other`; a redirect has none.
     pub(crate) resource_type: String,
-    pub(crate) has_failed: bool,
     pub(crate) is_by_script: bool,
 }
 
-impl Request {
+impl RequestNode {
     pub(super) fn of(at: usize, resource: &Resource) -> Option<Self> {
         let url = Url::parse(&resource.url).ok()?;
-        let headers_us = resource.timing.map_or(resource.start_us, |timing| {
-            timing.request_time_s * 1e6 + timing.receive_headers_end_ms * 1e3
+        let timing = resource.timing();
+        let headers_us = timing.map_or(resource.start_us, |timing| {
+            timing.request_time_us + timing.receive_headers_end_us
         });
         Some(Self {
+            exchange: Arc::clone(&resource.exchange),
             resource: at,
             url: resource.url.clone(),
             origin: url.origin().ascii_serialization(),
             host: url.host_str().unwrap_or_default().to_owned(),
-            frame: resource.frame.clone(),
             is_tls: matches!(url.scheme(), "https" | "wss"),
-            is_h2: resource.protocol == "h2",
-            is_local: resource.is_disk_cached || !matches!(url.scheme(), "http" | "https"),
-            is_disk_cached: resource.is_disk_cached,
+            is_local: resource.is_disk_cached() || !matches!(url.scheme(), "http" | "https"),
             is_redirect: false,
-            network_us: resource
-                .timing
-                .map_or(headers_us, |timing| timing.request_time_s * 1e6),
+            network_us: timing.map_or(headers_us, |timing| timing.request_time_us),
             headers_us,
-            transfer_bytes: resource.transfer_bytes,
-            decoded_bytes: resource.decoded_bytes,
-            priority: resource.priority.clone(),
+            transfer_bytes: resource.transfer_bytes() as f64,
             resource_type: match resource.fetch_kind.as_str() {
                 "xmlhttprequest" => "XHR".to_owned(),
                 "fetch" => "Fetch".to_owned(),
-                _ => resource.resource_type.clone(),
+                _ => resource.traced_type().to_owned(),
             },
-            has_failed: resource.failed || !resource.finished,
             is_by_script: resource.initiator_kind == "script",
         })
     }
@@ -76,13 +68,21 @@ impl Request {
             ..last.clone()
         })
     }
+
+    pub(super) fn is_h2(&self) -> bool {
+        self.exchange.protocol() == "h2"
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.exchange.failure.is_some() || self.exchange.end_us.is_none()
+    }
 }
 
 /// Returns the duration of a local request: 8 ms and 20 ms per megabyte from disk, otherwise 2 ms
 /// and 10 ms.
-pub(super) fn local_ms(request: &Request) -> f64 {
-    let megabytes = request.decoded_bytes / 1024.0 / 1024.0;
-    if request.is_disk_cached {
+pub(super) fn local_ms(request: &RequestNode) -> f64 {
+    let megabytes = request.exchange.resource_bytes as f64 / 1024.0 / 1024.0;
+    if request.exchange.is_disk_cached() {
         8.0 + 20.0 * megabytes
     } else {
         2.0 + 10.0 * megabytes

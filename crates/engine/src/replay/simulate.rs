@@ -7,7 +7,7 @@ use super::connections::{Pool, Progress, max_at_once};
 use super::graph::{Graph, Kind};
 use super::network::Network;
 use super::queue::{Capacity, Queue};
-use super::request::{Request, local_ms};
+use super::request::{RequestNode, local_ms};
 
 /// The maximum duration of a task; longer ones are not caused by the CPU.
 const MAX_TASK_MS: f64 = 10_000.0;
@@ -181,7 +181,7 @@ impl<'g> Simulation<'g> {
     fn download(
         &mut self,
         active: &Running,
-        request: &'g Request,
+        request: &'g RequestNode,
         limit_ms: f64,
     ) -> Option<Progress> {
         let dns_ms = self.pool.dns_ms(&request.host, active.start_ms);
@@ -234,6 +234,9 @@ impl<'g> Simulation<'g> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Arc;
+
+    use plumbline_trace::Exchange;
     use proptest::prelude::*;
 
     use super::super::graph::Node;
@@ -246,13 +249,16 @@ pub(super) mod tests {
     pub(in super::super) fn star(priorities: &[&str], origins: usize) -> Graph {
         let request = |at: usize, priority: &str| {
             let host = format!("{}.test", at % origins.max(1));
-            Kind::Request(Request {
+            Kind::Request(RequestNode {
                 resource: at,
                 origin: format!("https://{host}"),
                 host,
                 transfer_bytes: BYTES,
-                priority: priority.to_owned(),
-                ..Request::default()
+                exchange: Arc::new(Exchange {
+                    priority: priority.to_owned(),
+                    ..Exchange::default()
+                }),
+                ..RequestNode::default()
             })
         };
         let node = |kind: Kind, needs: Vec<usize>, needed_by: Vec<usize>| Node {

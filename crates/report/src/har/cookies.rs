@@ -1,17 +1,15 @@
 //! The cookies of requests and responses.
 
 use jiff::fmt::rfc2822::DateTimeParser;
+use plumbline_trace::{Headers, Response, header};
 use serde_json::{Value, json};
 
 use super::pair;
-use crate::network::{Headers, Response};
 
 /// Returns the cookies that a request sent.
 pub(super) fn request_cookies(headers: &Headers) -> Vec<Value> {
-    headers
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("cookie"))
-        .flat_map(|(_, value)| value.split(';'))
+    header(headers, "cookie")
+        .flat_map(|value| value.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
         .map(|(name, value)| pair(name, value))
         .collect()
@@ -19,7 +17,9 @@ pub(super) fn request_cookies(headers: &Headers) -> Vec<Value> {
 
 /// Returns the cookies that a response set.
 pub(super) fn set_cookies(response: &Response) -> Vec<Value> {
-    response.header("set-cookie").map(set_cookie).collect()
+    header(response.sent_headers(), "set-cookie")
+        .map(set_cookie)
+        .collect()
 }
 
 /// Parses a `Set-Cookie` header (RFC 6265, section 4.1.1): name and value, then attributes,

@@ -7,11 +7,11 @@ mod times;
 
 use jiff::Timestamp;
 use plumbline_bundle::Bundle;
-use plumbline_trace::{Milestone, Trace};
+use plumbline_trace::{Headers, Milestone, Response, Trace, header};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::network::{Exchange, Headers, Network, Response};
+use crate::network::{LoggedExchange, Network};
 use cookies::{request_cookies, set_cookies};
 use times::Times;
 
@@ -22,10 +22,9 @@ pub(crate) fn archive(bundle: &Bundle) -> Value {
     let network = Network::of(bundle);
     let start = Start::of(&network);
     let entries: Vec<Value> = network
-        .exchanges
-        .iter()
+        .exchanges()
         .filter(|exchange| exchange.is_on_network())
-        .map(|exchange| entry(exchange, &start))
+        .map(|exchange| entry(&exchange, &start))
         .collect();
     let (name, version) = bundle
         .browser
@@ -39,7 +38,7 @@ pub(crate) fn archive(bundle: &Bundle) -> Value {
         "pages": [{
             "id": PAGE,
             "title": bundle.final_url,
-            "startedDateTime": start.iso8601(start.sent_s),
+            "startedDateTime": start.iso8601(start.sent_us),
             "pageTimings": page_timings(bundle, &start),
         }],
         "entries": entries,
@@ -49,26 +48,26 @@ pub(crate) fn archive(bundle: &Bundle) -> Value {
 /// The time of the first request on both clocks, which relates them to each other.
 struct Start {
     wall_time_s: f64,
-    sent_s: f64,
+    sent_us: f64,
 }
 
 impl Start {
     fn of(network: &Network) -> Self {
-        let start = network.exchanges.iter().find_map(|exchange| {
+        let start = network.exchanges().find_map(|exchange| {
             exchange.wall_time_s.map(|wall_time_s| Self {
                 wall_time_s,
-                sent_s: exchange.sent_s,
+                sent_us: exchange.sent_us,
             })
         });
         start.unwrap_or(Self {
             wall_time_s: 0.0,
-            sent_s: 0.0,
+            sent_us: 0.0,
         })
     }
 
     /// Converts a time of the monotonic clock, which cannot jump during a visit.
-    fn iso8601(&self, at_s: f64) -> String {
-        let us = (self.wall_time_s + at_s - self.sent_s) * 1e6;
+    fn iso8601(&self, at_us: f64) -> String {
+        let us = (self.wall_time_s + at_us / 1e6 - self.sent_us / 1e6) * 1e6;
         let time = Timestamp::from_microsecond(us as i64).unwrap_or(Timestamp::UNIX_EPOCH);
         format!("{time:.3}")
     }
@@ -81,7 +80,7 @@ fn page_timings(bundle: &Bundle, start: &Start) -> Value {
     let reached = |milestone| {
         let at_us = trace.as_ref().and_then(|trace| trace.first_us(milestone));
         at_us.map_or(-1.0, |at_us| {
-            rounded((at_us / 1e3 - start.sent_s * 1e3).max(0.0))
+            rounded((at_us / 1e3 - start.sent_us / 1e3).max(0.0))
         })
     };
     json!({
@@ -95,20 +94,20 @@ fn rounded(ms: f64) -> f64 {
     (ms * 1e3).round() / 1e3
 }
 
-fn entry(exchange: &Exchange, start: &Start) -> Value {
+fn entry(exchange: &LoggedExchange, start: &Start) -> Value {
     let times = Times::of(exchange);
     let mut entry = json!({
         "pageref": PAGE,
-        "startedDateTime": start.iso8601(exchange.sent_s),
+        "startedDateTime": start.iso8601(exchange.sent_us),
         "time": rounded(times.total_ms()),
         "request": request(exchange),
         "response": response(exchange),
         "cache": {},
         "timings": times.members(),
-        "_resourceType": exchange.resource_type.to_lowercase(),
+        "_resourceType": exchange.loaded_type().to_lowercase(),
     });
-    if !exchange.priority.is_empty() {
-        entry["_priority"] = json!(exchange.priority);
+    if !exchange.initial_priority.is_empty() {
+        entry["_priority"] = json!(exchange.initial_priority);
     }
     let connection = exchange
         .response
@@ -122,20 +121,16 @@ fn entry(exchange: &Exchange, start: &Start) -> Value {
     } else if exchange.is_cached() {
         entry["_fromCache"] = json!("disk");
     }
-    if exchange
-        .response
-        .as_ref()
-        .is_some_and(|response| response.from_service_worker)
-    {
+    if exchange.is_from_service_worker() {
         entry["_fetchedViaServiceWorker"] = json!(true);
     }
-    if let Some(failure) = &exchange.failure {
+    if let Some(failure) = exchange.failure_text() {
         entry["_error"] = json!(failure);
     }
     entry
 }
 
-fn request(exchange: &Exchange) -> Value {
+fn request(exchange: &LoggedExchange) -> Value {
     let mut url = Url::parse(&exchange.url).ok();
     let query: Vec<Value> = url
         .iter()
@@ -156,17 +151,15 @@ fn request(exchange: &Exchange) -> Value {
         "bodySize": exchange.post_data.as_ref().map_or(0, String::len),
     });
     if let Some(text) = &exchange.post_data {
-        let mime_type = exchange
-            .request_headers
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
-            .map_or("", |(_, value)| value);
+        let mime_type = header(&exchange.request_headers, "content-type")
+            .next()
+            .unwrap_or_default();
         request["postData"] = json!({ "mimeType": mime_type, "text": text });
     }
     request
 }
 
-fn response(exchange: &Exchange) -> Value {
+fn response(exchange: &LoggedExchange) -> Value {
     let Some(response) = &exchange.response else {
         return json!({
             "status": 0,
@@ -178,36 +171,35 @@ fn response(exchange: &Exchange) -> Value {
             "redirectURL": "",
             "headersSize": -1,
             "bodySize": -1,
-            "_transferSize": exchange.transfer_bytes,
-            "_error": exchange.failure,
+            "_transferSize": exchange.transfer_bytes(),
+            "_error": exchange.failure_text(),
         });
     };
-    let transfer_bytes = if exchange.is_cached() {
-        0
-    } else {
-        exchange.transfer_bytes
-    };
+    let transfer_bytes = exchange.network_bytes();
     let body_bytes = transfer_bytes.saturating_sub(response.header_bytes);
     let mut content = json!({
         "size": exchange.resource_bytes,
         "mimeType": if response.mime_type.is_empty() { "x-unknown" } else { &response.mime_type },
     });
-    if response.header("content-encoding").next().is_some() && exchange.resource_bytes > body_bytes
-    {
+    let response_headers = response.sent_headers();
+    let is_encoded = header(response_headers, "content-encoding")
+        .next()
+        .is_some();
+    if is_encoded && exchange.resource_bytes > body_bytes {
         content["compression"] = json!(exchange.resource_bytes - body_bytes);
     }
     json!({
-        "status": response.status,
+        "status": response.status.unwrap_or_default(),
         "statusText": response.status_text,
         "httpVersion": version(Some(response)),
         "cookies": set_cookies(response),
-        "headers": headers(&response.headers),
+        "headers": headers(response_headers),
         "content": content,
-        "redirectURL": exchange.redirected_to.as_deref().unwrap_or_default(),
+        "redirectURL": exchange.redirect_url.unwrap_or_default(),
         "headersSize": -1,
         "bodySize": body_bytes,
         "_transferSize": transfer_bytes,
-        "_error": exchange.failure,
+        "_error": exchange.failure_text(),
     })
 }
 

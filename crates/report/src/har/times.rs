@@ -1,9 +1,10 @@
 //! The phases of an exchange.
 
+use plumbline_trace::ResourceTiming;
 use serde_json::{Value, json};
 
 use super::rounded;
-use crate::network::Exchange;
+use crate::network::LoggedExchange;
 
 /// The duration of each phase in milliseconds; `None` if there was no such phase. `ssl` is part of
 /// `connect`, as specified.
@@ -19,48 +20,55 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(exchange: &Exchange) -> Self {
+    pub(super) fn of(exchange: &LoggedExchange) -> Self {
         let Some(response) = &exchange.response else {
             // There was no response.
-            let ms = exchange
-                .end_s
-                .map_or(0.0, |end_s| (end_s - exchange.sent_s) * 1e3);
+            let us = exchange
+                .end_us
+                .map_or(0.0, |end_us| end_us - exchange.sent_us);
             return Self {
-                blocked: Some(ms.max(0.0)),
+                blocked: Some(us.max(0.0) / 1e3),
                 ..Self::default()
             };
         };
-        let end_s = exchange.end_s.unwrap_or(response.at_s).max(response.at_s);
-        let timing = response.timing.filter(|_| !exchange.from_memory);
-        let Some((timing, (send_start, send_end))) =
-            timing.and_then(|timing| Some((timing, timing.send?)))
-        else {
+        let end_us = exchange
+            .end_us
+            .unwrap_or(response.at_us)
+            .max(response.at_us);
+        let phases = exchange.timing().and_then(Phases::of);
+        let Some(phases) = phases else {
             return Self {
-                wait: ((response.at_s - exchange.sent_s) * 1e3).max(0.0),
-                receive: (end_s - response.at_s) * 1e3,
+                wait: ((response.at_us - exchange.sent_us) / 1e3).max(0.0),
+                receive: (end_us - response.at_us) / 1e3,
                 ..Self::default()
             };
         };
-        let length = |phase: Option<(f64, f64)>| phase.map(|(start, end)| end - start);
-        let first = [timing.dns, timing.connect, Some((send_start, send_end))]
+        let (send_start_us, send_end_us) = phases.send;
+        let length_ms =
+            |phase: Option<(f64, f64)>| phase.map(|(start_us, end_us)| (end_us - start_us) / 1e3);
+        let first_us = [phases.dns, phases.connect, Some(phases.send)]
             .into_iter()
             .flatten()
-            .map(|(start, _)| start)
+            .map(|(start_us, _)| start_us)
             .fold(f64::INFINITY, f64::min);
-        let queued = ((timing.request_time_s - exchange.sent_s) * 1e3).max(0.0);
+        let queued_ms = ((phases.request_time_us - exchange.sent_us) / 1e3).max(0.0);
         // Time between the phases (a proxy, waiting for a connection) counts as blocked.
-        let spent = length(timing.dns).unwrap_or(0.0) + length(timing.connect).unwrap_or(0.0);
-        let between = (send_start - first - spent).max(0.0);
-        let headers_end = timing.headers_end.unwrap_or(send_end).max(send_end);
-        let headers_end_s = timing.request_time_s + headers_end / 1e3;
+        let spent_ms =
+            length_ms(phases.dns).unwrap_or(0.0) + length_ms(phases.connect).unwrap_or(0.0);
+        let between_ms = ((send_start_us - first_us) / 1e3 - spent_ms).max(0.0);
+        let headers_end_us = phases
+            .headers_end_us
+            .unwrap_or(send_end_us)
+            .max(send_end_us);
+        let received_us = end_us - (phases.request_time_us + headers_end_us);
         Self {
-            blocked: Some(queued + first + between),
-            dns: length(timing.dns),
-            connect: length(timing.connect),
-            ssl: length(timing.ssl),
-            send: send_end - send_start,
-            wait: headers_end - send_end,
-            receive: ((end_s - headers_end_s) * 1e3).max(0.0),
+            blocked: Some(queued_ms + first_us / 1e3 + between_ms),
+            dns: length_ms(phases.dns),
+            connect: length_ms(phases.connect),
+            ssl: length_ms(phases.ssl),
+            send: (send_end_us - send_start_us) / 1e3,
+            wait: (headers_end_us - send_end_us) / 1e3,
+            receive: (received_us / 1e3).max(0.0),
         }
     }
 
@@ -81,6 +89,36 @@ impl Times {
             "send": rounded(self.send),
             "wait": rounded(self.wait),
             "receive": rounded(self.receive),
+        })
+    }
+}
+
+/// The start and end of each phase in microseconds since `request_time_us`; `None` if there was no
+/// such phase.
+struct Phases {
+    request_time_us: f64,
+    dns: Option<(f64, f64)>,
+    connect: Option<(f64, f64)>,
+    ssl: Option<(f64, f64)>,
+    send: (f64, f64),
+    headers_end_us: Option<f64>,
+}
+
+impl Phases {
+    /// Returns the phases; `None` if the request was not sent.
+    fn of(timing: &ResourceTiming) -> Option<Self> {
+        let phase = |start_us: f64, end_us: f64| {
+            (start_us >= 0.0 && end_us >= start_us).then_some((start_us, end_us))
+        };
+        let send = phase(timing.send_start_us, timing.send_end_us)?;
+        let headers_end_us = timing.receive_headers_end_us;
+        (timing.request_time_us > 0.0).then(|| Self {
+            request_time_us: timing.request_time_us,
+            dns: phase(timing.dns_start_us, timing.dns_end_us),
+            connect: phase(timing.connect_start_us, timing.connect_end_us),
+            ssl: phase(timing.ssl_start_us, timing.ssl_end_us),
+            send,
+            headers_end_us: (headers_end_us >= 0.0).then_some(headers_end_us),
         })
     }
 }

@@ -182,8 +182,7 @@ fn entities(network: &Network, url: &str) -> Vec<Value> {
         .to_owned();
     let mut entities: Vec<(String, bool, Vec<String>)> = vec![(own, true, Vec::new())];
     for exchange in network
-        .exchanges
-        .iter()
+        .exchanges()
         .filter(|exchange| exchange.is_on_network())
     {
         let Ok(url) = Url::parse(&exchange.url) else {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::pictures::informative;
-use crate::network::{Exchange, Network};
+use crate::network::{LoggedExchange, Network};
 
 /// The resource types of budgets (core/computed/resource-summary.js) with their labels.
 pub(crate) const BUDGET_TYPES: [(&str, &str); 9] = [
@@ -31,10 +31,10 @@ fn heading(key: &str, value_type: &str, label: &str) -> Value {
 
 /// Returns the requests that are counted. Lighthouse leaves out the favicon, which only some
 /// browsers request.
-fn counted(network: &Network) -> impl Iterator<Item = &Exchange> {
-    network.exchanges.iter().filter(|exchange| {
+fn counted(network: &Network) -> impl Iterator<Item = LoggedExchange<'_>> {
+    network.exchanges().filter(|exchange| {
         let is_icon = exchange.budget_type() == "other" && exchange.url.ends_with("/favicon.ico");
-        exchange.is_on_network() && exchange.resource_type != "WebSocket" && !is_icon
+        exchange.is_on_network() && exchange.loaded_type() != "WebSocket" && !is_icon
     })
 }
 
@@ -52,7 +52,7 @@ fn summary(network: &Network, report: &Report) -> Value {
                 kind => exchange.budget_type() == kind,
             });
             let (count, bytes) =
-                of_kind.fold((0, 0), |(n, sum), exchange| (n + 1, sum + transferred(exchange)));
+                of_kind.fold((0, 0), |(n, sum), exchange| (n + 1, sum + exchange.network_bytes()));
             json!({ "resourceType": kind, "label": label, "requestCount": count, "transferSize": bytes })
         })
         .collect();
@@ -81,28 +81,19 @@ fn summary(network: &Network, report: &Report) -> Value {
     )
 }
 
-fn transferred(exchange: &Exchange) -> u64 {
-    if exchange.is_cached() {
-        0
-    } else {
-        exchange.transfer_bytes
-    }
-}
-
 /// Returns the page weight as Lighthouse counts it: transferred bytes only
 /// (core/audits/byte-efficiency/total-byte-weight.js).
 fn weight(network: &Network) -> Value {
-    let mut largest: Vec<&Exchange> = network
-        .exchanges
-        .iter()
-        .filter(|exchange| exchange.is_on_network() && transferred(exchange) > 0)
+    let mut largest: Vec<LoggedExchange> = network
+        .exchanges()
+        .filter(|exchange| exchange.is_on_network() && exchange.network_bytes() > 0)
         .collect();
-    let total: u64 = largest.iter().map(|exchange| transferred(exchange)).sum();
-    largest.sort_by_key(|exchange| std::cmp::Reverse(transferred(exchange)));
+    let total: u64 = largest.iter().map(LoggedExchange::network_bytes).sum();
+    largest.sort_by_key(|exchange| std::cmp::Reverse(exchange.network_bytes()));
     let items: Vec<Value> = largest
         .iter()
         .take(10)
-        .map(|exchange| json!({ "url": exchange.url, "totalBytes": transferred(exchange) }))
+        .map(|exchange| json!({ "url": exchange.url, "totalBytes": exchange.network_bytes() }))
         .collect();
     let mut audit = informative(
         "total-byte-weight",
@@ -121,34 +112,34 @@ fn weight(network: &Network) -> Value {
 }
 
 fn list(network: &Network) -> Value {
-    let first_s = network
-        .exchanges
-        .first()
-        .map_or(0.0, |exchange| exchange.sent_s);
+    let first_us = network
+        .exchanges()
+        .next()
+        .map_or(0.0, |exchange| exchange.sent_us);
     let items: Vec<Value> = network
-        .exchanges
-        .iter()
+        .exchanges()
         .filter(|exchange| exchange.is_on_network())
         .map(|exchange| {
-            let since_first = |at_s: f64| ((at_s - first_s) * 1e6).round() / 1e3;
+            let since_first_ms = |at_us: f64| (at_us - first_us).round() / 1e3;
             let response = exchange.response.as_ref();
-            let request_time_s = response
+            let request_time_us = response
                 .and_then(|response| response.timing)
-                .map(|timing| timing.request_time_s);
+                .map(|timing| timing.request_time_us)
+                .filter(|us| *us > 0.0);
             json!({
                 "url": exchange.url,
                 "sessionTargetType": exchange.target_type,
                 "protocol": response.map_or("", |response| &response.protocol),
-                "rendererStartTime": since_first(exchange.sent_s),
-                "networkRequestTime": since_first(request_time_s.unwrap_or(exchange.sent_s)),
-                "networkEndTime": exchange.end_s.map(since_first),
-                "finished": exchange.end_s.is_some(),
-                "transferSize": transferred(exchange),
+                "rendererStartTime": since_first_ms(exchange.sent_us),
+                "networkRequestTime": since_first_ms(request_time_us.unwrap_or(exchange.sent_us)),
+                "networkEndTime": exchange.end_us.map(since_first_ms),
+                "finished": exchange.end_us.is_some(),
+                "transferSize": exchange.network_bytes(),
                 "resourceSize": exchange.resource_bytes,
-                "statusCode": response.map_or(-1, |response| response.status),
+                "statusCode": response.map_or(-1, |response| response.status.unwrap_or_default()),
                 "mimeType": response.map_or("", |response| &response.mime_type),
-                "resourceType": exchange.resource_type,
-                "priority": exchange.priority,
+                "resourceType": exchange.loaded_type(),
+                "priority": exchange.initial_priority,
             })
         })
         .collect();

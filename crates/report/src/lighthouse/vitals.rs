@@ -106,7 +106,7 @@ fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Valu
     let resources = || trace.resources.all.iter();
     let of_type = |kind: &str| {
         resources()
-            .filter(|resource| resource.resource_type == kind)
+            .filter(|resource| resource.traced_type() == kind)
             .count()
     };
     let document = trace.navigation.document_request.as_deref();
@@ -121,9 +121,9 @@ fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Valu
         "rtt": rtt_ms,
         "maxRtt": rtt["numericValue"],
         "maxServerLatency": latency["numericValue"],
-        "totalByteWeight": resources().map(|resource| resource.transfer_bytes).sum::<f64>(),
+        "totalByteWeight": resources().map(|resource| resource.transfer_bytes() as f64).sum::<f64>(),
         "totalTaskTime": tasks_ms().sum::<f64>(),
-        "mainDocumentTransferSize": document.map(|resource| resource.transfer_bytes),
+        "mainDocumentTransferSize": document.map(|resource| resource.transfer_bytes() as f64),
     });
     for (name, min_ms) in LENGTHS_MS {
         item[name] = json!(tasks_ms().filter(|ms| *ms > min_ms).count());

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{Failure, Headers, Response};
-use crate::timing::ResourceTiming;
+use crate::timing::{ResourceTiming, us_from_s};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestSent {
     pub(super) request_id: String,
     pub(super) request: RequestData,
-    #[serde(default)]
-    pub(super) timestamp: f64,
+    #[serde(default, rename = "timestamp", deserialize_with = "us_from_s")]
+    pub(super) timestamp_us: f64,
     pub(super) wall_time: Option<f64>,
     pub(super) frame_id: Option<String>,
     #[serde(rename = "documentURL")]
@@ -92,8 +92,8 @@ pub(super) struct PriorityChange {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResponseReceived {
     pub(super) request_id: String,
-    #[serde(default)]
-    pub(super) timestamp: f64,
+    #[serde(default, rename = "timestamp", deserialize_with = "us_from_s")]
+    pub(super) timestamp_us: f64,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) response: ResponseData,
@@ -124,9 +124,9 @@ pub(super) struct ResponseData {
 }
 
 impl ResponseData {
-    pub(super) fn into_response(self, at_s: f64, resource_type: Option<String>) -> Response {
+    pub(super) fn into_response(self, at_us: f64, resource_type: Option<String>) -> Response {
         Response {
-            at_s,
+            at_us,
             url: self.url,
             status: self.status,
             status_text: self.status_text.unwrap_or_default(),
@@ -157,8 +157,8 @@ pub(super) struct DataReceived {
 #[serde(rename_all = "camelCase")]
 pub(super) struct LoadingEnded {
     pub(super) request_id: String,
-    #[serde(default)]
-    pub(super) timestamp: f64,
+    #[serde(default, rename = "timestamp", deserialize_with = "us_from_s")]
+    pub(super) timestamp_us: f64,
     pub(super) encoded_data_length: Option<f64>,
     error_text: Option<String>,
     blocked_reason: Option<String>,
@@ -185,8 +185,8 @@ pub(super) struct SocketCreated {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Handshake<T> {
     pub(super) request_id: String,
-    #[serde(default)]
-    pub(super) timestamp: f64,
+    #[serde(default, rename = "timestamp", deserialize_with = "us_from_s")]
+    pub(super) timestamp_us: f64,
     pub(super) wall_time: Option<f64>,
     #[serde(alias = "request", alias = "response")]
     pub(super) message: T,
@@ -206,9 +206,9 @@ pub(super) struct HandshakeResponse {
 }
 
 impl HandshakeResponse {
-    pub(super) fn into_response(self, at_s: f64) -> Response {
+    pub(super) fn into_response(self, at_us: f64) -> Response {
         Response {
-            at_s,
+            at_us,
             status: self.status,
             status_text: self.status_text.unwrap_or_default(),
             headers: split_values(self.headers),
@@ -222,8 +222,8 @@ impl HandshakeResponse {
 #[serde(rename_all = "camelCase")]
 pub(super) struct SocketClosed {
     pub(super) request_id: String,
-    #[serde(default)]
-    pub(super) timestamp: f64,
+    #[serde(default, rename = "timestamp", deserialize_with = "us_from_s")]
+    pub(super) timestamp_us: f64,
 }
 
 /// Header values by name; repeated values of a name are joined by line breaks.
@@ -242,6 +242,6 @@ pub(super) fn split_values(headers: Option<JoinedHeaders>) -> Headers {
 }
 
 /// Converts a count; Chromium writes -1 if it is unknown.
-pub(super) fn count(number: Option<f64>) -> Option<u64> {
+pub(crate) fn count(number: Option<f64>) -> Option<u64> {
     number.filter(|number| *number >= 0.0).map(|n| n as u64)
 }

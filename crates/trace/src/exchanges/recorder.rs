@@ -46,10 +46,10 @@ impl Exchanges {
                 })
             }
             "Network.responseReceived" => self.with(params, |all, received: ResponseReceived| {
-                let (at_s, kind) = (received.timestamp, received.kind);
+                let (at_us, kind) = (received.timestamp_us, received.kind);
                 let (response, has_more) = (received.response, received.has_extra_info);
                 all.update(&received.request_id, |exchange| {
-                    exchange.set_response(response, at_s, kind, has_more);
+                    exchange.set_response(response, at_us, kind, has_more);
                 });
             }),
             "Network.responseReceivedExtraInfo" => self.with(params, |all, wire: WireHeaders| {
@@ -86,7 +86,7 @@ impl Exchanges {
             "Network.webSocketWillSendHandshakeRequest" => {
                 self.with(params, |all, sent: Handshake<HandshakeRequest>| {
                     all.update(&sent.request_id, |exchange| {
-                        exchange.sent_s = sent.timestamp;
+                        exchange.sent_us = sent.timestamp_us;
                         exchange.wall_time_s = sent.wall_time;
                         exchange.request_headers = split_values(sent.message.headers);
                     });
@@ -96,13 +96,13 @@ impl Exchanges {
                 self.with(params, |all, response: Handshake<HandshakeResponse>| {
                     all.update(&response.request_id, |exchange| {
                         exchange.response =
-                            Some(response.message.into_response(response.timestamp));
+                            Some(response.message.into_response(response.timestamp_us));
                     });
                 });
             }
             "Network.webSocketClosed" => self.with(params, |all, closed: SocketClosed| {
                 all.update(&closed.request_id, |exchange| {
-                    exchange.end_s.get_or_insert(closed.timestamp);
+                    exchange.end_us.get_or_insert(closed.timestamp_us);
                 });
             }),
             _ => {}
@@ -132,15 +132,15 @@ impl Exchanges {
     }
 
     fn start_request(&mut self, sent: RequestSent, target_type: &str) {
-        let (at_s, next) = (sent.timestamp, self.all.len());
+        let (at_us, next) = (sent.timestamp_us, self.all.len());
         if self.current.contains_key(&sent.request_id) {
             // A repeated announcement of the same request has no new information.
             let Some(response) = sent.redirect_response else {
                 return;
             };
             self.update(&sent.request_id, |exchange| {
-                exchange.set_response(response, at_s, None, sent.redirect_has_extra_info);
-                exchange.end_s = Some(at_s);
+                exchange.set_response(response, at_us, None, sent.redirect_has_extra_info);
+                exchange.end_us = Some(at_us);
                 exchange.redirected_to = Some(next);
             });
         }
@@ -161,7 +161,7 @@ impl Exchanges {
                 .initiator
                 .and_then(|initiator| initiator.initiator_url()),
             wall_time_s: sent.wall_time,
-            sent_s: at_s,
+            sent_us: at_us,
             ..Exchange::default()
         });
     }
@@ -172,8 +172,8 @@ impl Exchanges {
         self.with(params, |all, ended: LoadingEnded| {
             let id = ended.request_id.clone();
             all.update(&id, |exchange| {
-                if exchange.end_s.is_none() {
-                    exchange.end_s = Some(ended.timestamp);
+                if exchange.end_us.is_none() {
+                    exchange.end_us = Some(ended.timestamp_us);
                     exchange.wire_bytes = count(ended.encoded_data_length);
                     exchange.failure = failed.then(|| ended.into_failure());
                 }
@@ -211,7 +211,7 @@ impl Exchange {
     fn set_response(
         &mut self,
         mut response: ResponseData,
-        at_s: f64,
+        at_us: f64,
         resource_type: Option<String>,
         has_wire_headers: bool,
     ) {
@@ -219,7 +219,7 @@ impl Exchange {
             self.request_headers = split_values(Some(headers));
         }
         self.has_wire_headers = has_wire_headers;
-        self.response = Some(response.into_response(at_s, resource_type));
+        self.response = Some(response.into_response(at_us, resource_type));
     }
 }
 

@@ -1,12 +1,14 @@
 //! Collects the trace's events about resources until the end of the trace.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::request_events::RequestEvents;
 use super::{ImagePaint, Preconnect, RemoteFont, Resources};
 use crate::event::{Event, WithData};
+use crate::exchanges::Exchange;
 
 #[derive(Debug, Default)]
 pub(crate) struct ResourceEvents {
@@ -135,24 +137,28 @@ impl ResourceEvents {
         });
     }
 
-    pub(crate) fn resolve(self) -> Resources {
+    /// Returns the exchanges in order of their start, and the resources.
+    pub(crate) fn resolve(self) -> (Vec<Arc<Exchange>>, Resources) {
         let mut requests: Vec<(String, RequestEvents)> = self.by_id.into_iter().collect();
         // Ids break ties, so that the same trace always gives the same order.
         requests.sort_by(|(id_a, a), (id_b, b)| {
             let (a_us, b_us) = (a.first_us(), b.first_us());
             a_us.total_cmp(&b_us).then_with(|| id_a.cmp(id_b))
         });
+        let mut exchanges = Vec::new();
         let mut resources = Resources {
-            repeats: Vec::new(),
-            all: requests
-                .into_iter()
-                .filter_map(|(id, request_events)| request_events.resolve(id))
-                .collect(),
             image_paints: self.image_paints,
             remote_fonts: self.remote_fonts,
             preconnects: self.preconnects,
             handled_xhrs: self.handled_xhrs,
+            ..Resources::default()
         };
+        for (id, request_events) in requests {
+            let (chain, resource) = request_events.resolve(&id);
+            exchanges.extend(chain);
+            resources.all.extend(resource);
+        }
+        exchanges.sort_by(|a, b| a.sent_us.total_cmp(&b.sent_us));
         let by_time = |a: &f64, b: &f64| a.total_cmp(b);
         resources
             .image_paints
@@ -163,6 +169,6 @@ impl ResourceEvents {
         resources
             .preconnects
             .sort_by(|a, b| by_time(&a.ts_us, &b.ts_us));
-        resources
+        (exchanges, resources)
     }
 }

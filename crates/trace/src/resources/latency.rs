@@ -32,18 +32,18 @@ pub fn origin_latencies(resources: &[Resource]) -> BTreeMap<String, OriginLatenc
         let Ok(url) = Url::parse(&resource.url) else {
             continue;
         };
-        let (Some(timing), true) = (resource.timing, url.origin().is_tuple()) else {
+        let (Some(timing), true) = (resource.timing(), url.origin().is_tuple()) else {
             continue;
         };
         let latency = by_origin
             .entry(url.origin().ascii_serialization())
             .or_default();
         if !resource.connection_reused {
-            latency.rtt_ms = min(latency.rtt_ms, handshake_ms(&timing));
+            latency.rtt_ms = min(latency.rtt_ms, handshake_ms(timing));
         }
-        if timing.send_end_ms >= 0.0 && timing.receive_headers_end_ms >= 0.0 {
-            let wait_ms = timing.receive_headers_end_ms - timing.send_end_ms;
-            latency.wait_ms = min(latency.wait_ms, Some(wait_ms));
+        if timing.send_end_us >= 0.0 && timing.receive_headers_end_us >= 0.0 {
+            let wait_us = timing.receive_headers_end_us - timing.send_end_us;
+            latency.wait_ms = min(latency.wait_ms, Some(wait_us / 1000.0));
         }
     }
     by_origin
@@ -55,35 +55,44 @@ fn min(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 
 /// Returns the duration of one round trip, derived from the time to open the connection.
 fn handshake_ms(timing: &ResourceTiming) -> Option<f64> {
-    if timing.connect_start_ms < 0.0 || timing.connect_end_ms < 0.0 {
+    if timing.connect_start_us < 0.0 || timing.connect_end_us < 0.0 {
         return None;
     }
-    let is_tls = timing.ssl_start_ms >= 0.0
-        && timing.ssl_end_ms >= 0.0
-        && timing.ssl_start_ms != timing.connect_start_ms;
-    Some(if is_tls {
-        (timing.connect_end_ms - timing.ssl_start_ms)
-            .min(timing.ssl_start_ms - timing.connect_start_ms)
+    let is_tls = timing.ssl_start_us >= 0.0
+        && timing.ssl_end_us >= 0.0
+        && timing.ssl_start_us != timing.connect_start_us;
+    let round_trip_us = if is_tls {
+        (timing.connect_end_us - timing.ssl_start_us)
+            .min(timing.ssl_start_us - timing.connect_start_us)
     } else {
-        timing.connect_end_ms - timing.connect_start_ms
-    })
+        timing.connect_end_us - timing.connect_start_us
+    };
+    Some(round_trip_us / 1000.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::exchanges::{Exchange, Response};
 
     fn resource(url: &str, connect_ms: f64, wait_ms: f64) -> Resource {
+        let timing = ResourceTiming {
+            connect_start_us: 0.0,
+            connect_end_us: connect_ms * 1000.0,
+            send_end_us: connect_ms * 1000.0,
+            receive_headers_end_us: (connect_ms + wait_ms) * 1000.0,
+            ..ResourceTiming::default()
+        };
         Resource {
-            url: url.to_owned(),
-            timing: Some(ResourceTiming {
-                connect_start_ms: 0.0,
-                connect_end_ms: connect_ms,
-                ssl_start_ms: -1.0,
-                ssl_end_ms: -1.0,
-                send_end_ms: connect_ms,
-                receive_headers_end_ms: connect_ms + wait_ms,
-                ..ResourceTiming::default()
+            exchange: Arc::new(Exchange {
+                url: url.to_owned(),
+                response: Some(Response {
+                    timing: Some(timing),
+                    ..Response::default()
+                }),
+                ..Exchange::default()
             }),
             ..Resource::default()
         }

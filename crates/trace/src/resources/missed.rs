@@ -3,13 +3,14 @@
 //! protocol's messages.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{Redirect, Resource, Resources};
-use crate::exchanges::{Exchange, Response};
+use crate::exchanges::Exchange;
 
 impl Resources {
     /// Adds the requests of subframes that are missing in the trace and have a response.
-    pub fn add_missed(&mut self, exchanges: &[Exchange], main_frame: &str) {
+    pub fn add_missed(&mut self, exchanges: &[Arc<Exchange>], main_frame: &str) {
         let traced_ids: HashSet<&str> = self
             .all
             .iter()
@@ -38,78 +39,42 @@ impl Resources {
     }
 }
 
-fn resource(last: &Exchange, exchanges: &[Exchange]) -> Option<Resource> {
+fn resource(last: &Arc<Exchange>, exchanges: &[Arc<Exchange>]) -> Option<Resource> {
     let response = last.response.as_ref()?;
-    let chain: Vec<&Exchange> = exchanges.iter().filter(|of| of.id == last.id).collect();
-    let start_us = chain.first()?.sent_s * 1e6;
-    let (sent_us, end_us) = (last.sent_s * 1e6, last.end_s? * 1e6);
-    let transfer_bytes = last.transfer_bytes() as f64;
-    let kind = last.resource_type().unwrap_or("Other");
-    let initiator_url = last.initiator_url.clone().unwrap_or_default();
+    let chain: Vec<&Arc<Exchange>> = exchanges.iter().filter(|of| of.id == last.id).collect();
+    let (start_us, end_us) = (chain.first()?.sent_us, last.end_us?);
     let redirects = chain.windows(2).map(|pair| Redirect {
         url: pair[0].url.clone(),
-        start_us: pair[0].sent_s * 1e6,
-        dur_us: (pair[1].sent_s - pair[0].sent_s) * 1e6,
+        start_us: pair[0].sent_us,
+        dur_us: pair[1].sent_us - pair[0].sent_us,
     });
+    let initiator_url = last.initiator_url.iter().filter(|url| !url.is_empty());
     Some(Resource {
-        id: last.id.clone(),
-        url: last.url.clone(),
-        frame: last.frame.clone().unwrap_or_default(),
+        exchange: Arc::clone(last),
         start_us,
-        end_us,
+        notified_us: end_us,
         finish_us: end_us,
-        send_start_us: response.timing.map_or(sent_us, |timing| {
-            timing.request_time_s * 1e6 + timing.send_start_ms * 1e3
+        send_start_us: response.timing.map_or(last.sent_us, |timing| {
+            timing.request_time_us + timing.send_start_us
         }),
-        redirection_us: sent_us - start_us,
+        redirection_us: last.sent_us - start_us,
         redirects: redirects.collect(),
-        timing: response.timing.filter(|_| !last.from_memory),
-        transfer_bytes,
-        decoded_bytes: last.resource_bytes as f64,
-        // The trace has no resource type for data.
-        resource_type: match kind {
-            "XHR" | "Fetch" => "Other".to_owned(),
-            kind => kind.to_owned(),
-        },
-        fetch_kind: match kind {
-            "XHR" => "xmlhttprequest".to_owned(),
-            "Fetch" => "fetch".to_owned(),
+        fetch_kind: match last.resource_type() {
+            Some("XHR") => "xmlhttprequest".to_owned(),
+            Some("Fetch") => "fetch".to_owned(),
             _ => String::new(),
         },
-        priority: last.priority.clone(),
-        initial_priority: last.initial_priority.clone(),
         fetch_priority_hint: "auto".to_owned(),
         render_blocking: "non_blocking".to_owned(),
-        initiators: Some(initiator_url.clone())
-            .filter(|url| !url.is_empty())
-            .into_iter()
-            .collect(),
-        initiator_url,
-        failed: last.failure.is_some(),
-        finished: true,
-        is_memory_cached: last.from_memory,
-        ..response_fields(response, transfer_bytes)
-    })
-}
-
-fn response_fields(response: &Response, transfer_bytes: f64) -> Resource {
-    Resource {
-        status: response.status.unwrap_or_default(),
-        mime_type: response.mime_type.clone(),
-        protocol: response.protocol.clone(),
-        headers: Some(response.headers.clone()),
-        from_service_worker: response.from_service_worker,
-        is_disk_cached: response.from_disk
-            && !response.from_service_worker
-            && transfer_bytes == 0.0,
-        connection_id: response.connection_id.map(|id| id as f64),
+        initiators: initiator_url.cloned().collect(),
         ..Resource::default()
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchanges::Response;
 
     fn exchange(id: &str, target_type: &str) -> Exchange {
         Exchange {
@@ -118,8 +83,8 @@ mod tests {
             frame: Some("B".to_owned()),
             target_type: target_type.to_owned(),
             requested_type: Some("Stylesheet".to_owned()),
-            sent_s: 2.0,
-            end_s: Some(2.5),
+            sent_us: 2e6,
+            end_us: Some(2.5e6),
             wire_bytes: Some(700),
             resource_bytes: 500,
             response: Some(Response {
@@ -133,15 +98,19 @@ mod tests {
 
     fn added(exchanges: &[Exchange]) -> Vec<Resource> {
         let traced = Resource {
-            id: "1".to_owned(),
+            exchange: Arc::new(Exchange {
+                id: "1".to_owned(),
+                ..Exchange::default()
+            }),
             start_us: 3e6,
             ..Resource::default()
         };
+        let exchanges: Vec<Arc<Exchange>> = exchanges.iter().cloned().map(Arc::new).collect();
         let mut resources = Resources {
             all: vec![traced],
             ..Resources::default()
         };
-        resources.add_missed(exchanges, "A");
+        resources.add_missed(&exchanges, "A");
         resources.all
     }
 
@@ -151,12 +120,9 @@ mod tests {
         let ids: Vec<&str> = all.iter().map(|resource| resource.id.as_str()).collect();
         assert_eq!(ids, ["2", "1"]);
         let missed = &all[0];
-        assert_eq!((missed.start_us, missed.end_us), (2e6, 2.5e6));
-        assert_eq!(
-            (missed.transfer_bytes, missed.decoded_bytes),
-            (700.0, 500.0)
-        );
-        assert_eq!(missed.resource_type, "Stylesheet");
+        assert_eq!((missed.start_us, missed.notified_us), (2e6, 2.5e6));
+        assert_eq!((missed.transfer_bytes(), missed.resource_bytes), (700, 500));
+        assert_eq!(missed.traced_type(), "Stylesheet");
     }
 
     #[test]
@@ -166,7 +132,7 @@ mod tests {
             ..exchange("2", "iframe")
         };
         let unfinished = Exchange {
-            end_s: None,
+            end_us: None,
             ..exchange("3", "iframe")
         };
         let inline = Exchange {
@@ -194,7 +160,7 @@ mod tests {
     fn a_chain_of_redirects_is_one_resource() {
         let first = Exchange {
             url: "http://frame.test/old".to_owned(),
-            sent_s: 1.0,
+            sent_us: 1e6,
             redirected_to: Some(1),
             ..exchange("8", "iframe")
         };

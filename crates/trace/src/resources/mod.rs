@@ -10,24 +10,26 @@ mod repeats;
 mod request_events;
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use crate::timing::ResourceTiming;
+use crate::exchanges::{Exchange, header};
 
 pub(crate) use events::ResourceEvents;
 pub use latency::{OriginLatency, origin_latencies};
 
+/// A view of an exchange with its redirects and with what only the trace reports about it. It
+/// dereferences to the exchange, whose id is the loader id of a document, else `process.number`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resource {
-    /// Loader id of a document, else `process.number`.
-    pub id: String,
-    pub url: String,
-    pub frame: String,
+    /// Last exchange of the redirect chain.
+    pub exchange: Arc<Exchange>,
     /// Process that made the request; `None` if the trace does not report it.
     pub process_id: Option<i64>,
     /// Time of the first request, before redirects.
     pub start_us: f64,
     /// Time at which the renderer was notified of the end.
-    pub end_us: f64,
+    pub notified_us: f64,
     /// Time at which the network stack received the last byte.
     pub finish_us: f64,
     /// Time at which the request was sent; `start_us` if the network stack reports no timing.
@@ -35,28 +37,11 @@ pub struct Resource {
     /// Time from the first request of a redirect chain to the last.
     pub redirection_us: f64,
     pub redirects: Vec<Redirect>,
-    /// Timing of the network stack; `None` for the memory cache and without a response.
-    pub timing: Option<ResourceTiming>,
-    /// Bytes transferred, headers included.
-    pub transfer_bytes: f64,
-    pub decoded_bytes: f64,
-    pub mime_type: String,
-    pub resource_type: String,
-    pub status: i64,
-    /// Protocol as the network stack names it: `http/1.1`, `h2` …; `unknown` without a response.
-    pub protocol: String,
-    pub priority: String,
-    pub initial_priority: String,
     pub fetch_priority_hint: String,
     /// Render-blocking state in Chromium's terms: `blocking`, `non_blocking`,
     /// `in_body_parser_blocking` …
     pub render_blocking: String,
     pub is_link_preload: bool,
-    /// Response headers with names as the server wrote them; `None` without a response.
-    pub headers: Option<Vec<(String, String)>>,
-    /// URL of the initiator as Chromium reports it: a document, a style sheet, or else the script
-    /// on top of the stack. Empty if none is named.
-    pub initiator_url: String,
     /// URLs of all initiators: the named one, or else every script on the stack, innermost first.
     pub initiators: Vec<String>,
     /// Kind of the initiator: `parser`, `script`, `preload` …
@@ -64,12 +49,6 @@ pub struct Resource {
     /// Element or API that made the request, in Chromium's terms: `link`, `img`, `script`, `fetch`,
     /// `xmlhttprequest` …
     pub fetch_kind: String,
-    pub failed: bool,
-    pub finished: bool,
-    pub from_service_worker: bool,
-    pub is_memory_cached: bool,
-    pub is_disk_cached: bool,
-    pub connection_id: Option<f64>,
     pub connection_reused: bool,
 }
 
@@ -80,14 +59,32 @@ pub struct Redirect {
     pub dur_us: f64,
 }
 
+impl Deref for Resource {
+    type Target = Exchange;
+
+    fn deref(&self) -> &Exchange {
+        &self.exchange
+    }
+}
+
 impl Resource {
-    /// Returns all values of a header; the name is case-insensitive.
+    /// Returns the resource type in the trace's terms, which have none for data: it is `Other`.
+    pub fn traced_type(&self) -> &str {
+        match self.resource_type() {
+            None | Some("XHR" | "Fetch") => "Other",
+            Some(name) => name,
+        }
+    }
+
+    /// Returns the response headers with names as the server wrote them; empty without a response.
+    pub fn headers(&self) -> &[(String, String)] {
+        let response = self.response.as_ref();
+        response.map_or(&[], |response| &response.headers)
+    }
+
+    /// Returns all values of a response header; the name is case-insensitive.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.headers
-            .iter()
-            .flatten()
-            .filter(move |(header_name, _)| header_name.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        header(self.headers(), name)
     }
 }
 

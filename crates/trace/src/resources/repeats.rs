@@ -28,14 +28,20 @@ fn address(resource: &Resource) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::exchanges::Exchange;
 
     fn resource(kind: &str, url: &str, start_us: f64) -> Resource {
         Resource {
-            url: url.to_owned(),
+            exchange: Arc::new(Exchange {
+                url: url.to_owned(),
+                id: format!("{url} {start_us}"),
+                ..Exchange::default()
+            }),
             fetch_kind: kind.to_owned(),
             start_us,
-            id: format!("{url} {start_us}"),
             ..Resource::default()
         }
     }

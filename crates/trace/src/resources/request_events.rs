@@ -1,9 +1,12 @@
-//! The events of one request, and the resource built from them.
+//! The events of one request, and the exchanges and the resource built from them.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::{Redirect, Resource};
 use crate::event::{Event, WithData};
+use crate::exchanges::{Exchange, Failure, Response, count};
 use crate::timing::ResourceTiming;
 
 #[derive(Debug, Default)]
@@ -12,8 +15,8 @@ pub(super) struct RequestEvents {
     process_id: Option<i64>,
     will_send_us: Vec<f64>,
     sent: Vec<(f64, Sent)>,
-    response: Option<(f64, Response)>,
-    finish: Option<(f64, Finish)>,
+    response: Option<(f64, Received)>,
+    finishes: Vec<(f64, Finish)>,
     priority: Option<(f64, String)>,
     blocking: Option<(f64, String)>,
     is_memory_cached: bool,
@@ -23,6 +26,8 @@ pub(super) struct RequestEvents {
 #[serde(rename_all = "camelCase")]
 struct Sent {
     url: String,
+    #[serde(default)]
+    request_method: String,
     #[serde(default)]
     frame: String,
     #[serde(default)]
@@ -37,7 +42,7 @@ struct Sent {
     stack_trace: Vec<CallFrame>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Initiator {
     #[serde(default, rename = "type")]
@@ -56,9 +61,8 @@ struct CallFrame {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
-    #[serde(default)]
-    status_code: i64,
+struct Received {
+    status_code: Option<i64>,
     #[serde(default)]
     mime_type: String,
     protocol: Option<String>,
@@ -84,10 +88,8 @@ struct Header {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Finish {
-    #[serde(default)]
-    encoded_data_length: f64,
-    #[serde(default)]
-    decoded_body_length: f64,
+    encoded_data_length: Option<f64>,
+    decoded_body_length: Option<f64>,
     #[serde(default)]
     did_fail: bool,
     finish_time: Option<f64>,
@@ -128,7 +130,10 @@ impl RequestEvents {
                 self.sent.extend(sent.map(|args| (at_us, args.data)));
             }
             "ResourceReceiveResponse" => latest(&mut self.response, at_us, event),
-            "ResourceFinish" => latest(&mut self.finish, at_us, event),
+            "ResourceFinish" => {
+                let finish = event.args::<WithData<Finish>>();
+                self.finishes.extend(finish.map(|args| (at_us, args.data)));
+            }
             "ResourceMarkAsCached" => self.is_memory_cached = true,
             "ResourceChangePriority" => {
                 let mut changed: Option<(f64, PriorityChange)> = None;
@@ -151,88 +156,93 @@ impl RequestEvents {
         self.first_us.unwrap_or(0.0)
     }
 
-    /// Builds the resource; returns `None` if no request was sent.
-    pub(super) fn resolve(mut self, id: String) -> Option<Resource> {
+    /// Builds the exchanges of the request and its redirects, in order, and the resource. There is
+    /// no resource if the URL is not one that is loaded, and nothing if no request was sent.
+    pub(super) fn resolve(mut self, id: &str) -> (Vec<Arc<Exchange>>, Option<Resource>) {
         self.sent.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.will_send_us.sort_by(f64::total_cmp);
-        let redirects = self.redirects();
-        let first = self
+        self.finishes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut exchanges: Vec<Exchange> = self
             .sent
-            .first()
-            .map(|(us, sent)| (*us, sent.url.clone()))?;
-        let (last_us, last) = self.sent.pop()?;
-        if !SCHEMES.iter().any(|scheme| first.1.starts_with(scheme)) {
+            .iter()
+            .map(|(sent_us, sent)| sent.exchange(id, *sent_us))
+            .collect();
+        for at in 1..exchanges.len() {
+            exchanges[at - 1].end_us = Some(exchanges[at].sent_us);
+        }
+        if let Some(last) = exchanges.last_mut() {
+            self.complete(last);
+        }
+        let exchanges: Vec<Arc<Exchange>> = exchanges.into_iter().map(Arc::new).collect();
+        let resource = self.resource(&exchanges);
+        (exchanges, resource)
+    }
+
+    /// Adds the response and the end to the last exchange. Chromium sometimes reports the end twice:
+    /// the first event has the more accurate time, the last one the sizes.
+    fn complete(&mut self, exchange: &mut Exchange) {
+        exchange.from_memory = self.is_memory_cached;
+        if let Some((_, priority)) = self.priority.take() {
+            exchange.priority = priority;
+        }
+        if let Some((first_us, first)) = self.finishes.first() {
+            let finish_s = first.finish_time.filter(|seconds| *seconds > 0.0);
+            exchange.end_us = Some(finish_s.map_or(*first_us, |seconds| seconds * 1e6));
+        }
+        if let Some((_, last)) = self.finishes.last() {
+            exchange.wire_bytes = count(last.encoded_data_length);
+            exchange.resource_bytes = count(last.decoded_body_length).unwrap_or_default();
+            exchange.failure = last.did_fail.then(Failure::default);
+        }
+        exchange.response = self
+            .response
+            .as_mut()
+            .map(|(at_us, received)| received.take_response(*at_us));
+    }
+
+    fn resource(self, exchanges: &[Arc<Exchange>]) -> Option<Resource> {
+        let (first, last) = (exchanges.first()?, exchanges.last()?);
+        if !SCHEMES.iter().any(|scheme| first.url.starts_with(scheme)) {
             return None;
         }
-        let start_us = self.will_send_us.first().copied().unwrap_or(first.0);
-        let redirected_us = self.will_send_us.last().copied().unwrap_or(last_us);
-        let response = self.response.map(|(_, response)| response);
-        let timing = response
-            .as_ref()
-            .and_then(|response| response.timing)
-            .filter(|_| !self.is_memory_cached);
-        let end_us = self.finish.as_ref().map_or(redirected_us, |(us, _)| *us);
-        let finish = self.finish.map(|(_, finish)| finish);
+        let redirects = self.redirects();
+        let start_us = self.will_send_us.first().copied().unwrap_or(first.sent_us);
+        let redirected_us = self.will_send_us.last().copied().unwrap_or(last.sent_us);
+        let finish = self.finishes.last();
+        let notified_us = finish.map_or(redirected_us, |(us, _)| *us);
         let finish_us = finish
-            .as_ref()
-            .and_then(|finish| finish.finish_time)
+            .and_then(|(_, finish)| finish.finish_time)
             .filter(|seconds| *seconds != 0.0)
-            .map_or(end_us, |seconds| seconds * 1e6);
-        let transfer_bytes = finish.as_ref().map_or(0.0, |f| f.encoded_data_length);
-        let initiator = last.initiator.as_ref();
-        let named_url = initiator
-            .map(|initiator| initiator.url.clone())
-            .filter(|url| !url.is_empty());
-        let on_stack = last.stack_trace.first().map(|frame| frame.url.clone());
-        let is_script = initiator.is_some_and(|initiator| initiator.kind == "script");
-        let mut initiators: Vec<String> = named_url.iter().cloned().collect();
-        if initiators.is_empty() && is_script {
-            for frame in last.stack_trace {
-                if !frame.url.is_empty() && !initiators.contains(&frame.url) {
-                    initiators.push(frame.url);
-                }
-            }
-        }
-        let initial_priority = last.priority;
+            .map_or(notified_us, |seconds| seconds * 1e6);
+        let (_, sent) = self.sent.into_iter().next_back()?;
+        let initiators = sent.initiators();
+        let initiator = sent.initiator.unwrap_or_default();
         Some(Resource {
-            id,
+            exchange: Arc::clone(last),
             process_id: self.process_id,
             start_us,
-            end_us,
+            notified_us,
             finish_us,
-            send_start_us: timing.map_or(start_us, |timing| {
-                timing.request_time_s * 1e6 + timing.send_start_ms * 1e3
+            send_start_us: last.timing().map_or(start_us, |timing| {
+                timing.request_time_us + timing.send_start_us
             }),
             redirection_us: redirected_us - start_us,
             redirects,
-            timing,
-            transfer_bytes,
-            decoded_bytes: finish.as_ref().map_or(0.0, |f| f.decoded_body_length),
-            failed: finish.as_ref().is_some_and(|f| f.did_fail),
-            finished: finish.is_some(),
-            resource_type: last.resource_type.unwrap_or_else(|| "Other".to_owned()),
-            priority: self
-                .priority
-                .map_or_else(|| initial_priority.clone(), |(_, priority)| priority),
-            initial_priority,
-            fetch_priority_hint: last
+            fetch_priority_hint: sent
                 .fetch_priority_hint
                 .unwrap_or_else(|| "auto".to_owned()),
             render_blocking: self
                 .blocking
                 .map(|(_, blocking)| blocking)
-                .or(last.render_blocking)
+                .or(sent.render_blocking)
                 .unwrap_or_else(|| "non_blocking".to_owned()),
-            is_link_preload: last.is_link_preload,
-            initiator_kind: initiator.map_or_else(String::new, |initiator| initiator.kind.clone()),
-            fetch_kind: initiator
-                .map_or_else(String::new, |initiator| initiator.fetch_type.clone()),
+            is_link_preload: sent.is_link_preload,
+            initiator_kind: initiator.kind,
+            fetch_kind: initiator.fetch_type,
             initiators,
-            initiator_url: named_url.or(on_stack).unwrap_or_default(),
-            url: last.url,
-            frame: last.frame,
-            is_memory_cached: self.is_memory_cached,
-            ..response_fields(response, transfer_bytes)
+            connection_reused: self
+                .response
+                .is_some_and(|(_, received)| received.connection_reused),
         })
     }
 
@@ -253,30 +263,65 @@ impl RequestEvents {
     }
 }
 
-/// Returns the fields of a resource that come from its response.
-fn response_fields(response: Option<Response>, transfer_bytes: f64) -> Resource {
-    let Some(response) = response else {
-        return Resource {
-            protocol: "unknown".to_owned(),
-            ..Resource::default()
-        };
-    };
-    Resource {
-        status: response.status_code,
-        mime_type: response.mime_type,
-        protocol: response.protocol.unwrap_or_else(|| "unknown".to_owned()),
-        is_disk_cached: response.from_cache
-            && !response.from_service_worker
-            && transfer_bytes == 0.0,
-        from_service_worker: response.from_service_worker,
-        headers: response.headers.map(|headers| {
-            headers
-                .into_iter()
-                .map(|header| (header.name, header.value))
-                .collect()
-        }),
-        connection_id: response.connection_id,
-        connection_reused: response.connection_reused,
-        ..Resource::default()
+impl Sent {
+    fn exchange(&self, id: &str, sent_us: f64) -> Exchange {
+        let on_stack = self.stack_trace.first().map(|frame| frame.url.clone());
+        Exchange {
+            id: id.to_owned(),
+            url: self.url.clone(),
+            method: self.request_method.clone(),
+            frame: Some(self.frame.clone()).filter(|frame| !frame.is_empty()),
+            requested_type: self.resource_type.clone(),
+            initial_priority: self.priority.clone(),
+            priority: self.priority.clone(),
+            initiator_url: self.named_initiator().map(str::to_owned).or(on_stack),
+            sent_us,
+            ..Exchange::default()
+        }
+    }
+
+    fn named_initiator(&self) -> Option<&str> {
+        let url = self.initiator.as_ref()?.url.as_str();
+        (!url.is_empty()).then_some(url)
+    }
+
+    /// Returns the named initiator, or else every script on the stack, innermost first.
+    fn initiators(&self) -> Vec<String> {
+        let mut urls: Vec<String> = self
+            .named_initiator()
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        let is_script = self
+            .initiator
+            .as_ref()
+            .is_some_and(|by| by.kind == "script");
+        if urls.is_empty() && is_script {
+            for frame in &self.stack_trace {
+                if !frame.url.is_empty() && !urls.contains(&frame.url) {
+                    urls.push(frame.url.clone());
+                }
+            }
+        }
+        urls
+    }
+}
+
+impl Received {
+    /// Returns the response, and takes its text out of `self`.
+    fn take_response(&mut self, at_us: f64) -> Response {
+        let headers = self.headers.take().into_iter().flatten();
+        Response {
+            at_us,
+            status: self.status_code,
+            mime_type: std::mem::take(&mut self.mime_type),
+            protocol: self.protocol.take().unwrap_or_default(),
+            headers: headers.map(|header| (header.name, header.value)).collect(),
+            connection_id: count(self.connection_id),
+            from_disk: self.from_cache,
+            from_service_worker: self.from_service_worker,
+            timing: self.timing,
+            ..Response::default()
+        }
     }
 }

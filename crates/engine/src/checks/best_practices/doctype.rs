@@ -46,7 +46,7 @@ fn is_limited_quirks(facts: &Facts) -> bool {
     issues
         .quirks_mode
         .iter()
-        .any(|issue| issue.is_limited_quirks_mode && issue.frame_id == main.0.frame_id)
+        .any(|issue| issue.is_limited_quirks_mode && issue.frame_id == main.0.exchange.frame_id())
 }
 
 fn fault(doctype: &Doctype) -> &'static str {

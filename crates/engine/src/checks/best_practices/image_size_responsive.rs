@@ -37,9 +37,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let is_svg = |image: &Image| {
         let responses = requests.iter().flat_map(|requests| &requests.all);
         let is_served_as_svg = responses
-            .filter(|response| response.is_finished && response.status == Some(200))
+            .filter(|response| response.exchange.end_us.is_some() && response.status() == Some(200))
             .any(|response| {
-                response.mime_type == "image/svg+xml" && response.url.as_str() == image.src
+                response.exchange.mime_type() == "image/svg+xml"
+                    && response.url.as_str() == image.src
             });
         is_served_as_svg || guess_image_type(&image.src) == Some("image/svg+xml")
     };

@@ -80,7 +80,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Row::new([
             Cell::url(&file.resource.url),
             Cell::Ms(file.lifetime_s * 1000.0),
-            Cell::Bytes(file.resource.transfer_bytes),
+            Cell::Bytes(file.resource.transfer_bytes() as f64),
             Cell::Bytes(file.wasted_bytes),
         ])
     }));
@@ -90,16 +90,18 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
-    resource.headers.as_ref()?;
+    if resource.headers().is_empty() {
+        return None;
+    }
     let is_static = matches!(
-        resource.resource_type.as_str(),
+        resource.traced_type(),
         "Font" | "Image" | "Media" | "Script" | "Stylesheet"
     );
     let over_network = !matches!(
-        resource.protocol.as_str(),
+        resource.protocol(),
         "blob" | "data" | "intent" | "file" | "filesystem" | "chrome-extension"
     );
-    if !is_static || !over_network || !matches!(resource.status, 200 | 203 | 206) {
+    if !is_static || !over_network || !matches!(resource.status(), Some(200 | 203 | 206)) {
         return None;
     }
     let cache_control: Vec<&str> = resource.header("cache-control").collect();
@@ -116,7 +118,7 @@ fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
     (lifetime_s < LONG_ENOUGH_S && hit <= LIKELY_ENOUGH).then_some(ShortLived {
         resource,
         lifetime_s,
-        wasted_bytes: (1.0 - hit) * resource.transfer_bytes,
+        wasted_bytes: (1.0 - hit) * resource.transfer_bytes() as f64,
     })
 }
 

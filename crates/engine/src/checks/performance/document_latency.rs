@@ -90,8 +90,12 @@ pub(super) fn server_response_ms(facts: &Facts, document: &Resource) -> Result<f
         .get::<Conditions>()
         .map_or(0.0, |conditions| conditions.network.rtt_ms);
     document
-        .timing
-        .map(|timing| (timing.server_response_ms() - added_ms).max(0.0).round())
+        .timing()
+        .map(|timing| {
+            (timing.server_response_us() / 1000.0 - added_ms)
+                .max(0.0)
+                .round()
+        })
         .ok_or_else(|| Missing("the trace has no timing of the document request".to_owned()))
 }
 
@@ -101,7 +105,7 @@ fn compression_saves_bytes(document: &Resource) -> f64 {
     if is_compressed(document) {
         return 0.0;
     }
-    let share = match document.mime_type.as_str() {
+    let share = match document.mime_type() {
         "text/css" => 0.8,
         "text/html" | "text/javascript" => 0.67,
         "text/plain"
@@ -128,7 +132,7 @@ fn compression_saves_bytes(document: &Resource) -> f64 {
         | "font/opentype" => 0.5,
         _ => 0.0,
     };
-    let saved_bytes = (document.decoded_bytes * share).round();
+    let saved_bytes = (document.resource_bytes as f64 * share).round();
     if saved_bytes < MIN_SAVED_BYTES {
         return 0.0;
     }

@@ -68,7 +68,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let page = facts.get::<Page>().ok();
     let mut oversized: Vec<Oversized> = loaded(&trace)
         .filter(|resource| {
-            resource.resource_type == "Image" && resource.mime_type != "image/svg+xml"
+            resource.traced_type() == "Image" && resource.mime_type() != "image/svg+xml"
         })
         .filter_map(|resource| {
             // Paints and elements name the URL before redirects.
@@ -80,11 +80,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .collect();
     oversized.sort_by(|a, b| {
         let by_savings = b.saved_bytes.total_cmp(&a.saved_bytes);
-        by_savings.then(
-            b.resource
-                .decoded_bytes
-                .total_cmp(&a.resource.decoded_bytes),
-        )
+        by_savings.then(b.resource.resource_bytes.cmp(&a.resource.resource_bytes))
     });
     let saved_bytes: f64 = oversized.iter().map(|image| image.saved_bytes).sum();
     let by_id: Vec<(&str, f64)> = oversized
@@ -108,7 +104,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         Row::new([
             image.displayed.node.map_or(Cell::Nothing, Cell::element),
             Cell::url(&image.resource.url),
-            Cell::Bytes(image.resource.decoded_bytes),
+            Cell::Bytes(image.resource.resource_bytes as f64),
             Cell::Bytes(image.saved_bytes),
         ])
         .with(image.ways.iter().map(|(way, bytes)| {
@@ -183,7 +179,7 @@ impl DisplayedImage<'_> {
 
 fn judge<'a>(resource: &'a Resource, displayed: DisplayedImage<'a>) -> Option<Oversized<'a>> {
     let file_px2 = displayed.natural_width_px * displayed.natural_height_px;
-    let bytes = resource.decoded_bytes.min(resource.transfer_bytes);
+    let bytes = resource.resource_bytes.min(resource.transfer_bytes()) as f64;
     let mut ways = Vec::new();
     if let Some(way) = by_format(resource, bytes, file_px2) {
         ways.push(way);
@@ -215,9 +211,9 @@ fn judge<'a>(resource: &'a Resource, displayed: DisplayedImage<'a>) -> Option<Ov
 }
 
 fn by_format(resource: &Resource, bytes: f64, file_px2: f64) -> Option<(String, f64)> {
-    if resource.mime_type == "image/gif" {
+    if resource.mime_type() == "image/gif" {
         // Lighthouse's fit to a thousand GIFs that were converted to videos.
-        let share = (29.1 * resource.decoded_bytes.log10() - 100.7).round() / 100.0;
+        let share = (29.1 * (resource.resource_bytes as f64).log10() - 100.7).round() / 100.0;
         let saved_bytes = (bytes * share).round();
         return (bytes > LARGE_GIF_BYTES).then(|| ("Use a video format".to_owned(), saved_bytes));
     }
@@ -225,7 +221,7 @@ fn by_format(resource: &Resource, bytes: f64, file_px2: f64) -> Option<(String, 
         return None;
     }
     let saved_bytes = bytes - (AVIF_BYTES_PER_PX * file_px2).round();
-    let way = match resource.mime_type.as_str() {
+    let way = match resource.mime_type() {
         "image/webp" | "image/avif" => "Increase compression",
         _ => "Use a modern format or increase compression",
     };

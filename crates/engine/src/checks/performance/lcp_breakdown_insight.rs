@@ -40,7 +40,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let (Some(paint), Some(document)) = (&largest.paint, &largest.document) else {
         return Ok(Outcome::not_applicable());
     };
-    let Some(first_byte_us) = document.timing.map(|timing| timing.first_byte_us()) else {
+    let Some(first_byte_us) = document.timing().map(|timing| timing.first_byte_us()) else {
         return Ok(Outcome::not_applicable());
     };
     let origin_us = trace.navigation.time_origin_us;

@@ -37,7 +37,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::not_applicable());
     };
     let is_hinted = image.fetch_priority_hint == "high";
-    let by_document = image.initiator_kind == "parser" && image.initiator_url == document.url;
+    let by_document =
+        image.initiator_kind == "parser" && image.initiator_url.as_ref() == Some(&document.url);
     let is_discoverable = image.is_link_preload || by_document;
     let is_eager = !paint.is_lazy || image.is_link_preload;
     let hint = match (is_hinted, image.is_link_preload) {

@@ -50,9 +50,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let mut seen_urls = HashSet::new();
     let old: Vec<&Resource> = loaded(&trace)
         .filter(|resource| {
-            let protocol = resource.protocol.to_ascii_lowercase();
+            let protocol = resource.protocol().to_ascii_lowercase();
             let is_old = protocol.starts_with("http/0") || protocol.starts_with("http/1");
-            is_old && !resource.from_service_worker
+            is_old && !resource.is_from_service_worker()
         })
         .filter(|resource| {
             let origin = remote_origin(resource).unwrap_or_default();
@@ -73,17 +73,17 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     ])
     .rows(
         old.iter()
-            .map(|resource| Row::new([Cell::url(&resource.url), Cell::text(&resource.protocol)])),
+            .map(|resource| Row::new([Cell::url(&resource.url), Cell::text(resource.protocol())])),
     );
     Ok(outcome.with(table.into()))
 }
 
 fn is_static(resource: &Resource, own: Option<&str>) -> bool {
     let is_static = matches!(
-        resource.resource_type.as_str(),
+        resource.traced_type(),
         "Font" | "Image" | "Media" | "Script" | "Stylesheet"
     );
-    if !is_static || resource.decoded_bytes >= PIXEL_BYTES {
+    if !is_static || resource.resource_bytes as f64 >= PIXEL_BYTES {
         return is_static;
     }
     let entity = entities::organisation(&resource.url);

@@ -105,7 +105,10 @@ impl<'a> Tree<'a> {
         let mut tree = Self {
             resources,
             children: HashMap::new(),
-            until_us: resources.iter().map(|resource| resource.end_us).collect(),
+            until_us: resources
+                .iter()
+                .map(|resource| resource.notified_us)
+                .collect(),
         };
         // Pairs of child and parent; a parent's own pair precedes those of its children.
         let mut pairs = Vec::new();
@@ -160,8 +163,8 @@ impl<'a> Tree<'a> {
         children.sort_by(|a, b| self.until_us[*b].total_cmp(&self.until_us[*a]));
         Row::new([
             Cell::url(&resource.url),
-            Cell::Bytes(resource.transfer_bytes),
-            Cell::Ms(((resource.end_us - start_us) / 1000.0).round()),
+            Cell::Bytes(resource.transfer_bytes() as f64),
+            Cell::Ms(((resource.notified_us - start_us) / 1000.0).round()),
         ])
         .with(
             children
@@ -175,18 +178,19 @@ impl<'a> Tree<'a> {
 /// critical.
 fn is_critical(trace: &Trace, resource: &Resource) -> bool {
     let is_data = matches!(
-        resource.resource_type.as_str(),
+        resource.traced_type(),
         "Image" | "XHR" | "Fetch" | "EventSource"
     );
     // Requests of workers have no frame; the page does not wait for them.
-    let is_of_worker = resource.frame.is_empty();
-    let is_frame = resource.resource_type == "Document" && resource.frame != trace.frames.main_id;
+    let is_of_worker = resource.frame.is_none();
+    let is_frame =
+        resource.traced_type() == "Document" && resource.frame_id() != trace.frames.main_id;
     if resource.is_link_preload
         || is_of_worker
         || is_data
         || is_frame
-        || resource.mime_type.starts_with("image/")
-        || resource.initiator_url.is_empty()
+        || resource.mime_type().starts_with("image/")
+        || resource.initiator_url.as_ref().is_none_or(String::is_empty)
         || !resource.url.starts_with("http")
     {
         return false;
@@ -210,17 +214,17 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
     let own = origin(&document.url);
     let mut candidates: Vec<(String, f64)> = Vec::new();
     for (at, resource) in trace.resources.all.iter().enumerate() {
-        let (Some(timing), Some(origin)) = (resource.timing, origin(&resource.url)) else {
+        let (Some(timing), Some(origin)) = (resource.timing(), origin(&resource.url)) else {
             continue;
         };
-        let connected = timing.connect_start_ms < 0.0
-            || timing.connect_end_ms < 0.0
-            || (timing.dns_end_ms == timing.dns_start_ms
-                && timing.connect_end_ms == timing.connect_start_ms);
+        let connected = timing.connect_start_us < 0.0
+            || timing.connect_end_us < 0.0
+            || (timing.dns_end_us == timing.dns_start_us
+                && timing.connect_end_us == timing.connect_start_us);
         let idle_us = resource.send_start_us - document.finish_us;
         if connected
             || Some(&origin) == own.as_ref()
-            || resource.initiator_url == document.url
+            || resource.initiator_url.as_ref() == Some(&document.url)
             || !replay.is_before_largest_paint(at)
             || idle_us.max(0.0) >= MAX_IDLE_S * 1e6
             || candidates.iter().any(|(candidate, _)| *candidate == origin)
@@ -233,7 +237,7 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
         } else {
             1.0
         };
-        let saved_ms = (rtt_ms * handshakes).min(idle_us / 1000.0 + timing.dns_start_ms);
+        let saved_ms = (rtt_ms * handshakes).min(idle_us / 1000.0 + timing.dns_start_us / 1000.0);
         candidates.push((origin, saved_ms));
     }
     candidates.retain(|(_, saved_ms)| *saved_ms >= MIN_SAVED_MS);

@@ -37,7 +37,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .iter()
         .chain(&navigation.document_request);
     let chain: Vec<&Request> = documents
-        .flat_map(|id| requests.all.iter().filter(move |request| request.id == *id))
+        .flat_map(|id| {
+            requests
+                .all
+                .iter()
+                .filter(move |request| request.exchange.id == *id)
+        })
         .collect();
     if chain.is_empty() {
         return Err(Missing(
@@ -57,7 +62,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }
     let times = chain
         .windows(2)
-        .map(|pair| (pair[1].sent_s - pair[0].sent_s) * 1000.0);
+        .map(|pair| (pair[1].sent_us() - pair[0].sent_us()) / 1000.0);
     let spent_ms: Vec<f64> = times.chain([0.0]).collect();
     let total_ms: f64 = spent_ms.iter().sum();
     let rows = chain

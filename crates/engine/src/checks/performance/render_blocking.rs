@@ -43,7 +43,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     let mut blocking: Vec<&Resource> = loaded(&trace)
         .filter(|resource| {
-            resource.frame == trace.frames.main_id
+            resource.frame_id() == trace.frames.main_id
                 && resource.finish_us <= first_paint_us
                 && is_render_blocking(resource)
                 && is_early_enough(resource)
@@ -73,11 +73,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 fn is_early_enough(resource: &Resource) -> bool {
     resource.render_blocking != "in_body_parser_blocking"
         || resource.priority == "VeryHigh"
-        || (resource.resource_type == "Script" && resource.priority == "High")
+        || (resource.traced_type() == "Script" && resource.priority == "High")
 }
 
 fn duration_us(resource: &Resource) -> f64 {
-    resource.end_us - resource.start_us
+    resource.notified_us - resource.start_us
 }
 
 /// Returns the time that the first paint would gain without the requests, or 0 if the load cannot
@@ -107,7 +107,7 @@ fn row(resource: &Resource) -> Row {
     let wasted_ms = (duration_us(resource) / 1000.0).round();
     Row::new([
         Cell::url(&resource.url),
-        Cell::Bytes(resource.transfer_bytes),
+        Cell::Bytes(resource.transfer_bytes() as f64),
         if wasted_ms >= MIN_WASTED_MS {
             Cell::Ms(wasted_ms)
         } else {

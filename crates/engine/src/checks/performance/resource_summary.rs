@@ -47,7 +47,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, request: &Request) {
         self.count += 1.0;
-        self.bytes += request.transfer_bytes;
+        self.bytes += request.transfer_bytes();
     }
 }
 
@@ -98,7 +98,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 fn kind(request: &Request) -> &'static str {
-    match request.resource_type.as_str() {
+    match request.exchange.loaded_type() {
         "Stylesheet" => "stylesheet",
         "Image" => "image",
         "Media" => "media",

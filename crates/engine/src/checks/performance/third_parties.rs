@@ -87,9 +87,9 @@ fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, ThirdParty> {
         threads.any(|thread| thread.process_id == process_id)
     };
     let sent = loaded(trace)
-        .filter(|resource| resource.transfer_bytes > 0.0)
+        .filter(|resource| resource.transfer_bytes() > 0)
         .filter(|resource| resource.process_id.is_some_and(is_of_page))
-        .map(|resource| (&resource.url, resource.transfer_bytes));
+        .map(|resource| (&resource.url, resource.transfer_bytes() as f64));
     let awaited = trace.resources.handled_xhrs.iter();
     let awaited = awaited
         .filter(|(process_id, _)| is_of_page(*process_id))

@@ -38,13 +38,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let mut heavy: Vec<&Request> = requests
         .of_load()
-        .filter(|request| !request.is_local() && request.transfer_bytes > 0.0)
+        .filter(|request| !request.is_local() && request.transfer_bytes() > 0.0)
         .collect();
     heavy.sort_by(|a, b| {
-        let by_size = b.transfer_bytes.total_cmp(&a.transfer_bytes);
+        let by_size = b.transfer_bytes().total_cmp(&a.transfer_bytes());
         by_size.then_with(|| a.url.as_str().cmp(b.url.as_str()))
     });
-    let total_bytes: f64 = heavy.iter().map(|request| request.transfer_bytes).sum();
+    let total_bytes: f64 = heavy.iter().map(|request| request.transfer_bytes()).sum();
     let summary = format!("Total size {:.0} KiB.", total_bytes / 1024.0);
     let outcome = if CURVE.score(total_bytes) >= 0.9 {
         Outcome::pass().with_summary(summary)
@@ -58,7 +58,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     .rows(heavy.iter().take(LISTED).map(|request| {
         Row::new([
             Cell::url(request.url.as_str()),
-            Cell::Bytes(request.transfer_bytes),
+            Cell::Bytes(request.transfer_bytes()),
         ])
     }));
     Ok(outcome

@@ -42,7 +42,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {
     let mut of_url = requests.all.iter().rev();
     let request =
-        of_url.find(|request| request.resource_bytes > 0.0 && request.url.as_str() == sheet.url);
+        of_url.find(|request| request.resource_bytes() > 0.0 && request.url.as_str() == sheet.url);
     let total_bytes = TextKind::StyleSheet.body_bytes(request, sheet.length);
     let share = (sheet.length - sheet.used_length) / sheet.length;
     let wasted_bytes = (share * total_bytes).round();

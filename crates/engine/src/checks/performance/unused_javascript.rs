@@ -1,7 +1,7 @@
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{
-    Artifact, Facts, Missing, Module, Requests, Script, Scripts, TextKind, script_request,
+    Artifact, Facts, Missing, Module, Request, Requests, Script, Scripts, TextKind, script_request,
 };
 
 check! {
@@ -53,7 +53,7 @@ fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
     }
     let request = script_request(requests, script);
     let length = request
-        .map(|request| request.resource_bytes)
+        .map(Request::resource_bytes)
         .filter(|bytes| *bytes > 0.0)
         .unwrap_or(script.length as f64);
     let share = TextKind::Script.body_bytes(request, length) / length;

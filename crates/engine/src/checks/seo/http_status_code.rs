@@ -24,7 +24,7 @@ check! {
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let status = facts.get::<MainResource>()?.0.status;
+    let status = facts.get::<MainResource>()?.0.status();
     Ok(match status {
         Some(status @ 400..=599) => Outcome::fail(format!("The status code is {status}.")),
         _ => Outcome::pass(),

@@ -129,7 +129,10 @@ impl CrawlRules<'_> {
     /// does not read the clock.
     fn is_past(&self, directive: &str) -> bool {
         let date = directive.strip_prefix("unavailable_after:");
-        match (date.and_then(date::parse_s), self.main.0.wall_time_s) {
+        match (
+            date.and_then(date::parse_s),
+            self.main.0.exchange.wall_time_s,
+        ) {
             (Some(date_s), Some(now_s)) => date_s < now_s,
             _ => false,
         }
