@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::event::Event;
 use crate::navigation::Thread;
-use crate::tasks::is_task;
 
 /// Kind of work that a span of the main thread's time is attributed to. The event names of each
 /// kind are those of Lighthouse 13.5.0, core/lib/tracehouse/task-groups.js, in fewer groups.
@@ -25,40 +24,6 @@ impl Activity {
         Self::Parse,
         Self::Other,
     ];
-
-    fn from_event_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "EvaluateScript"
-            | "v8.evaluateModule"
-            | "FunctionCall"
-            | "TimerFire"
-            | "FireIdleCallback"
-            | "FireAnimationFrame"
-            | "RunMicrotasks"
-            | "V8.Execute"
-            | "EventDispatch"
-            | "XHRReadyStateChange"
-            | "XHRLoad"
-            | "v8.compile"
-            | "v8.compileModule"
-            | "v8.produceCache"
-            | "MinorGC"
-            | "MajorGC"
-            | "BlinkGC.AtomicPhase"
-            | "ThreadState::performIdleLazySweep" => Self::Script,
-            "ScheduleStyleRecalculation"
-            | "UpdateLayoutTree"
-            | "RecalculateStyles"
-            | "InvalidateLayout"
-            | "Layout" => Self::StyleAndLayout,
-            "Animation" | "HitTest" | "PaintSetup" | "Paint" | "PaintImage" | "RasterTask"
-            | "ScrollLayer" | "UpdateLayer" | "UpdateLayerTree" | "CompositeLayers"
-            | "PrePaint" | "Layerize" | "Commit" => Self::Paint,
-            "ParseHTML" | "ParseAuthorStyleSheet" => Self::Parse,
-            name if is_task(name) => Self::Other,
-            _ => return None,
-        })
-    }
 }
 
 /// A span of time with one kind of work; no two overlap on one thread.
@@ -81,7 +46,7 @@ impl ActivityEvents {
         let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us > 0.0) else {
             return;
         };
-        let Some(activity) = Activity::from_event_name(&event.name) else {
+        let Some(activity) = event.kind.activity else {
             return;
         };
         self.by_thread

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::event_kinds::{EventKind, event_kind};
 use crate::navigation::Thread;
 
 /// The categories in which Lighthouse searches for navigation, paint and frame events
@@ -17,6 +18,8 @@ const METADATA_CATEGORY: &str = "__metadata";
 #[derive(Debug, Default)]
 pub(crate) struct Event<'a> {
     pub(crate) name: Cow<'a, str>,
+    /// What the name tells.
+    pub(crate) kind: EventKind,
     pub(crate) category: Cow<'a, str>,
     /// Phase letter: `X` is a complete event with a duration, `B` a begin, `E` an end … Zero if
     /// missing.
@@ -113,6 +116,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                 }
             }
         }
+        event.kind = event_kind(&event.name);
         Ok(event)
     }
 

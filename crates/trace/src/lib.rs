@@ -22,6 +22,7 @@ mod culprits;
 mod document;
 mod error;
 mod event;
+mod event_kinds;
 mod exchanges;
 mod frames;
 mod input;

@@ -24,7 +24,7 @@ use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{Screenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::task_dependencies::{DependencyEvents, TaskDependencies};
-use crate::tasks::{TaskEvents, Tasks, is_task};
+use crate::tasks::{TaskEvents, Tasks};
 use crate::user_timings::{TimingEvents, UserTiming};
 use crate::work::{Work, WorkEvents};
 
@@ -113,7 +113,7 @@ impl<'a> Collected<'a> {
         self.reflows.record(event);
         self.activity.record(event);
         self.task_dependencies.record(event);
-        if is_task(&event.name) {
+        if event.kind.is_task {
             self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
             self.screenshots.extend(Screenshot::of(event));

@@ -68,14 +68,6 @@ struct Reflow<'a> {
     args: Option<&'a RawValue>,
 }
 
-fn runs_script(name: &str) -> bool {
-    matches!(
-        name,
-        "RunMicrotasks" | "FunctionCall" | "EvaluateScript" | "EventDispatch"
-    ) || name.starts_with("v8")
-        || name.starts_with("V8")
-}
-
 fn close_before(ts_us: f64, stack: &mut Vec<(f64, f64)>) {
     while let Some((start_us, dur_us)) = stack.last()
         && ts_us > start_us + dur_us
@@ -112,11 +104,10 @@ impl<'a> Nesting<'a> {
         close_before(event.ts_us, &mut self.open);
         self.open.push(span);
         close_before(event.ts_us, &mut self.scripts);
-        if runs_script(&event.name) {
+        if event.kind.runs_script {
             self.scripts.push(span);
         }
-        if !self.scripts.is_empty() && matches!(event.name.as_ref(), "Layout" | "UpdateLayoutTree")
-        {
+        if !self.scripts.is_empty() && event.kind.is_reflow {
             self.in_task.push(Reflow {
                 thread: event.thread(),
                 start_us: event.ts_us,

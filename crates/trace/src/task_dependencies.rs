@@ -45,8 +45,9 @@ pub enum Dependency {
     TimerFired(String),
 }
 
+/// What an event of a task tells about its dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum DependencyKind {
     Layout,
     Paint,
     Parsing,
@@ -60,28 +61,9 @@ enum Kind {
     Requested,
 }
 
-impl Kind {
-    fn from_event_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "Layout" => Self::Layout,
-            "Paint" => Self::Paint,
-            "ParseHTML" => Self::Parsing,
-            "TimerInstall" => Self::TimerSet,
-            "TimerFire" => Self::TimerFired,
-            "InvalidateLayout" | "ScheduleStyleRecalculation" => Self::Invalidated,
-            "EvaluateScript" => Self::Evaluated,
-            "XHRReadyStateChange" => Self::XhrChanged,
-            "FunctionCall" | "v8.compile" => Self::Called,
-            "ParseAuthorStyleSheet" => Self::StyleParsed,
-            "ResourceSendRequest" => Self::Requested,
-            _ => return None,
-        })
-    }
-}
-
 #[derive(Debug)]
 struct DependencyEvent<'a> {
-    kind: Kind,
+    kind: DependencyKind,
     ts_us: f64,
     args: Option<&'a RawValue>,
 }
@@ -124,7 +106,7 @@ struct CallFrame<'a> {
 
 impl<'a> DependencyEvents<'a> {
     pub(crate) fn record(&mut self, event: &Event<'a>) {
-        if let Some(kind) = Kind::from_event_name(&event.name) {
+        if let Some(kind) = event.kind.dependency {
             self.by_thread
                 .entry(event.thread())
                 .or_default()
@@ -180,9 +162,9 @@ fn end_us(task: &Task, next: Option<&Task>) -> f64 {
 impl TaskDependencies {
     fn apply(&mut self, event: &DependencyEvent, distinct: &mut HashSet<Dependency>) {
         match event.kind {
-            Kind::Layout => self.has_layout = true,
-            Kind::Paint => self.has_paint = true,
-            Kind::Parsing => self.has_parsing = true,
+            DependencyKind::Layout => self.has_layout = true,
+            DependencyKind::Paint => self.has_paint = true,
+            DependencyKind::Parsing => self.has_parsing = true,
             _ => {
                 let args = event.args.map(RawValue::get).unwrap_or_default();
                 if let Ok(Args { data }) = serde_json::from_str(args) {
@@ -192,34 +174,45 @@ impl TaskDependencies {
         }
     }
 
-    fn record_dependencies(&mut self, kind: Kind, data: Data, distinct: &mut HashSet<Dependency>) {
+    fn record_dependencies(
+        &mut self,
+        kind: DependencyKind,
+        data: Data,
+        distinct: &mut HashSet<Dependency>,
+    ) {
         // An incomplete response is not a dependency.
-        if kind == Kind::XhrChanged && data.ready_state != Some(4.0) {
+        if kind == DependencyKind::XhrChanged && data.ready_state != Some(4.0) {
             return;
         }
         let timer = data.timer_id.map(|id| id.get().to_owned());
         let of_frame = matches!(
             kind,
-            Kind::Invalidated
-                | Kind::Evaluated
-                | Kind::Called
-                | Kind::StyleParsed
-                | Kind::Requested
+            DependencyKind::Invalidated
+                | DependencyKind::Evaluated
+                | DependencyKind::Called
+                | DependencyKind::StyleParsed
+                | DependencyKind::Requested
         );
-        let of_url = matches!(kind, Kind::Evaluated | Kind::XhrChanged | Kind::Called);
-        let of_stack = !matches!(kind, Kind::TimerFired | Kind::Called | Kind::StyleParsed);
+        let of_url = matches!(
+            kind,
+            DependencyKind::Evaluated | DependencyKind::XhrChanged | DependencyKind::Called
+        );
+        let of_stack = !matches!(
+            kind,
+            DependencyKind::TimerFired | DependencyKind::Called | DependencyKind::StyleParsed
+        );
         let url = |url: Cow<str>| (!url.is_empty()).then(|| Dependency::Url(url.into_owned()));
         if let Some(Dependency::Url(url)) = data.url.clone().and_then(url)
-            && kind == Kind::Evaluated
+            && kind == DependencyKind::Evaluated
             && !self.evaluated_urls.contains(&url)
         {
             self.evaluated_urls.push(url);
         }
         let direct = match kind {
-            Kind::TimerSet => timer.map(Dependency::TimerSet),
-            Kind::TimerFired => timer.map(Dependency::TimerFired),
-            Kind::StyleParsed => data.style_sheet_url.and_then(url),
-            Kind::Requested => data
+            DependencyKind::TimerSet => timer.map(Dependency::TimerSet),
+            DependencyKind::TimerFired => timer.map(Dependency::TimerFired),
+            DependencyKind::StyleParsed => data.style_sheet_url.and_then(url),
+            DependencyKind::Requested => data
                 .request_id
                 .map(|id| Dependency::Requested(id.into_owned())),
             _ if of_url => data.url.and_then(url),

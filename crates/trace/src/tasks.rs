@@ -33,18 +33,6 @@ pub(crate) struct TaskEvents {
     by_thread: HashMap<(i64, i64), Vec<Task>>,
 }
 
-/// Returns true for the scheduler's tasks, by their names since Chromium 71, 69, 66 and before
-/// (trace-processor.js, `isScheduleableTask`).
-pub(crate) fn is_task(name: &str) -> bool {
-    matches!(
-        name,
-        "RunTask"
-            | "ThreadControllerImpl::RunTask"
-            | "ThreadControllerImpl::DoWork"
-            | "TaskQueueManager::ProcessTaskFromWorkQueue"
-    )
-}
-
 impl TaskEvents {
     /// Records a task. Begin and end events of a task that ran while tracing started or stopped
     /// have no duration and do not count as work.

@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::frames::Frames;
 use crate::navigation::Thread;
 use crate::reflows::ForcedReflow;
+use crate::task_dependencies::DependencyKind;
 
 /// Kinds of work, as Lighthouse groups them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,44 +61,6 @@ impl Work {
     }
 }
 
-impl WorkKind {
-    fn from_event_name(event: &str) -> Option<Self> {
-        Some(match event {
-            "ParseHTML" | "ParseAuthorStyleSheet" => Self::ParseHtml,
-            "ScheduleStyleRecalculation" | "UpdateLayoutTree" | "InvalidateLayout" | "Layout" => {
-                Self::StyleAndLayout
-            }
-            "Animation" | "HitTest" | "PaintSetup" | "Paint" | "PaintImage" | "RasterTask"
-            | "ScrollLayer" | "UpdateLayer" | "UpdateLayerTree" | "CompositeLayers"
-            | "PrePaint" => Self::Rendering,
-            "v8.compile" | "v8.compileModule" | "v8.parseOnBackground" => Self::ScriptParsing,
-            "EventDispatch" | "EvaluateScript" | "v8.evaluateModule" | "FunctionCall"
-            | "TimerFire" | "FireIdleCallback" | "FireAnimationFrame" | "RunMicrotasks"
-            | "V8.Execute" => Self::ScriptEvaluation,
-            "MinorGC"
-            | "MajorGC"
-            | "BlinkGC.AtomicPhase"
-            | "ThreadState::performIdleLazySweep"
-            | "ThreadState::completeSweep"
-            | "BlinkGCMarking" => Self::GarbageCollection,
-            "MessageLoop::RunTask"
-            | "TaskQueueManager::ProcessTaskFromWorkQueue"
-            | "ThreadControllerImpl::DoWork" => Self::Other,
-            _ => return None,
-        })
-    }
-}
-
-impl BackgroundWork {
-    fn from_event_name(event: &str) -> Option<Self> {
-        match event {
-            "CpuProfiler::StartProfiling" => Some(Self::Browser),
-            "V8.GCCompactor" | "MajorGC" | "MinorGC" => Some(Self::GarbageCollection),
-            _ => None,
-        }
-    }
-}
-
 /// An event with a duration. Its arguments are parsed only if its thread turns out to be a main
 /// thread of the page.
 #[derive(Debug)]
@@ -118,7 +81,8 @@ pub(crate) struct WorkEvents<'a> {
 
 impl<'a> WorkEvents<'a> {
     pub(crate) fn record(&mut self, event: &Event<'a>) {
-        let is_of_use = matches!(event.phase, b'X' | b'B' | b'E') || event.name == "TimerInstall";
+        let is_of_use = matches!(event.phase, b'X' | b'B' | b'E')
+            || event.kind.dependency == Some(DependencyKind::TimerSet);
         if !is_of_use {
             return;
         }

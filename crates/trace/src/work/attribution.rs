@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::Work;
 use super::nesting::{NestedSpan, NestedSpans, timer_of};
+use crate::event_kinds::event_kind;
 use crate::frames::Frames;
 
 type Urls = Arc<[Arc<str>]>;
@@ -67,23 +68,10 @@ impl<'a> Args<'a> {
 
 /// Returns true if the event's arguments can name a URL. Most cannot, and are not parsed.
 fn can_name_url(span: &NestedSpan) -> bool {
-    matches!(
-        span.name,
-        "v8.compile"
-            | "EvaluateScript"
-            | "FunctionCall"
-            | "v8.compileModule"
-            | "TimerFire"
-            | "ParseHTML"
-            | "ParseAuthorStyleSheet"
-            | "UpdateLayoutTree"
-            | "Layout"
-            | "Paint"
-            | "XHRReadyStateChange"
-            | "XHRLoad"
-    ) || span
-        .args
-        .is_some_and(|args| args.get().contains("\"stackTrace\""))
+    event_kind(span.name).names_url
+        || span
+            .args
+            .is_some_and(|args| args.get().contains("\"stackTrace\""))
 }
 
 /// State of the attribution from one span to the next.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{BackgroundWork, WorkEvent, WorkKind};
+use crate::event_kinds::event_kind;
 use crate::reflows::{CodeLocation, ForcedReflow, function_called};
 
 /// Tolerance for contradicting timestamps of a span and one nested in it.
@@ -42,8 +43,7 @@ impl NestedSpans<'_> {
             .iter()
             .take_while(|span| span.start_us == reflow.start_us)
             .find(|span| {
-                matches!(span.name, "Layout" | "UpdateLayoutTree")
-                    && span.end_us == reflow.start_us + reflow.dur_us
+                event_kind(span.name).is_reflow && span.end_us == reflow.start_us + reflow.dur_us
             })?;
         let enclosing = &self.spans[span.parent?];
         (enclosing.name == "FunctionCall")
@@ -81,7 +81,7 @@ pub(super) fn nest<'s>(events: &'s [WorkEvent<'_>], trace_end_us: f64) -> Nested
         spans[at].self_us += duration_us;
         if let Some(parent) = spans[at].parent {
             spans[parent].self_us -= duration_us;
-            if WorkKind::from_event_name(spans[at].name).is_none() {
+            if event_kind(spans[at].name).work.is_none() {
                 spans[at].kind = spans[parent].kind;
             }
         }
@@ -130,8 +130,8 @@ impl<'s> NestedSpan<'s> {
             self_us: 0.0,
             parent: None,
             is_unended: false,
-            kind: WorkKind::from_event_name(&event.name).unwrap_or(WorkKind::Other),
-            background: BackgroundWork::from_event_name(&event.name),
+            kind: event_kind(&event.name).work.unwrap_or(WorkKind::Other),
+            background: event_kind(&event.name).background,
             has_children: false,
         }
     }
