@@ -21,8 +21,8 @@ mod visit;
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
 pub use launch::{
-    Browser, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation, Version, renderers,
-    sweep,
+    Browser, BrowserVersion, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation,
+    renderers, sweep,
 };
 pub use pacer::{CorePace, Throttle};
 pub use page::VisitError;

@@ -30,13 +30,13 @@ struct Shared {
     /// Number of browsers that are ready or being started and have not been claimed.
     spares: AtomicUsize,
     started: mpsc::UnboundedSender<Result<Browser, BrowserError>>,
-    counts: Counts,
+    counts: PoolTotals,
     /// Runtime on which spares are started, because a drop may happen outside of it.
     runtime: Handle,
 }
 
 #[derive(Default)]
-struct Counts {
+struct PoolTotals {
     started: AtomicU64,
     failed: AtomicU64,
     dead: AtomicU64,
@@ -61,7 +61,7 @@ impl Pool {
             max_spares: spares,
             spares: AtomicUsize::new(0),
             started,
-            counts: Counts::default(),
+            counts: PoolTotals::default(),
             runtime: Handle::current(),
         });
         shared.restock();

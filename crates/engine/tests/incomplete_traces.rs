@@ -59,44 +59,50 @@ fn measured(more: &[Value]) -> Measured {
 
 #[test]
 fn a_page_that_paints_nothing_has_layout_shift_only() {
-    let got = measured(&[milestone("domContentLoadedEventEnd", 300), task(400, 100)]);
+    let metrics = measured(&[milestone("domContentLoadedEventEnd", 300), task(400, 100)]);
     let none = Err(MetricError::NoFirstContentfulPaint);
     assert_eq!(
-        (got.fcp, got.lcp, got.tbt, got.tti, got.si),
+        (
+            metrics.fcp,
+            metrics.lcp,
+            metrics.tbt,
+            metrics.tti,
+            metrics.si
+        ),
         (none, none, none, none, none)
     );
-    assert_eq!(got.cls, Ok(0.0));
-    assert_eq!(got.dom_content_loaded_ms, Some(300.0));
+    assert_eq!(metrics.cls, Ok(0.0));
+    assert_eq!(metrics.dom_content_loaded_ms, Some(300.0));
     assert_eq!(MetricError::NoFirstContentfulPaint.code(), "NO_FCP");
 }
 
 #[test]
 fn a_paint_before_the_navigation_is_ignored() {
-    let got = measured(&[milestone("firstContentfulPaint", 0)]);
-    assert_eq!(got.fcp, Err(MetricError::NoFirstContentfulPaint));
+    let metrics = measured(&[milestone("firstContentfulPaint", 0)]);
+    assert_eq!(metrics.fcp, Err(MetricError::NoFirstContentfulPaint));
 }
 
 #[test]
 fn without_pictures_tasks_or_a_parsed_document_their_metrics_are_missing() {
-    let got = measured(&[milestone("firstContentfulPaint", 500), candidate(700)]);
-    assert_eq!((got.fcp, got.lcp), (Ok(500.0), Ok(700.0)));
-    assert_eq!(got.si, Err(MetricError::NoScreenshots));
-    assert_eq!(got.tti, Err(MetricError::NoDomContentLoaded));
-    assert_eq!(got.tbt, Err(MetricError::NoDomContentLoaded));
+    let metrics = measured(&[milestone("firstContentfulPaint", 500), candidate(700)]);
+    assert_eq!((metrics.fcp, metrics.lcp), (Ok(500.0), Ok(700.0)));
+    assert_eq!(metrics.si, Err(MetricError::NoScreenshots));
+    assert_eq!(metrics.tti, Err(MetricError::NoDomContentLoaded));
+    assert_eq!(metrics.tbt, Err(MetricError::NoDomContentLoaded));
 
     let parsed = milestone("domContentLoadedEventEnd", 300);
-    let got = measured(&[milestone("firstContentfulPaint", 500), parsed]);
-    assert_eq!(got.tti, Err(MetricError::NoTasks));
+    let metrics = measured(&[milestone("firstContentfulPaint", 500), parsed]);
+    assert_eq!(metrics.tti, Err(MetricError::NoTasks));
 }
 
 #[test]
 fn a_complete_trace_has_blocking_time_and_interactivity() {
-    let got = measured(&[
+    let metrics = measured(&[
         milestone("firstContentfulPaint", 500),
         milestone("domContentLoadedEventEnd", 300),
         task(450, 200),
     ]);
-    assert_eq!((got.tti, got.tbt), (Ok(650.0), Ok(100.0)));
+    assert_eq!((metrics.tti, metrics.tbt), (Ok(650.0), Ok(100.0)));
 }
 
 #[test]
@@ -126,12 +132,12 @@ fn the_last_candidate_counts_unless_it_is_invalidated() {
 
 #[test]
 fn an_invalid_screenshot_affects_only_speed_index() {
-    let got = measured(&[
+    let metrics = measured(&[
         milestone("firstContentfulPaint", 500),
         screenshot(600, "AAAA"),
     ]);
-    assert_eq!(got.si, Err(MetricError::UnreadableScreenshot));
-    assert_eq!(got.fcp, Ok(500.0));
+    assert_eq!(metrics.si, Err(MetricError::UnreadableScreenshot));
+    assert_eq!(metrics.fcp, Ok(500.0));
 }
 
 #[test]

@@ -13,7 +13,7 @@ const REMOVAL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The version of the cgroup interface, on which the names of its files depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum CgroupVersion {
     V1,
     V2,
 }
@@ -22,7 +22,7 @@ enum Version {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupParent {
     directory: PathBuf,
-    version: Version,
+    version: CgroupVersion,
 }
 
 impl CgroupParent {
@@ -34,7 +34,7 @@ impl CgroupParent {
         let mut reason = "no memory controller is mounted".to_owned();
         for parent in candidates(&memberships, &mounts) {
             parent.remove_orphans();
-            if parent.version == Version::V2 {
+            if parent.version == CgroupVersion::V2 {
                 // A unit that systemd delegates has the controller, but does not enable it for its
                 // children. If this fails, creating a cgroup fails.
                 let _ = fs::write(parent.directory.join("cgroup.subtree_control"), "+memory");
@@ -59,8 +59,8 @@ impl CgroupParent {
         fs::create_dir(&cgroup.directory)?;
         let limit = limit_bytes.to_string();
         match self.version {
-            Version::V1 => cgroup.write("memory.limit_in_bytes", &limit)?,
-            Version::V2 => {
+            CgroupVersion::V1 => cgroup.write("memory.limit_in_bytes", &limit)?,
+            CgroupVersion::V2 => {
                 cgroup.write("memory.max", &limit)?;
                 // A program with several processes is killed as a whole; otherwise the others hang.
                 cgroup.write("memory.oom.group", "1")?;
@@ -68,8 +68,8 @@ impl CgroupParent {
         }
         // Swapping would only delay the end. A kernel without swap accounting has no such file.
         let (file, bytes) = match self.version {
-            Version::V1 => ("memory.memsw.limit_in_bytes", limit.as_str()),
-            Version::V2 => ("memory.swap.max", "0"),
+            CgroupVersion::V1 => ("memory.memsw.limit_in_bytes", limit.as_str()),
+            CgroupVersion::V2 => ("memory.swap.max", "0"),
         };
         let _ = cgroup.write(file, bytes);
         Ok(cgroup)
@@ -103,7 +103,7 @@ fn owner_of(name: &str) -> Option<u32> {
 #[derive(Debug)]
 pub struct Cgroup {
     directory: PathBuf,
-    version: Version,
+    version: CgroupVersion,
 }
 
 impl Cgroup {
@@ -117,8 +117,8 @@ impl Cgroup {
     /// Returns whether the kernel killed a process of this cgroup because of the limit.
     pub fn was_exceeded(&self) -> bool {
         let file = match self.version {
-            Version::V1 => "memory.oom_control",
-            Version::V2 => "memory.events",
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
         };
         let counts = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
         counts
@@ -159,7 +159,7 @@ fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
             let own = directory(mounts, "cgroup", "memory", path);
             parents.extend(own.map(|directory| CgroupParent {
                 directory,
-                version: Version::V1,
+                version: CgroupVersion::V1,
             }));
         } else if controllers.is_empty() {
             let own = directory(mounts, "cgroup2", "", path);
@@ -171,7 +171,7 @@ fn candidates(memberships: &str, mounts: &str) -> Vec<CgroupParent> {
             });
             parents.extend(parent.map(|directory| CgroupParent {
                 directory,
-                version: Version::V2,
+                version: CgroupVersion::V2,
             }));
         }
     }
@@ -209,7 +209,7 @@ mod tests {
 26 24 0:23 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
 ";
 
-    fn parent(directory: &str, version: Version) -> Vec<CgroupParent> {
+    fn parent(directory: &str, version: CgroupVersion) -> Vec<CgroupParent> {
         vec![CgroupParent {
             directory: directory.into(),
             version,
@@ -219,16 +219,19 @@ mod tests {
     #[test]
     fn in_version_1_a_cgroup_is_created_below_the_own_one() {
         let parents = candidates("5:cpu:/\n4:memory:/a/b\n", V1_MOUNTS);
-        assert_eq!(parents, parent("/sys/fs/cgroup/memory/a/b", Version::V1));
+        assert_eq!(
+            parents,
+            parent("/sys/fs/cgroup/memory/a/b", CgroupVersion::V1)
+        );
     }
 
     #[test]
     fn in_version_2_a_cgroup_is_created_next_to_the_own_one() {
         let parents = candidates("0::/system.slice/plumbline.service/main\n", V2_MOUNTS);
         let directory = "/sys/fs/cgroup/system.slice/plumbline.service";
-        assert_eq!(parents, parent(directory, Version::V2));
+        assert_eq!(parents, parent(directory, CgroupVersion::V2));
         let parents = candidates("0::/\n", V2_MOUNTS);
-        assert_eq!(parents, parent("/sys/fs/cgroup/", Version::V2));
+        assert_eq!(parents, parent("/sys/fs/cgroup/", CgroupVersion::V2));
     }
 
     #[test]

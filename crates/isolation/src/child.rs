@@ -20,14 +20,14 @@ const BACKLOG: i32 = 1024;
 
 /// The steps of the child, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ChildStep {
     Unshare = 1,
     MapIds,
     SetLoopbackUp,
     Listen,
 }
 
-impl Step {
+impl ChildStep {
     const ALL: [Self; 4] = [
         Self::Unshare,
         Self::MapIds,
@@ -73,10 +73,12 @@ impl IdMaps {
 /// is sent instead.
 pub(crate) fn isolate(maps: &IdMaps, parent: &OwnedFd) -> io::Result<()> {
     let result = unshare()
-        .map_err(|errno| (Step::Unshare, errno))
-        .and_then(|()| map_ids(maps).map_err(|errno| (Step::MapIds, errno)))
-        .and_then(|()| netlink::set_loopback_up().map_err(|errno| (Step::SetLoopbackUp, errno)))
-        .and_then(|()| open_listener().map_err(|errno| (Step::Listen, errno)));
+        .map_err(|errno| (ChildStep::Unshare, errno))
+        .and_then(|()| map_ids(maps).map_err(|errno| (ChildStep::MapIds, errno)))
+        .and_then(|()| {
+            netlink::set_loopback_up().map_err(|errno| (ChildStep::SetLoopbackUp, errno))
+        })
+        .and_then(|()| open_listener().map_err(|errno| (ChildStep::Listen, errno)));
     match result {
         Ok(listener) => Ok(send(parent, DONE, Some(listener.as_fd()))?),
         Err((step, errno)) => {

@@ -29,7 +29,7 @@ use rustix::net::{
 };
 
 pub use cgroup::{Cgroup, CgroupParent};
-use child::{IdMaps, Step};
+use child::{ChildStep, IdMaps};
 
 /// The address of the listener inside the namespace. It is the only listener there, so its port is
 /// fixed.
@@ -55,7 +55,7 @@ impl Ids {
 /// An error from creating the namespaces, with the step that failed.
 #[derive(Debug)]
 pub struct IsolationError {
-    step: Option<Step>,
+    step: Option<ChildStep>,
     source: io::Error,
 }
 
@@ -167,7 +167,7 @@ impl PendingListener {
 
     /// Receives the child's message without waiting: the child sends it before it executes the
     /// program, or never.
-    fn receive(&self) -> Result<(Option<Step>, Option<OwnedFd>), IsolationError> {
+    fn receive(&self) -> Result<(Option<ChildStep>, Option<OwnedFd>), IsolationError> {
         let mut byte = [0_u8; 1];
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -182,7 +182,7 @@ impl PendingListener {
             _ => None,
         });
         let step = (received.bytes > 0)
-            .then(|| Step::from_byte(byte[0]))
+            .then(|| ChildStep::from_byte(byte[0]))
             .flatten();
         Ok((step, listener))
     }

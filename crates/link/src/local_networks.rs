@@ -43,11 +43,11 @@ type Source = Arc<dyn Fn() -> io::Result<Vec<IpNet>> + Send + Sync>;
 /// The networks of this machine's interfaces, read again when they are older than [`MAX_AGE`].
 pub(crate) struct LocalNetworks {
     source: Source,
-    cache: Mutex<Cache>,
+    cache: Mutex<CachedNetworks>,
 }
 
 #[derive(Default)]
-struct Cache {
+struct CachedNetworks {
     /// The list as of the last successful read; `None` before the first one.
     networks: Option<Vec<IpNet>>,
     /// Time of the last attempt to read the list, successful or not.
@@ -93,7 +93,7 @@ impl LocalNetworks {
     }
 
     /// Reads the networks into the cache. After a failure the previous list stays.
-    fn read_into(&self, cache: &mut Cache) -> io::Result<()> {
+    fn read_into(&self, cache: &mut CachedNetworks) -> io::Result<()> {
         cache.read_at = Some(Instant::now());
         cache.networks = Some((self.source)()?);
         Ok(())

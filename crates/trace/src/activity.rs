@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 
 /// Kind of work that a span of the main thread's time is attributed to. The event names of each
@@ -42,7 +42,7 @@ pub(crate) struct ActivityEvents {
 }
 
 impl ActivityEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         let Some(dur_us) = event.dur_us.filter(|dur_us| *dur_us > 0.0) else {
             return;
         };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Animation {
 #[derive(Debug, Default)]
 struct AnimationState {
     start: Option<Start>,
-    failure: Option<Failure>,
+    failure: Option<CompositingFailure>,
 }
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Start {
 }
 
 #[derive(Debug)]
-struct Failure {
+struct CompositingFailure {
     mask: i64,
     properties: Vec<String>,
 }
@@ -58,7 +58,7 @@ struct Data {
 }
 
 impl AnimationEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         if event.name != "Animation" {
             return;
         }
@@ -90,7 +90,7 @@ impl AnimationEvents {
         } else if event.phase == b'n'
             && let Some(mask) = data.composite_failed
         {
-            state.failure = Some(Failure {
+            state.failure = Some(CompositingFailure {
                 mask,
                 properties: data.unsupported_properties.unwrap_or_default(),
             });

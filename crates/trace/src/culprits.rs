@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::frames::frame_of;
 use crate::navigation::Thread;
 
@@ -46,7 +46,7 @@ struct NodeData {
 }
 
 impl Culprits {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         let span = Span {
             start_us: event.ts_us,
             dur_us: event.dur_us.unwrap_or(0.0),

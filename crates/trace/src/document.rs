@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::frames::Frames;
 use crate::navigation::Thread;
 
@@ -111,7 +111,7 @@ struct StyleArgs {
 }
 
 impl Documents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         match event.name.as_ref() {
             "DOMStats" => self
                 .sizes
@@ -152,7 +152,7 @@ impl Documents {
 
     fn record_update(
         &mut self,
-        event: &Event,
+        event: &TraceEvent,
         kind: UpdateKind,
         count: impl FnOnce() -> Option<f64>,
     ) {

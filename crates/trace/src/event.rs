@@ -16,7 +16,7 @@ const KEY_CATEGORIES: [&str; 3] = ["blink.user_timing", "loading", "devtools.tim
 const METADATA_CATEGORY: &str = "__metadata";
 
 #[derive(Debug, Default)]
-pub(crate) struct Event<'a> {
+pub(crate) struct TraceEvent<'a> {
     pub(crate) name: Cow<'a, str>,
     /// What the name tells.
     pub(crate) kind: EventKind,
@@ -28,7 +28,6 @@ pub(crate) struct Event<'a> {
     pub(crate) thread: i64,
     pub(crate) ts_us: f64,
     pub(crate) dur_us: Option<f64>,
-    pub(crate) thread_ts_us: Option<f64>,
     pub(crate) thread_dur_us: Option<f64>,
     pub(crate) args: Option<&'a RawValue>,
     /// Id that all events of one asynchronous operation share; some events have a process-local id
@@ -49,7 +48,7 @@ struct LocalId<'a> {
     local: Option<Cow<'a, str>>,
 }
 
-impl<'a> Event<'a> {
+impl<'a> TraceEvent<'a> {
     pub(crate) fn is_key(&self) -> bool {
         self.is_metadata() || KEY_CATEGORIES.iter().any(|c| self.category.contains(c))
     }
@@ -77,7 +76,7 @@ impl<'a> Event<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Event<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(EventVisitor)
     }
@@ -86,29 +85,28 @@ impl<'de: 'a, 'a> Deserialize<'de> for Event<'a> {
 struct EventVisitor;
 
 impl<'de> Visitor<'de> for EventVisitor {
-    type Value = Event<'de>;
+    type Value = TraceEvent<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a trace event")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut event = Event::default();
-        while let Some(key) = map.next_key::<Value>()? {
+        let mut event = TraceEvent::default();
+        while let Some(key) = map.next_key::<FieldValue>()? {
             match key.text().as_ref() {
-                "name" => event.name = map.next_value::<Value>()?.text(),
-                "cat" => event.category = map.next_value::<Value>()?.text(),
+                "name" => event.name = map.next_value::<FieldValue>()?.text(),
+                "cat" => event.category = map.next_value::<FieldValue>()?.text(),
                 "ph" => {
-                    let phase = map.next_value::<Value>()?.text();
+                    let phase = map.next_value::<FieldValue>()?.text();
                     event.phase = phase.as_bytes().first().copied().unwrap_or(0);
                 }
-                "pid" => event.process = map.next_value::<Value>()?.id(),
-                "tid" => event.thread = map.next_value::<Value>()?.id(),
-                "ts" => event.ts_us = map.next_value::<Value>()?.number().unwrap_or(0.0),
-                "dur" => event.dur_us = map.next_value::<Value>()?.number(),
-                "tts" => event.thread_ts_us = map.next_value::<Value>()?.number(),
-                "tdur" => event.thread_dur_us = map.next_value::<Value>()?.number(),
-                "id" => event.id = map.next_value::<Value>()?.text(),
+                "pid" => event.process = map.next_value::<FieldValue>()?.id(),
+                "tid" => event.thread = map.next_value::<FieldValue>()?.id(),
+                "ts" => event.ts_us = map.next_value::<FieldValue>()?.number().unwrap_or(0.0),
+                "dur" => event.dur_us = map.next_value::<FieldValue>()?.number(),
+                "tdur" => event.thread_dur_us = map.next_value::<FieldValue>()?.number(),
+                "id" => event.id = map.next_value::<FieldValue>()?.text(),
                 "id2" => event.local_id = Some(map.next_value()?),
                 "args" => event.args = Some(map.next_value()?),
                 _ => {
@@ -122,42 +120,42 @@ impl<'de> Visitor<'de> for EventVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Event::default())
+        Ok(TraceEvent::default())
     }
 }
 
 /// A field's value of any type; text is borrowed if JSON needed no unescaping.
-pub(crate) enum Value<'a> {
+pub(crate) enum FieldValue<'a> {
     Text(Cow<'a, str>),
     Number(f64),
     Other,
 }
 
-impl<'a> Value<'a> {
+impl<'a> FieldValue<'a> {
     pub(crate) fn text(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => text,
@@ -177,7 +175,7 @@ impl<'a> Value<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldValue<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -186,47 +184,47 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value<'de>;
+    type Value = FieldValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Value::Text(Cow::Borrowed(text)))
+        Ok(FieldValue::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Value::Text(Cow::Owned(text.to_owned())))
+        Ok(FieldValue::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Value::Number(number))
+        Ok(FieldValue::Number(number))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Value::Number(number as f64))
+        Ok(FieldValue::Number(number as f64))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Value::Number(number as f64))
+        Ok(FieldValue::Number(number as f64))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 }

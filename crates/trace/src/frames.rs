@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
@@ -112,6 +112,6 @@ impl FrameArgs {
     }
 }
 
-pub(crate) fn frame_of(event: &Event) -> Option<String> {
+pub(crate) fn frame_of(event: &TraceEvent) -> Option<String> {
     event.args::<FrameArgs>()?.id()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 
 /// One event of an interaction, from the input to the next paint. Times are microseconds of the
 /// trace's clock.
@@ -69,7 +69,7 @@ struct Data {
 }
 
 impl InteractionEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         if event.name != "EventTiming" {
             return;
         }

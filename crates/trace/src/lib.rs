@@ -46,7 +46,7 @@ pub use animations::Animation;
 pub use culprits::{Culprits, Span};
 pub use document::{Documents, DomSize, LargeUpdate, UpdateKind};
 pub use error::TraceError;
-pub use exchanges::{Exchange, Failure, Headers, Response, header};
+pub use exchanges::{Exchange, Headers, LoadFailure, Response, header};
 pub use frames::{Frame, Frames};
 pub use interactions::{Interaction, InteractionKind};
 pub use navigation::{Navigation, Thread};
@@ -58,10 +58,10 @@ pub use resources::{
     ImagePaint, OriginLatency, Preconnect, Redirect, RemoteFont, Resource, Resources,
     origin_latencies,
 };
-pub use screenshots::Screenshot;
+pub use screenshots::TracedScreenshot;
 pub use shifts::{LayoutShift, MovedNode, Shifts};
 pub use task_dependencies::{Dependency, TaskDependencies};
 pub use tasks::{Task, Tasks};
 pub use timing::ResourceTiming;
 pub use user_timings::UserTiming;
-pub use work::{BackgroundWork, Work, WorkKind};
+pub use work::{BackgroundWork, WorkKind, WorkSpan};

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::TraceError;
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::frames::{Frames, NamedFrame, page_frames};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,7 +107,7 @@ struct SyncArgs {
 }
 
 impl NavigationEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         let thread = Thread {
             process_id: event.process,
             thread_id: event.thread,
@@ -161,7 +161,7 @@ impl NavigationEvents {
         }
     }
 
-    fn record_navigation(&mut self, event: &Event, thread: Thread) {
+    fn record_navigation(&mut self, event: &TraceEvent, thread: Thread) {
         let Some(args) = event.args::<NavigationArgs>() else {
             return;
         };

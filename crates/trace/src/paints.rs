@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::event::{Event, WithData};
+use crate::event::{TraceEvent, WithData};
 use crate::frames::{FrameArgs, Frames, frame_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ struct ImageData {
 }
 
 impl Paints {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         match event.name.as_ref() {
             "largestContentfulPaint::Candidate" => {
                 let data = event.args::<LargestArgs>().and_then(|args| args.data);
@@ -128,7 +128,7 @@ impl Paints {
         }
     }
 
-    fn record_largest(&mut self, event: &Event, data: LargestData) {
+    fn record_largest(&mut self, event: &TraceEvent, data: LargestData) {
         let Some(args) = event.args::<FrameArgs>() else {
             return;
         };

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::TraceError;
-use crate::event::Value;
+use crate::event::FieldValue;
 use crate::exchanges::{Exchange, Exchanges};
 use crate::input;
 
@@ -56,9 +56,9 @@ impl<'de> Deserialize<'de> for Messages {
 }
 
 struct Message<'a> {
-    method: Value<'a>,
+    method: FieldValue<'a>,
     params: Option<&'a RawValue>,
-    target_type: Value<'a>,
+    target_type: FieldValue<'a>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
@@ -73,11 +73,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Message<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message<'de>, A::Error> {
                 let mut message = Message {
-                    method: Value::Other,
+                    method: FieldValue::Other,
                     params: None,
-                    target_type: Value::Other,
+                    target_type: FieldValue::Other,
                 };
-                while let Some(key) = map.next_key::<Value>()? {
+                while let Some(key) = map.next_key::<FieldValue>()? {
                     match key.text().as_ref() {
                         "method" => message.method = map.next_value()?,
                         "params" => message.params = Some(map.next_value()?),

@@ -12,7 +12,7 @@ use crate::activity::{ActivityEvents, ActivitySpan};
 use crate::animations::{Animation, AnimationEvents};
 use crate::culprits::Culprits;
 use crate::document::Documents;
-use crate::event::{Event, Value};
+use crate::event::{FieldValue, TraceEvent};
 use crate::exchanges::Exchange;
 use crate::frames::Frames;
 use crate::input;
@@ -21,12 +21,12 @@ use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
 use crate::resources::{ResourceEvents, Resources};
-use crate::screenshots::{Screenshot, distinct_from};
+use crate::screenshots::{TracedScreenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::task_dependencies::{DependencyEvents, TaskDependencies};
 use crate::tasks::{TaskEvents, Tasks};
 use crate::user_timings::{TimingEvents, UserTiming};
-use crate::work::{Work, WorkEvents};
+use crate::work::{WorkEvents, WorkSpan};
 
 const SCREENSHOT_CATEGORY: &str = "disabled-by-default-devtools.screenshot";
 
@@ -43,13 +43,13 @@ pub struct Trace {
     pub paints: Paints,
     pub shifts: Shifts,
     /// Screenshots since the time origin in order, without consecutive duplicates.
-    pub screenshots: Vec<Screenshot>,
+    pub screenshots: Vec<TracedScreenshot>,
     /// Exchanges of the page in order of their start, with what the trace reports of them. The
     /// protocol log has more.
     pub exchanges: Vec<Arc<Exchange>>,
     pub resources: Resources,
     /// All work of the page's main threads in order of the start, outer before inner.
-    pub work: Vec<Work>,
+    pub work: Vec<WorkSpan>,
     pub reflows: Vec<ForcedReflow>,
     pub documents: Documents,
     pub culprits: Culprits,
@@ -92,7 +92,7 @@ struct Collected<'a> {
     task_dependencies: DependencyEvents<'a>,
     paints: Paints,
     shifts: Shifts,
-    screenshots: Vec<Screenshot>,
+    screenshots: Vec<TracedScreenshot>,
     activity: ActivityEvents,
     resources: ResourceEvents,
     work: WorkEvents<'a>,
@@ -105,7 +105,7 @@ struct Collected<'a> {
 }
 
 impl<'a> Collected<'a> {
-    fn record(&mut self, event: &Event<'a>) {
+    fn record(&mut self, event: &TraceEvent<'a>) {
         self.events += 1;
         let end_us = event.ts_us + event.dur_us.unwrap_or(0.0);
         self.end_us = self.end_us.max(end_us);
@@ -116,7 +116,7 @@ impl<'a> Collected<'a> {
         if event.kind.is_task {
             self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
-            self.screenshots.extend(Screenshot::of(event));
+            self.screenshots.extend(TracedScreenshot::of(event));
         } else if event.is_key() {
             self.navigation.record(event);
             self.paints.record(event);
@@ -187,16 +187,16 @@ impl<'de: 'a, 'a> Visitor<'de> for TopLevel<'_, 'a> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(event) = seq.next_element::<Event<'a>>()? {
+        while let Some(event) = seq.next_element::<TraceEvent<'a>>()? {
             self.0.record(&event);
         }
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Value>()? {
+        while let Some(key) = map.next_key::<FieldValue>()? {
             if key.text() == "traceEvents" {
-                map.next_value_seed(Events(self.0))?;
+                map.next_value_seed(EventSequence(self.0))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -205,9 +205,9 @@ impl<'de: 'a, 'a> Visitor<'de> for TopLevel<'_, 'a> {
     }
 }
 
-struct Events<'c, 'a>(&'c mut Collected<'a>);
+struct EventSequence<'c, 'a>(&'c mut Collected<'a>);
 
-impl<'de: 'a, 'a> DeserializeSeed<'de> for Events<'_, 'a> {
+impl<'de: 'a, 'a> DeserializeSeed<'de> for EventSequence<'_, 'a> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 
 /// Minimum total per task; shorter ones are imperceptible (trace_engine,
@@ -77,7 +77,7 @@ fn close_before(ts_us: f64, stack: &mut Vec<(f64, f64)>) {
 }
 
 impl<'a> ReflowEvents<'a> {
-    pub(crate) fn record(&mut self, event: &Event<'a>) {
+    pub(crate) fn record(&mut self, event: &TraceEvent<'a>) {
         let nesting = self.threads.entry(event.thread()).or_default();
         if nesting.record(event) {
             let reflows = nesting.in_task.drain(..);
@@ -99,7 +99,7 @@ impl<'a> ReflowEvents<'a> {
 
 impl<'a> Nesting<'a> {
     /// Updates the nesting; returns true if the event shows that the previous task is over.
-    fn record(&mut self, event: &Event<'a>) -> bool {
+    fn record(&mut self, event: &TraceEvent<'a>) -> bool {
         let span = (event.ts_us, event.dur_us.unwrap_or(0.0));
         close_before(event.ts_us, &mut self.open);
         self.open.push(span);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn reflows_in(events: &str) -> Vec<ForcedReflow> {
-        let events: Vec<Event> = serde_json::from_str(events).unwrap();
+        let events: Vec<TraceEvent> = serde_json::from_str(events).unwrap();
         let mut reflows = ReflowEvents::default();
         events.iter().for_each(|event| reflows.record(event));
         reflows.all()

@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Base64(String);
 
 /// A screenshot of the viewport, taken when a frame was drawn.
 #[derive(Debug, Clone)]
-pub struct Screenshot {
+pub struct TracedScreenshot {
     pub ts_us: f64,
     encoded: Base64,
 }
@@ -19,10 +19,10 @@ struct ScreenshotArgs {
     snapshot: String,
 }
 
-impl Screenshot {
+impl TracedScreenshot {
     /// Reads the screenshot of an event. Recent Chromium writes instant events and older versions
     /// object snapshots, with the image in the same argument.
-    pub(crate) fn of(event: &Event) -> Option<Self> {
+    pub(crate) fn of(event: &TraceEvent) -> Option<Self> {
         let args = event.args::<ScreenshotArgs>()?;
         Some(Self {
             ts_us: event.ts_us,
@@ -42,7 +42,10 @@ impl Screenshot {
 }
 
 /// Returns the screenshots since the time origin in order, without consecutive duplicates.
-pub(crate) fn distinct_from(mut shots: Vec<Screenshot>, time_origin_us: f64) -> Vec<Screenshot> {
+pub(crate) fn distinct_from(
+    mut shots: Vec<TracedScreenshot>,
+    time_origin_us: f64,
+) -> Vec<TracedScreenshot> {
     shots.retain(|shot| shot.ts_us >= time_origin_us);
     shots.sort_by(|a, b| a.ts_us.total_cmp(&b.ts_us));
     shots.dedup_by(|later, earlier| later.encoded == earlier.encoded);
@@ -83,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn shot(ts_us: f64, picture: &str) -> Screenshot {
-        Screenshot {
+    fn shot(ts_us: f64, picture: &str) -> TracedScreenshot {
+        TracedScreenshot {
             ts_us,
             encoded: Base64(picture.to_owned()),
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::frames::{Frames, frame_of};
 use crate::navigation::Thread;
 
@@ -74,7 +74,7 @@ impl ImpactedNode {
 }
 
 impl Shifts {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         match event.name.as_ref() {
             "viewport" => self
                 .viewports

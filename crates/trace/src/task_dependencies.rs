@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 use crate::tasks::{Task, Tasks};
 
@@ -105,7 +105,7 @@ struct CallFrame<'a> {
 }
 
 impl<'a> DependencyEvents<'a> {
-    pub(crate) fn record(&mut self, event: &Event<'a>) {
+    pub(crate) fn record(&mut self, event: &TraceEvent<'a>) {
         if let Some(kind) = event.kind.dependency {
             self.by_thread
                 .entry(event.thread())

@@ -2,18 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 
-/// One task of the main thread's scheduler, in wall time and CPU time.
+/// One task of the main thread's scheduler, in wall time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
     pub start_us: f64,
     pub dur_us: f64,
-    /// The thread's CPU clock at the start; unknown if the platform has no such clock.
-    pub cpu_start_us: Option<f64>,
-    /// CPU time of the task, which is less than `dur_us` if the thread was preempted.
-    pub cpu_dur_us: Option<f64>,
 }
 
 /// The tasks of the page's main threads in order of their start; of two that start together the
@@ -36,7 +32,7 @@ pub(crate) struct TaskEvents {
 impl TaskEvents {
     /// Records a task. Begin and end events of a task that ran while tracing started or stopped
     /// have no duration and do not count as work.
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         let tasks = self
             .by_thread
             .entry((event.process, event.thread))
@@ -45,8 +41,6 @@ impl TaskEvents {
             tasks.push(Task {
                 start_us: event.ts_us,
                 dur_us,
-                cpu_start_us: event.thread_ts_us,
-                cpu_dur_us: event.thread_dur_us,
             });
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::navigation::Thread;
 
 const CATEGORY: &str = "blink.user_timing";
@@ -40,7 +40,7 @@ struct Args {
 }
 
 impl TimingEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         let is_own = matches!(
             event.name.as_ref(),
             "requestStart" | "navigationStart" | "paintNonDefaultBackgroundColor"

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::event::Event;
+use crate::event::TraceEvent;
 use crate::frames::Frames;
 use crate::navigation::Thread;
 use crate::reflows::ForcedReflow;
@@ -40,7 +40,7 @@ pub enum BackgroundWork {
 
 /// A span of a main thread's time, which may contain other spans.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Work {
+pub struct WorkSpan {
     pub start_us: f64,
     pub end_us: f64,
     /// Duration without nested spans.
@@ -55,7 +55,7 @@ pub struct Work {
     pub urls: Arc<[Arc<str>]>,
 }
 
-impl Work {
+impl WorkSpan {
     pub fn duration_us(&self) -> f64 {
         self.end_us - self.start_us
     }
@@ -80,7 +80,7 @@ pub(crate) struct WorkEvents<'a> {
 }
 
 impl<'a> WorkEvents<'a> {
-    pub(crate) fn record(&mut self, event: &Event<'a>) {
+    pub(crate) fn record(&mut self, event: &TraceEvent<'a>) {
         let is_of_use = matches!(event.phase, b'X' | b'B' | b'E')
             || event.kind.dependency == Some(DependencyKind::TimerSet);
         if !is_of_use {
@@ -107,7 +107,7 @@ impl<'a> WorkEvents<'a> {
         frames: &Frames,
         end_us: f64,
         reflows: &mut [ForcedReflow],
-    ) -> Vec<Work> {
+    ) -> Vec<WorkSpan> {
         let mut all = Vec::new();
         for thread in threads {
             if let Some(events) = self.threads.remove(thread) {

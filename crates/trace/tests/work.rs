@@ -4,7 +4,7 @@
     reason = "a test, also where it is not marked as one"
 )]
 
-use plumbline_trace::{Trace, Work, WorkKind};
+use plumbline_trace::{Trace, WorkKind, WorkSpan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn span(name: &str, ts_us: i64, dur_us: i64, args: Value) -> Value {
     event(name, "X", ts_us, dur_us, args)
 }
 
-fn work(events: Vec<Value>) -> Vec<Work> {
+fn work(events: Vec<Value>) -> Vec<WorkSpan> {
     let mut all = vec![
         json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": 1, "tid": 2, "ts": 0,
             "args": {"name": "CrRendererMain"}}),
@@ -34,7 +34,7 @@ fn work(events: Vec<Value>) -> Vec<Work> {
         .work
 }
 
-fn urls(work: &Work) -> Vec<&str> {
+fn urls(work: &WorkSpan) -> Vec<&str> {
     work.urls.iter().map(AsRef::as_ref).collect()
 }
 
@@ -178,7 +178,7 @@ proptest! {
         }
         let own_us: f64 = spans.iter().map(|work| work.self_us).sum();
         let outer = spans.iter().filter(|work| work.parent.is_none());
-        let outer_us: f64 = outer.map(Work::duration_us).sum();
+        let outer_us: f64 = outer.map(WorkSpan::duration_us).sum();
         prop_assert!((own_us - outer_us).abs() < 1.0);
     }
 }

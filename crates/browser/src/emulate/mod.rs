@@ -5,10 +5,10 @@ mod brands;
 use plumbline_catalog::{ClientHints, Device, Mode, Size};
 use serde_json::{Value, json};
 
-use crate::Version;
+use crate::BrowserVersion;
 
 /// A protocol method and its parameters.
-pub(crate) type Call = (&'static str, Value);
+pub(crate) type ProtocolCall = (&'static str, Value);
 
 /// Number of touch points, as phones report it.
 const TOUCH_POINTS: u32 = 5;
@@ -16,27 +16,27 @@ const TOUCH_POINTS: u32 = 5;
 /// Method that tells a page that it is online.
 pub(crate) const ONLINE: &str = "Network.overrideNetworkState";
 
-pub(crate) struct Conditions<'a> {
+pub(crate) struct EmulatedConditions<'a> {
     pub device: &'a Device,
-    pub version: &'a Version,
+    pub version: &'a BrowserVersion,
     /// Slowdown of the CPU by Chromium; 1 is none.
     pub cpu_rate: f64,
 }
 
-impl Conditions<'_> {
+impl EmulatedConditions<'_> {
     pub(crate) fn user_agent(&self) -> String {
         self.device.user_agent(self.version.major())
     }
 
     /// Returns the calls for the page itself.
-    pub(crate) fn for_page(&self) -> Vec<Call> {
+    pub(crate) fn for_page(&self) -> Vec<ProtocolCall> {
         let mut calls = vec![self.viewport()];
         calls.extend(self.for_frame());
         calls
     }
 
     /// Returns the calls for an out-of-process frame, which is in the page's viewport.
-    pub(crate) fn for_frame(&self) -> Vec<Call> {
+    pub(crate) fn for_frame(&self) -> Vec<ProtocolCall> {
         let mut calls = self.for_worker();
         calls.push(Self::online());
         calls.extend(self.touch());
@@ -48,7 +48,7 @@ impl Conditions<'_> {
     }
 
     /// Returns the calls for a worker. Chromium 156 refuses to throttle the CPU of workers.
-    pub(crate) fn for_worker(&self) -> Vec<Call> {
+    pub(crate) fn for_worker(&self) -> Vec<ProtocolCall> {
         vec![self.identity()]
     }
 
@@ -56,7 +56,7 @@ impl Conditions<'_> {
     /// Chromium. This only changes `navigator.onLine` and `navigator.connection`: requests do not
     /// depend on it, and nothing is throttled. Chromium 156 ignores an override with a latency of
     /// 0. Workers share the state of their page, and the end of one would end the override for all.
-    fn online() -> Call {
+    fn online() -> ProtocolCall {
         let state = json!({
             "offline": false,
             "latency": 1,
@@ -68,7 +68,7 @@ impl Conditions<'_> {
 
     /// Sets the screen of the browser itself, in device pixels. The page's screen is set with its
     /// viewport, but frames in other processes see this one. Available since about Chromium 144.
-    pub(crate) fn screen_of_browser(&self, screen_id: &str) -> Call {
+    pub(crate) fn screen_of_browser(&self, screen_id: &str) -> ProtocolCall {
         let Size { width, height } = self.device.screen;
         let in_device_pixels = |css: u32| (f64::from(css) * self.device.scale).round();
         let screen = json!({
@@ -83,7 +83,7 @@ impl Conditions<'_> {
     /// Sets the same screen with a scale of 1, as in a browser that emulates only the page's
     /// viewport: lines of text are then a whole number of CSS pixels high, not of device pixels.
     /// Returns `None` if both are the same.
-    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<Call> {
+    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<ProtocolCall> {
         let Size { width, height } = self.device.screen;
         let screen = json!({
             "screenId": screen_id,
@@ -94,7 +94,7 @@ impl Conditions<'_> {
         (self.device.scale != 1.0).then_some(("Emulation.updateScreen", screen))
     }
 
-    fn viewport(&self) -> Call {
+    fn viewport(&self) -> ProtocolCall {
         let Device {
             viewport, screen, ..
         } = self.device;
@@ -117,13 +117,13 @@ impl Conditions<'_> {
 
     /// Enables touch if the device has it. It is never disabled, because that also removes the
     /// mouse (`hover: none`).
-    fn touch(&self) -> Option<Call> {
+    fn touch(&self) -> Option<ProtocolCall> {
         let touch = json!({"enabled": true, "maxTouchPoints": TOUCH_POINTS});
         let call = ("Emulation.setTouchEmulationEnabled", touch);
         self.device.touch.then_some(call)
     }
 
-    fn identity(&self) -> Call {
+    fn identity(&self) -> ProtocolCall {
         let mut identity = json!({
             "userAgent": self.user_agent(),
             "platform": self.device.navigator_platform,
@@ -159,10 +159,10 @@ mod tests {
     use super::*;
     use plumbline_catalog::{BUILT_IN, Catalog};
 
-    fn calls_for(device: &str) -> Vec<Call> {
+    fn calls_for(device: &str) -> Vec<ProtocolCall> {
         let catalog = Catalog::load(BUILT_IN).unwrap();
         let version = serde_json::from_value(json!({"product": "Chrome/156.0.8078.79"})).unwrap();
-        Conditions {
+        EmulatedConditions {
             device: catalog.device(device).unwrap(),
             version: &version,
             cpu_rate: 4.0,
@@ -170,7 +170,7 @@ mod tests {
         .for_page()
     }
 
-    fn params(calls: &[Call], method: &str) -> Option<Value> {
+    fn params(calls: &[ProtocolCall], method: &str) -> Option<Value> {
         let call = calls.iter().find(|(name, _)| *name == method);
         call.map(|(_, params)| params.clone())
     }

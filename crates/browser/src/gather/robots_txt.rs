@@ -16,16 +16,16 @@ pub(super) async fn gather(page: &Caller, page_url: &str) -> Gathered {
     let url = Url::parse(page_url)
         .and_then(|url| url.join("/robots.txt"))
         .map_err(|error| error.to_string())?;
-    let mut loaded = network_resource::load(page, url.as_str(), DEADLINE).await;
-    let (content, read_error) = match loaded.read(page, DEADLINE, MAX_BYTES).await {
-        Some(Ok(read)) => (Some(read.text), None),
+    let mut file = network_resource::load(page, url.as_str(), DEADLINE).await;
+    let (content, read_error) = match file.read(page, DEADLINE, MAX_BYTES).await {
+        Some(Ok(body)) => (Some(body.text), None),
         Some(Err(error)) => (None, Some(error)),
         None => (None, None),
     };
     to_artifact(&json!({
         "url": url.as_str(),
-        "status": loaded.status.filter(|_| read_error.is_none()),
+        "status": file.status.filter(|_| read_error.is_none()),
         "content": content,
-        "error": loaded.error.or(read_error),
+        "error": file.error.or(read_error),
     }))
 }

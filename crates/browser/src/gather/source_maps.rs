@@ -84,17 +84,17 @@ impl Maps {
             let parse_permit = self.parse_permit().await?;
             return Ok((decode_data(&self.page, url.as_str()).await?, parse_permit));
         }
-        let mut loaded = network_resource::load(&self.page, url.as_str(), DEADLINE).await;
+        let mut file = network_resource::load(&self.page, url.as_str(), DEADLINE).await;
         let parse_permit = self.parse_permit().await?;
-        match loaded.read(&self.page, DEADLINE, MAX_BYTES).await {
-            Some(Ok(read)) if read.is_cut => {
+        match file.read(&self.page, DEADLINE, MAX_BYTES).await {
+            Some(Ok(body)) if body.is_cut => {
                 let limit = MAX_BYTES / 1_000_000;
                 Err(format!("it is larger than {limit} MB"))
             }
-            Some(Ok(read)) => Ok((read.text, parse_permit)),
+            Some(Ok(body)) => Ok((body.text, parse_permit)),
             Some(Err(error)) => Err(error),
-            None => Err(loaded.error.unwrap_or_else(|| {
-                let status = loaded.status.unwrap_or(0);
+            None => Err(file.error.unwrap_or_else(|| {
+                let status = file.status.unwrap_or(0);
                 format!("the server responded with status {status}")
             })),
         }

@@ -162,12 +162,12 @@ impl Texts {
         let mut remaining_bytes = MAX_TEXT_BYTES;
         let mut sheets = Sheets::default();
         while let Some((header, reading)) = self.in_flight.pop_front() {
-            let Ok(read) = timeout_at(deadline, reading).await else {
+            let Ok(response) = timeout_at(deadline, reading).await else {
                 break;
             };
             self.ahead_units -= header.length;
             self.request();
-            let Ok(Read { text }) = read else {
+            let Ok(Read { text }) = response else {
                 continue;
             };
             if text.len() > remaining_bytes {

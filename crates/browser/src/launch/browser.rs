@@ -7,7 +7,7 @@ use super::process::Process;
 use super::proxy_port::{Forwarder, ProxyPort};
 use super::stderr::StderrTail;
 use crate::BrowserError;
-use crate::protocol::{CallError, Client, Events};
+use crate::protocol::{CallError, Client, ProtocolEvents};
 
 /// Maximum response time of a spare; one that takes longer is replaced.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
@@ -15,16 +15,14 @@ const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 /// The version of a browser as it reports it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Version {
+pub struct BrowserVersion {
     /// Name and version, such as `Chrome/156.0.8078.79`.
     pub product: String,
     #[serde(default)]
     pub user_agent: String,
-    #[serde(default)]
-    pub js_version: String,
 }
 
-impl Version {
+impl BrowserVersion {
     /// Returns the four-part version, such as `156.0.8078.79`.
     pub fn number(&self) -> &str {
         self.product.rsplit('/').next().unwrap_or_default()
@@ -40,9 +38,9 @@ impl Version {
 /// its files are removed.
 pub struct Browser {
     pub(crate) client: Client,
-    pub(crate) events: Events,
+    pub(crate) events: ProtocolEvents,
     pub(crate) stderr: StderrTail,
-    version: Version,
+    version: BrowserVersion,
     /// The only port that it can connect to, if it is restricted.
     pub(crate) proxy_port: Option<ProxyPort>,
     /// Forwards connections from that port to the proxy of the visit.
@@ -75,7 +73,7 @@ impl Browser {
     pub(super) async fn connect(
         process: Process,
         client: Client,
-        events: Events,
+        events: ProtocolEvents,
         stderr: StderrTail,
         deadline: Duration,
     ) -> Result<Self, BrowserError> {
@@ -103,7 +101,7 @@ impl Browser {
     }
 
     /// Returns the version that the browser reported when it was started.
-    pub fn version(&self) -> &Version {
+    pub fn version(&self) -> &BrowserVersion {
         &self.version
     }
 
@@ -114,7 +112,7 @@ impl Browser {
 
     /// Returns whether the browser still responds.
     pub(crate) async fn is_healthy(&self) -> bool {
-        let result: Result<Version, CallError> = self
+        let result: Result<BrowserVersion, CallError> = self
             .client
             .call_within(HEALTH_DEADLINE, None, "Browser.getVersion", json!({}))
             .await;

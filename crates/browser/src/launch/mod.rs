@@ -19,7 +19,7 @@ use plumbline_isolation::{CgroupParent, Ids};
 use std::os::unix::process::CommandExt;
 
 pub(crate) use browser::OnDrop;
-pub use browser::{Browser, Version};
+pub use browser::{Browser, BrowserVersion};
 pub use process::renderers;
 pub(crate) use process::{group_of, is_renderer, pid_of, process_ids};
 pub use profile::sweep;
@@ -156,11 +156,6 @@ impl Launcher {
         &self.run_dir
     }
 
-    /// Returns whether Chromium's own sandbox is used.
-    pub fn is_sandboxed(&self) -> bool {
-        self.sandbox
-    }
-
     /// Returns the memory limit of a browser.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
@@ -173,7 +168,7 @@ impl Launcher {
     }
 
     /// Starts a browser to read its version.
-    pub async fn version(&self) -> Result<Version, BrowserError> {
+    pub async fn version(&self) -> Result<BrowserVersion, BrowserError> {
         let browser = self.launch().await?;
         let version = browser.version().clone();
         browser.close().await;

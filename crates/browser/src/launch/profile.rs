@@ -142,7 +142,7 @@ fn remove(directory: &Path) {
 /// Kills browsers whose owner has ended, removes their profiles, and returns their number.
 pub fn sweep(run_dir: &Path) -> Result<usize, BrowserError> {
     match try_sweep(run_dir) {
-        Ok(removed) => Ok(removed),
+        Ok(count) => Ok(count),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(BrowserError::RunDir {
             path: run_dir.to_owned(),
@@ -154,16 +154,16 @@ pub fn sweep(run_dir: &Path) -> Result<usize, BrowserError> {
 fn try_sweep(run_dir: &Path) -> std::io::Result<usize> {
     let run_dir_lock = File::open(run_dir)?;
     run_dir_lock.lock()?;
-    let mut removed = 0;
+    let mut count = 0;
     for entry in fs::read_dir(run_dir)? {
         let directory = entry?.path();
         if is_profile(&directory) && is_orphaned(&directory) {
             process::kill_browsers_of(&directory.join(HOME));
             remove(&directory);
-            removed += 1;
+            count += 1;
         }
     }
-    Ok(removed)
+    Ok(count)
 }
 
 /// Returns whether a directory is a profile, by its name: an operator may have configured a run

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::protocol::Event;
+use crate::protocol::ProtocolEvent;
 
 const MAX_ENTRIES: usize = 5_000;
 const MAX_CHARS: usize = 10_240;
@@ -31,7 +31,7 @@ pub(crate) struct ConsoleEntry {
 
 impl Console {
     /// Records an event and returns how many bytes of it are kept.
-    pub(super) fn record(&mut self, event: &Event) -> usize {
+    pub(super) fn record(&mut self, event: &ProtocolEvent) -> usize {
         if self.is_stopped {
             return 0;
         }
@@ -56,7 +56,7 @@ impl Console {
         }
     }
 
-    fn record_issue(&mut self, event: &Event) -> usize {
+    fn record_issue(&mut self, event: &ProtocolEvent) -> usize {
         match event.read() {
             Some(IssueAdded { issue }) if self.issues.len() < MAX_ISSUES => {
                 let bytes = issue.get().len();
@@ -253,7 +253,7 @@ mod tests {
     fn record(events: &[(&str, Value)]) -> Vec<ConsoleEntry> {
         let mut console = Console::default();
         for (method, params) in events {
-            console.record(&Event::for_test(method, params));
+            console.record(&ProtocolEvent::for_test(method, params));
         }
         console.stop().0
     }
@@ -291,7 +291,7 @@ mod tests {
         let mut console = Console::default();
         console.stop();
         let params = json!({"entry": {"source": "network", "level": "error", "text": "x"}});
-        let bytes = console.record(&Event::for_test("Log.entryAdded", &params));
+        let bytes = console.record(&ProtocolEvent::for_test("Log.entryAdded", &params));
         assert_eq!(bytes, 0);
         assert!(console.stop().0.is_empty());
     }
@@ -302,7 +302,7 @@ mod tests {
         let text = "x".repeat(10 * MAX_CHARS);
         let params = json!({"entry": {"source": "network", "level": "error", "text": text,
             "url": "data:,".to_owned() + &text}});
-        let bytes = console.record(&Event::for_test("Log.entryAdded", &params));
+        let bytes = console.record(&ProtocolEvent::for_test("Log.entryAdded", &params));
         assert!(bytes >= 11 * MAX_CHARS, "{bytes}");
         assert_eq!(console.stop().0[0].text.len(), MAX_CHARS);
     }

@@ -94,7 +94,7 @@ pub(super) struct Dialog {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Attached {
     pub session_id: String,
-    pub target_info: Target,
+    pub target_info: TargetInfo,
 }
 
 #[derive(Deserialize)]
@@ -106,12 +106,12 @@ pub(super) struct Detached {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TargetCreated {
-    pub target_info: Target,
+    pub target_info: TargetInfo,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Target {
+pub(super) struct TargetInfo {
     pub target_id: String,
     #[serde(default, rename = "type")]
     pub kind: String,

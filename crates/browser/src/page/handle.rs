@@ -10,10 +10,10 @@ use super::events::{
 };
 use super::failure::crashed;
 use super::{Page, auto_attach};
-use crate::protocol::{Event, SessionId};
+use crate::protocol::{ProtocolEvent, SessionId};
 
 impl Page<'_> {
-    pub(super) fn handle_event(&mut self, event: &Event) {
+    pub(super) fn handle_event(&mut self, event: &ProtocolEvent) {
         match event.method.split_once('.') {
             Some(("Network", name)) => self.handle_network(event, name),
             Some(("Tracing", "dataCollected")) => {
@@ -53,11 +53,11 @@ impl Page<'_> {
         self.check_limit(result);
     }
 
-    fn is_main(&self, event: &Event) -> bool {
+    fn is_main(&self, event: &ProtocolEvent) -> bool {
         event.session.as_ref() == Some(&self.session)
     }
 
-    fn handle_network(&mut self, event: &Event, name: &str) {
+    fn handle_network(&mut self, event: &ProtocolEvent, name: &str) {
         if self.round_trip.is_some() {
             return;
         }
@@ -95,7 +95,7 @@ impl Page<'_> {
         }
     }
 
-    fn handle_page(&mut self, event: &Event, name: &str) {
+    fn handle_page(&mut self, event: &ProtocolEvent, name: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct NavigatedWithinDocument {
@@ -132,7 +132,7 @@ impl Page<'_> {
     }
 
     /// Closes a dialog: leaving the page is accepted, everything else is dismissed.
-    fn close_dialog(&mut self, event: &Event) {
+    fn close_dialog(&mut self, event: &ProtocolEvent) {
         let kind = event.read::<Dialog>().map(|dialog| dialog.kind);
         let accept = kind.as_deref() == Some("beforeunload");
         self.client.send(
@@ -143,7 +143,7 @@ impl Page<'_> {
         self.warn("The page opened a dialog, which was dismissed.");
     }
 
-    fn handle_target(&mut self, event: &Event, name: &str) {
+    fn handle_target(&mut self, event: &ProtocolEvent, name: &str) {
         match name {
             "attachedToTarget" => {
                 if let Some(attached) = event.read() {
@@ -191,7 +191,7 @@ impl Page<'_> {
         self.sessions.insert(session, kind);
     }
 
-    fn handle_crash(&mut self, event: &Event) {
+    fn handle_crash(&mut self, event: &ProtocolEvent) {
         if self.is_main(event) {
             self.loading.fail(crashed());
         } else {

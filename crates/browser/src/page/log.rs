@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use crate::protocol::{Event, LimitExceeded, MAX_HELD_BYTES, Reservation};
+use crate::protocol::{LimitExceeded, MAX_HELD_BYTES, ProtocolEvent, Reservation};
 
 /// Network events as a JSON array, in the format of Lighthouse's `devtoolsLog`.
 pub(crate) struct Log {
@@ -17,7 +17,11 @@ impl Log {
         Self { bytes, reservation }
     }
 
-    pub(super) fn add(&mut self, event: &Event, target_type: &str) -> Result<(), LimitExceeded> {
+    pub(super) fn add(
+        &mut self,
+        event: &ProtocolEvent,
+        target_type: &str,
+    ) -> Result<(), LimitExceeded> {
         const OVERHEAD_BYTES: usize = 128;
         self.reservation
             .grow(event.params.get().len() + OVERHEAD_BYTES)?;
@@ -53,7 +57,7 @@ mod tests {
     fn events_are_written_as_one_array_in_order() {
         let mut log = Log::new(Reservation::within(1000));
         for n in 1..=2 {
-            let event = Event::for_test("Network.dataReceived", &json!({ "n": n }));
+            let event = ProtocolEvent::for_test("Network.dataReceived", &json!({ "n": n }));
             log.add(&event, "page").unwrap();
         }
         let text: Value = serde_json::from_slice(&log.finish()).unwrap();
@@ -72,7 +76,7 @@ mod tests {
     #[test]
     fn events_beyond_the_budget_are_not_added() {
         let mut log = Log::new(Reservation::within(1000));
-        let event = Event::for_test("Network.dataReceived", &json!({"n": "x".repeat(600)}));
+        let event = ProtocolEvent::for_test("Network.dataReceived", &json!({"n": "x".repeat(600)}));
         assert_eq!(log.add(&event, "page"), Ok(()));
         assert_eq!(log.add(&event, "page"), Err(LimitExceeded::Held));
         let text: Value = serde_json::from_slice(&log.finish()).unwrap();

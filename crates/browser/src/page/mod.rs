@@ -34,14 +34,14 @@ pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFra
 pub(crate) use scripts::{ParsedScript, Scripts};
 pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
 
-use crate::emulate::Call;
+use crate::emulate::ProtocolCall;
 use crate::protocol::{
-    CALL_DEADLINE, CallError, Client, Events, LimitExceeded, Reservation, SessionId,
+    CALL_DEADLINE, CallError, Client, LimitExceeded, ProtocolEvents, Reservation, SessionId,
 };
 use console::Console;
 use loading::Loading;
 use log::Log;
-use trace::Trace;
+use trace::TraceRecording;
 
 /// Maximum time for the trace to arrive after the page was loaded.
 pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
@@ -49,17 +49,17 @@ pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
 /// The page of a visit, to which all its frames and workers belong.
 pub(crate) struct Page<'b> {
     client: &'b Client,
-    events: &'b mut Events,
+    events: &'b mut ProtocolEvents,
     session: SessionId,
     target: String,
     main_frame: String,
     /// Type of the target that each session is attached to.
     sessions: HashMap<SessionId, String>,
-    frame_conditions: Vec<Call>,
-    worker_conditions: Vec<Call>,
+    frame_conditions: Vec<ProtocolCall>,
+    worker_conditions: Vec<ProtocolCall>,
     pub(crate) loading: Loading,
     pub(crate) log: Log,
-    pub(crate) trace: Trace,
+    pub(crate) trace: TraceRecording,
     pub(crate) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
@@ -70,7 +70,7 @@ pub(crate) struct Page<'b> {
     /// The navigation away or back, if it has begun. Events then belong to other documents.
     round_trip: Option<RoundTrip>,
     /// The call that makes the browser lay the page out in CSS pixels, if it does not yet.
-    coarse_screen: Option<Call>,
+    coarse_screen: Option<ProtocolCall>,
     /// Memory of what is recorded besides log and trace.
     reservation: Reservation,
 }

@@ -12,9 +12,9 @@ use super::loading::Loading;
 use super::log::Log;
 use super::scripts::Scripts;
 use super::style_sheets::StyleSheets;
-use super::trace::Trace;
+use super::trace::TraceRecording;
 use super::{Page, auto_attach};
-use crate::emulate::{Call, Conditions, ONLINE};
+use crate::emulate::{EmulatedConditions, ONLINE, ProtocolCall};
 use crate::launch::Browser;
 use crate::plan::{NetworkPath, VisitPlan};
 use crate::protocol::{CallError, Client, SessionId};
@@ -47,7 +47,7 @@ impl<'b> Page<'b> {
         let network = connect_proxy(browser, &plan.network)?;
         let client = &browser.client;
         let (target, session) = open_target(client, &network).await?;
-        let conditions = Conditions {
+        let conditions = EmulatedConditions {
             device: &plan.device,
             version: &version,
             cpu_rate: plan.throttle.rate_by_chromium(),
@@ -64,7 +64,7 @@ impl<'b> Page<'b> {
             frame_conditions: conditions.for_frame(),
             worker_conditions: conditions.for_worker(),
             log: Log::new(client.reservation()),
-            trace: Trace::new(client.reservation()),
+            trace: TraceRecording::new(client.reservation()),
             reservation: client.reservation(),
             warnings: Vec::new(),
             console: Console::default(),
@@ -81,7 +81,7 @@ impl<'b> Page<'b> {
 
     /// Sets the browser's screen to that of the device. Older browsers cannot do this, which only
     /// frames in other processes can notice.
-    async fn set_screen(&mut self, conditions: &Conditions<'_>) {
+    async fn set_screen(&mut self, conditions: &EmulatedConditions<'_>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Screens {
@@ -102,13 +102,13 @@ impl<'b> Page<'b> {
         }
     }
 
-    async fn set_up(&mut self, conditions: Vec<Call>) -> Result<(), VisitError> {
+    async fn set_up(&mut self, conditions: Vec<ProtocolCall>) -> Result<(), VisitError> {
         self.client.send(
             None,
             "Target.setDiscoverTargets",
             json!({"discover": true, "filter": [{"type": "page"}]}),
         );
-        let mut calls: Vec<Call> = vec![
+        let mut calls: Vec<ProtocolCall> = vec![
             ("Page.enable", json!({})),
             ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
             ("Network.enable", json!({})),

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use crate::protocol::Event;
+use crate::protocol::ProtocolEvent;
 
 /// Events of a navigation away from the page, or back to it.
 #[derive(Default)]
@@ -53,7 +53,7 @@ pub(crate) struct NotRestoredExplanation {
 
 impl RoundTrip {
     /// Records an event of the domain `Page`.
-    pub(super) fn record(&mut self, event: &Event, name: &str) {
+    pub(super) fn record(&mut self, event: &ProtocolEvent, name: &str) {
         match name {
             "loadEventFired" => self.has_loaded = true,
             "frameNavigated" => {

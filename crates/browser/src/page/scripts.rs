@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use crate::protocol::Event;
+use crate::protocol::ProtocolEvent;
 
 const MAX_SCRIPTS: usize = 5_000;
 
@@ -35,7 +35,7 @@ pub(crate) struct ScriptContext {
 
 impl Scripts {
     /// Records a script and returns how many bytes of the event are kept.
-    pub(super) fn record(&mut self, event: &Event) -> usize {
+    pub(super) fn record(&mut self, event: &ProtocolEvent) -> usize {
         match event.read::<ParsedScript>() {
             Some(script) if self.0.len() < MAX_SCRIPTS && !script.embedder_name.is_empty() => {
                 let texts = script.embedder_name.len() + script.source_map_url.len();

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use crate::protocol::Event;
+use crate::protocol::ProtocolEvent;
 
 const MAX_SHEETS: usize = 5_000;
 
@@ -27,7 +27,7 @@ pub(crate) struct StyleSheetHeader {
 
 impl StyleSheets {
     /// Records a style sheet and returns how many bytes of the event are kept.
-    pub(super) fn record(&mut self, event: &Event) -> usize {
+    pub(super) fn record(&mut self, event: &ProtocolEvent) -> usize {
         match event.read() {
             Some(StyleSheetAdded { header }) if self.0.len() < MAX_SHEETS => {
                 let texts = header.source_url.len();

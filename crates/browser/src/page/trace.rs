@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::traced_nodes::TracedNodes;
-use crate::protocol::{Event, LimitExceeded, Reservation};
+use crate::protocol::{LimitExceeded, ProtocolEvent, Reservation};
 
 /// The categories that Lighthouse 13 records for a navigation, without script sources and feature
 /// counters, which make a trace much larger and are not used here.
@@ -73,7 +73,7 @@ struct BufferUsage {
 }
 
 /// Collects a trace as it arrives.
-pub(crate) struct Trace {
+pub(crate) struct TraceRecording {
     bytes: Vec<u8>,
     reservation: Reservation,
     is_complete: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Trace {
     buffer_usage: f64,
 }
 
-impl Trace {
+impl TraceRecording {
     pub(super) fn new(reservation: Reservation) -> Self {
         // This reserves address space, and no memory until it is written to. Growing would need the
         // old and the new memory at the same time.
@@ -113,7 +113,10 @@ impl Trace {
 
     /// Handles a report of Chromium's buffer usage, which shows that a trace will be too large
     /// before it is requested.
-    pub(super) fn update_buffer_usage(&mut self, event: &Event) -> Result<(), LimitExceeded> {
+    pub(super) fn update_buffer_usage(
+        &mut self,
+        event: &ProtocolEvent,
+    ) -> Result<(), LimitExceeded> {
         if let Some(BufferUsage { value }) = event.read() {
             self.buffer_usage = value;
         }
@@ -125,7 +128,7 @@ impl Trace {
 
     /// Adds a part of the trace. An incomplete trace is an error, because the missing events may be
     /// those that metrics depend on.
-    pub(super) fn collect(&mut self, event: &Event) -> Result<(), LimitExceeded> {
+    pub(super) fn collect(&mut self, event: &ProtocolEvent) -> Result<(), LimitExceeded> {
         let data = serde_json::from_str::<DataCollected<'_>>(event.params.get());
         let data = data.map_err(|_| LimitExceeded::LostTrace)?;
         for event in data.value {
@@ -151,7 +154,7 @@ impl Trace {
         self.nodes.all()
     }
 
-    pub(super) fn complete(&mut self, event: &Event) -> Result<(), LimitExceeded> {
+    pub(super) fn complete(&mut self, event: &ProtocolEvent) -> Result<(), LimitExceeded> {
         self.is_complete = true;
         match event.read() {
             Some(TracingComplete {
@@ -195,13 +198,13 @@ fn describes_host(event: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn event(params: Value) -> Event {
-        Event::for_test("Tracing.dataCollected", &params)
+    fn event(params: Value) -> ProtocolEvent {
+        ProtocolEvent::for_test("Tracing.dataCollected", &params)
     }
 
     #[test]
     fn a_trace_is_joined_from_its_parts_without_host_metadata() {
-        let mut trace = Trace::new(Reservation::within(1000));
+        let mut trace = TraceRecording::new(Reservation::within(1000));
         assert!(!trace.has_begun());
         let first = event(json!({"value": [
             {"name": "thread_name", "ph": "M", "args": {"name": "CrRendererMain"}},
@@ -225,14 +228,14 @@ mod tests {
 
     #[test]
     fn data_that_chromium_lost_is_an_error() {
-        let mut trace = Trace::new(Reservation::within(1000));
+        let mut trace = TraceRecording::new(Reservation::within(1000));
         let complete = event(json!({"dataLossOccurred": true}));
         assert_eq!(trace.complete(&complete), Err(LimitExceeded::LostTrace));
     }
 
     #[test]
     fn a_buffer_that_is_too_full_is_an_error_before_the_trace_arrives() {
-        let mut trace = Trace::new(Reservation::within(1000));
+        let mut trace = TraceRecording::new(Reservation::within(1000));
         let usage = |value: f64| event(json!({"percentFull": value, "value": value}));
         assert_eq!(trace.update_buffer_usage(&usage(0.01)), Ok(()));
         assert!(!trace.is_large());
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn events_beyond_the_budget_are_not_collected() {
-        let mut trace = Trace::new(Reservation::within(100));
+        let mut trace = TraceRecording::new(Reservation::within(100));
         let part = event(json!({"value": [{"name": "x".repeat(60)}]}));
         assert_eq!(trace.collect(&part), Ok(()));
         assert_eq!(trace.collect(&part), Err(LimitExceeded::Held));

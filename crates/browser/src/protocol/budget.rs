@@ -28,12 +28,12 @@ pub(crate) enum LimitExceeded {
 
 /// Counts the bytes that are held because of one browser.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct EventBudget {
     held: AtomicUsize,
     limit: usize,
 }
 
-impl Budget {
+impl EventBudget {
     pub(super) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             held: AtomicUsize::new(0),
@@ -45,7 +45,7 @@ impl Budget {
 /// A part of a budget, which is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    budget: Arc<Budget>,
+    budget: Arc<EventBudget>,
     bytes: usize,
 }
 
@@ -53,10 +53,10 @@ impl Reservation {
     /// Creates an empty reservation of a budget with this limit, for tests.
     #[cfg(test)]
     pub(crate) fn within(limit: usize) -> Self {
-        Self::empty(&Budget::new(limit))
+        Self::empty(&EventBudget::new(limit))
     }
 
-    pub(super) fn empty(budget: &Arc<Budget>) -> Self {
+    pub(super) fn empty(budget: &Arc<EventBudget>) -> Self {
         Self {
             budget: Arc::clone(budget),
             bytes: 0,
@@ -65,9 +65,9 @@ impl Reservation {
 
     /// Reserves more bytes of the budget. If the budget is exceeded, nothing changes.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
-        let add = |held: usize| {
-            let held = held.checked_add(bytes)?;
-            (held <= self.budget.limit).then_some(held)
+        let add = |held_bytes: usize| {
+            let sum = held_bytes.checked_add(bytes)?;
+            (sum <= self.budget.limit).then_some(sum)
         };
         self.budget
             .held
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn dropped_bytes_can_be_reserved_again() {
-        let budget = Budget::new(10);
+        let budget = EventBudget::new(10);
         let mut first = Reservation::empty(&budget);
         first.grow(4).unwrap();
         let mut second = Reservation::empty(&budget);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn absorbed_bytes_stay_reserved() {
-        let budget = Budget::new(10);
+        let budget = EventBudget::new(10);
         let mut first = Reservation::empty(&budget);
         let mut second = Reservation::empty(&budget);
         second.grow(7).unwrap();

@@ -13,15 +13,15 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::budget::{Budget, LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, Reservation};
-use super::envelope::{CallMessage, Envelope, Event, SessionId};
+use super::budget::{EventBudget, LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, Reservation};
+use super::envelope::{CallMessage, Envelope, ProtocolEvent, SessionId};
 use super::messages::{self, ReadResult};
 use super::{CALL_DEADLINE, CallError};
 
 /// All events of the browser, in order. The browser is never blocked. If a message is too large, or
 /// too much is held at one time, the events end, every call fails with [`CallError::TooLarge`], and
 /// further messages of the browser are discarded.
-pub(crate) type Events = mpsc::UnboundedReceiver<Event>;
+pub(crate) type ProtocolEvents = mpsc::UnboundedReceiver<ProtocolEvent>;
 
 /// Memory of an event or a response in addition to its text.
 const OVERHEAD_BYTES: usize = 200;
@@ -40,7 +40,7 @@ pub(crate) struct Client {
 
 struct Shared {
     state: Mutex<State>,
-    budget: Arc<Budget>,
+    budget: Arc<EventBudget>,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ enum CallFailure {
 pub(crate) fn connect(
     to_browser: OwnedFd,
     from_browser: OwnedFd,
-) -> std::io::Result<(Client, Events)> {
+) -> std::io::Result<(Client, ProtocolEvents)> {
     // If this fails, because a quota for pipes is used up, reading is only slower.
     let _ = rustix::pipe::fcntl_setpipe_size(&from_browser, PIPE_BYTES);
     connect_within(to_browser, from_browser, MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
@@ -87,14 +87,14 @@ fn connect_within(
     from_browser: OwnedFd,
     max_message_bytes: usize,
     max_held_bytes: usize,
-) -> std::io::Result<(Client, Events)> {
+) -> std::io::Result<(Client, ProtocolEvents)> {
     let sender = pipe::Sender::from_owned_fd(to_browser)?;
     let receiver = pipe::Receiver::from_owned_fd(from_browser)?;
     let (outgoing, messages) = mpsc::unbounded_channel();
     let (events, subscriber) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         state: Mutex::default(),
-        budget: Budget::new(max_held_bytes),
+        budget: EventBudget::new(max_held_bytes),
     });
     tokio::spawn(write_all(sender, messages));
     let reader = read_all(receiver, Arc::clone(&shared), events, max_message_bytes);
@@ -275,7 +275,7 @@ impl Shared {
     fn handle_message(
         &self,
         message: &[u8],
-        events: &mpsc::UnboundedSender<Event>,
+        events: &mpsc::UnboundedSender<ProtocolEvent>,
     ) -> Result<(), LimitExceeded> {
         let envelope: Envelope<'_> = match serde_json::from_slice(message) {
             Ok(envelope) => envelope,
@@ -302,7 +302,7 @@ impl Shared {
             let session = envelope.session_id.as_deref().map(SessionId::from);
             let params = envelope.params.unwrap_or(RawValue::NULL);
             self.close_sessions(&method, session.as_ref(), params);
-            let _ = events.send(Event {
+            let _ = events.send(ProtocolEvent {
                 session,
                 method: method.into_owned(),
                 _reservation: self.reserve(params)?,
@@ -345,7 +345,7 @@ async fn write_all(mut to_browser: pipe::Sender, mut messages: mpsc::UnboundedRe
 async fn read_all(
     from_browser: pipe::Receiver,
     shared: Arc<Shared>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<ProtocolEvent>,
     max_message_bytes: usize,
 ) {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, from_browser);
@@ -381,11 +381,14 @@ mod tests {
         to_us: pipe::Sender,
     }
 
-    fn pair() -> (Client, Events, Peer) {
+    fn pair() -> (Client, ProtocolEvents, Peer) {
         pair_within(MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
     }
 
-    fn pair_within(max_message_bytes: usize, max_held_bytes: usize) -> (Client, Events, Peer) {
+    fn pair_within(
+        max_message_bytes: usize,
+        max_held_bytes: usize,
+    ) -> (Client, ProtocolEvents, Peer) {
         let (their_read, our_write) = std::io::pipe().unwrap();
         let (our_read, their_write) = std::io::pipe().unwrap();
         let (client, events) = connect_within(

@@ -32,7 +32,7 @@ impl fmt::Debug for SessionId {
 
 /// An event of the browser.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct ProtocolEvent {
     /// The session that the event belongs to; `None` for events of the browser as a whole.
     pub session: Option<SessionId>,
     pub method: String,
@@ -41,7 +41,7 @@ pub(crate) struct Event {
     pub _reservation: Reservation,
 }
 
-impl Event {
+impl ProtocolEvent {
     /// Creates an event, for tests of event handlers.
     #[cfg(test)]
     pub(crate) fn for_test(method: &str, params: &serde_json::Value) -> Self {
@@ -49,7 +49,7 @@ impl Event {
             session: Some("S".into()),
             method: method.to_owned(),
             params: serde_json::value::to_raw_value(params).expect("a value is JSON"),
-            _reservation: Reservation::empty(&super::budget::Budget::new(usize::MAX)),
+            _reservation: Reservation::empty(&super::budget::EventBudget::new(usize::MAX)),
         }
     }
 

@@ -11,8 +11,8 @@ mod messages;
 use std::time::Duration;
 
 pub(crate) use budget::{LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, Reservation};
-pub(crate) use client::{Client, Events, connect};
-pub(crate) use envelope::{Event, SessionId};
+pub(crate) use client::{Client, ProtocolEvents, connect};
+pub(crate) use envelope::{ProtocolEvent, SessionId};
 
 /// Timeout of ordinary calls, none of which waits for the page or the network.
 pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);

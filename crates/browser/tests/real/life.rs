@@ -94,7 +94,6 @@ async fn a_browser_runs_sandboxed_as_an_unprivileged_user() {
     let command_line =
         std::fs::read_to_string(format!("/proc/{}/cmdline", browser.process_id())).unwrap();
     assert!(!command_line.contains("no-sandbox"));
-    assert!(bed.launcher.is_sandboxed());
     browser.close().await;
 }
 

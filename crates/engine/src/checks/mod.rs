@@ -23,8 +23,6 @@ pub struct Check {
     pub title_pass: &'static str,
     /// The title shown when the check fails; the same as `title_pass` for an informative check.
     pub title_fail: &'static str,
-    /// The names of the artifacts that the check reads.
-    pub needs: &'static [&'static str],
     pub run: fn(&Facts) -> Result<Outcome, Missing>,
     /// The doc comment of the check: the five [`HEADINGS`], each with a paragraph.
     pub doc: &'static str,
@@ -61,7 +59,6 @@ macro_rules! check {
         id: $id:literal,
         pass: $title_pass:literal,
         fail: $title_fail:literal,
-        needs: [$($need:expr),* $(,)?],
         run: $run:expr $(,)?
     ) => {
         $(#[doc = $doc])+
@@ -69,7 +66,6 @@ macro_rules! check {
             id: $id,
             title_pass: $title_pass,
             title_fail: $title_fail,
-            needs: &[$($need),*],
             run: $run,
             doc: concat!($($doc, "\n"),+),
         };

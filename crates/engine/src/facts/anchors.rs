@@ -1,14 +1,14 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every `<a>` of the main document, shadow trees included.
 #[derive(Debug, Default, Deserialize)]
 pub struct Anchors(pub Vec<Anchor>);
 
-impl Artifact for Anchors {
+impl ArtifactFact for Anchors {
     const NAME: &'static str = "anchors";
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// The results of axe-core on the page.
@@ -18,7 +18,7 @@ pub struct Axe {
     pub passes: Vec<String>,
 }
 
-impl Artifact for Axe {
+impl ArtifactFact for Axe {
     const NAME: &'static str = "axe";
 }
 

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 
 /// The result of navigating away from the page and back.
 #[derive(Debug, Default, Deserialize)]
@@ -12,7 +12,7 @@ pub struct BackForward {
     pub reasons: Vec<NotRestored>,
 }
 
-impl Artifact for BackForward {
+impl ArtifactFact for BackForward {
     const NAME: &'static str = "back-forward-cache";
 }
 

@@ -1,13 +1,13 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// The console messages of the browser and the page, in order.
 #[derive(Debug, Default, Deserialize)]
 pub struct Console(pub Vec<ConsoleEntry>);
 
-impl Artifact for Console {
+impl ArtifactFact for Console {
     const NAME: &'static str = "console";
 }
 

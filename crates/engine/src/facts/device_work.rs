@@ -1,6 +1,6 @@
 //! The work of the page's main threads, with durations scaled to the emulated device.
 
-use plumbline_trace::{Trace, Work};
+use plumbline_trace::{Trace, WorkSpan};
 
 use super::{Fact, Facts, Missing};
 use crate::metrics::MainTask;
@@ -9,7 +9,7 @@ use crate::metrics::processor::Processor;
 /// The work of the trace with unchanged start times. CPU contention and slow phases of the core are
 /// removed from the durations as they are for the blocking time (`metrics/processor.rs`).
 #[derive(Debug)]
-pub struct DeviceWork(pub Vec<Work>);
+pub struct DeviceWork(pub Vec<WorkSpan>);
 
 impl Fact for DeviceWork {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
@@ -30,7 +30,7 @@ impl DeviceWork {
                 None => factor(trace, processor, work),
             };
             factors.push(factor);
-            Work {
+            WorkSpan {
                 end_us: work.start_us + work.duration_us() * factor,
                 self_us: work.self_us * factor,
                 ..work.clone()
@@ -41,7 +41,7 @@ impl DeviceWork {
 }
 
 /// Returns the ratio between the task's duration on the device and in the trace.
-fn factor(trace: &Trace, processor: &Processor, task: &Work) -> f64 {
+fn factor(trace: &Trace, processor: &Processor, task: &WorkSpan) -> f64 {
     let length_ms = task.duration_us() / 1000.0;
     if length_ms <= 0.0 {
         return 1.0;

@@ -7,9 +7,6 @@ use super::{Fact, Facts, Missing};
 use crate::metrics;
 use crate::metrics::processor::{self, Processor};
 
-/// The name of the trace in [`Check::needs`](crate::checks::Check::needs).
-pub const TRACE: &str = "trace";
-
 impl Fact for Trace {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
         let mut trace = Trace::read(&facts.bundle.trace)

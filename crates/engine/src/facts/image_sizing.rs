@@ -1,7 +1,7 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every `<img>` of the main document outside shadow trees, with the attributes and rules that set
@@ -9,7 +9,7 @@ use super::null::or_default;
 #[derive(Debug, Default, Deserialize)]
 pub struct ImageSizing(pub Vec<SizedImage>);
 
-impl Artifact for ImageSizing {
+impl ArtifactFact for ImageSizing {
     const NAME: &'static str = "image-sizing";
 }
 

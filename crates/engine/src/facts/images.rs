@@ -1,14 +1,14 @@
 use plumbline_model::check::{Node, Rect};
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every `<img>` of the main document.
 #[derive(Debug, Default, Deserialize)]
 pub struct Images(pub Vec<Image>);
 
-impl Artifact for Images {
+impl ArtifactFact for Images {
     const NAME: &'static str = "images";
 }
 

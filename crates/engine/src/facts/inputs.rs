@@ -1,14 +1,14 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every `<input>`, `<textarea>` and `<select>` of the main document.
 #[derive(Debug, Default, Deserialize)]
 pub struct Inputs(pub Vec<Input>);
 
-impl Artifact for Inputs {
+impl ArtifactFact for Inputs {
     const NAME: &'static str = "inputs";
 }
 

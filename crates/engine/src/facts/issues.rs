@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::null::or_default;
-use super::{Artifact, Fact, Facts, Missing, Requests};
+use super::{ArtifactFact, Fact, Facts, Missing, Requests};
 
 /// The issues of Chromium's Issues panel by kind, with the details of `Audits.issueAdded`.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ pub struct AffectedRequest {
 #[derive(Debug, Default, Deserialize)]
 struct Gathered(Vec<Issue>);
 
-impl Artifact for Gathered {
+impl ArtifactFact for Gathered {
     const NAME: &'static str = "issues";
 }
 
@@ -111,8 +111,6 @@ struct BlockedRequest {
 }
 
 impl Issues {
-    pub const NAME: &'static str = Gathered::NAME;
-
     fn add(&mut self, kind: &str, details: Value) {
         match kind {
             "mixedContentIssueDetails" => self.mixed_content.extend(read(details)),

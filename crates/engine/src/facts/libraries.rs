@@ -1,13 +1,13 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// The front-end libraries that were detected in the page.
 #[derive(Debug, Default, Deserialize)]
 pub struct Libraries(pub Vec<Library>);
 
-impl Artifact for Libraries {
+impl ArtifactFact for Libraries {
     const NAME: &'static str = "libraries";
 }
 

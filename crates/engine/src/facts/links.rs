@@ -1,18 +1,18 @@
-//! The links of the page, from `<link>` elements and from equivalent `Link` headers.
+//! The links of the page, from `<link>` elements and from equivalent `PageLink` headers.
 
 use plumbline_model::check::Node;
 use serde::Deserialize;
 use url::Url;
 
 use super::null::or_default;
-use super::{Artifact, Fact, Facts, MainResource, Missing};
+use super::{ArtifactFact, Fact, Facts, MainResource, Missing};
 
 #[derive(Debug, Default)]
-pub struct Links(pub Vec<Link>);
+pub struct Links(pub Vec<PageLink>);
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Link {
+pub struct PageLink {
     /// The relation in lower case.
     #[serde(deserialize_with = "or_default")]
     pub rel: String,
@@ -41,14 +41,10 @@ pub enum LinkSource {
 
 /// The artifact: `<link>` elements of the main document.
 #[derive(Debug, Default, Deserialize)]
-struct Gathered(Vec<Link>);
+struct Gathered(Vec<PageLink>);
 
-impl Artifact for Gathered {
+impl ArtifactFact for Gathered {
     const NAME: &'static str = "links";
-}
-
-impl Links {
-    pub const NAME: &'static str = Gathered::NAME;
 }
 
 impl Fact for Links {
@@ -68,8 +64,8 @@ impl Fact for Links {
     }
 }
 
-/// Parses the links of a `Link` header (RFC 8288). Invalid parts are skipped.
-fn parse(header: &str, base: Option<&Url>) -> Vec<Link> {
+/// Parses the links of a `PageLink` header (RFC 8288). Invalid parts are skipped.
+fn parse(header: &str, base: Option<&Url>) -> Vec<PageLink> {
     let mut links = Vec::new();
     let mut rest = header;
     while let Some((_, after)) = rest.split_once('<') {
@@ -77,14 +73,14 @@ fn parse(header: &str, base: Option<&Url>) -> Vec<Link> {
             break;
         };
         let end = end_of_link(parameters);
-        let mut link = Link {
+        let mut link = PageLink {
             raw_href: target.to_owned(),
             href: base
                 .and_then(|base| base.join(target).ok())
                 .map(String::from)
                 .unwrap_or_default(),
             source: LinkSource::Header,
-            ..Link::default()
+            ..PageLink::default()
         };
         for parameter in split_outside_quotes(&parameters[..end], ';') {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));

@@ -2,7 +2,7 @@ use plumbline_trace::header;
 use serde::Deserialize;
 
 use super::null::or_default;
-use super::{Artifact, Fact, Facts, Missing, Request, Requests, equal_without_fragment};
+use super::{ArtifactFact, Fact, Facts, Missing, Request, Requests, equal_without_fragment};
 
 /// The request of the page's document.
 #[derive(Debug, Clone)]
@@ -43,11 +43,11 @@ impl Fact for MainResource {
 /// The beginning of the document as the server sent it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct MainDocument {
+pub struct DocumentStart {
     #[serde(deserialize_with = "or_default")]
     pub start: String,
 }
 
-impl Artifact for MainDocument {
+impl ArtifactFact for DocumentStart {
     const NAME: &'static str = "main-document";
 }

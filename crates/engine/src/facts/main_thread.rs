@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use plumbline_trace::{BackgroundWork, Trace, Work};
+use plumbline_trace::{BackgroundWork, Trace, WorkSpan};
 
 use super::{Fact, Facts, Missing, Requests};
 use crate::metrics::{self, Measured};
@@ -47,7 +47,7 @@ impl Fact for ScriptUrls {
 impl ScriptUrls {
     /// Returns the first script among the URLs of the work, otherwise its first URL
     /// (Lighthouse, core/lib/tracehouse/task-summary.js).
-    pub fn attribution<'w>(&self, work: &'w Work) -> Attribution<'w> {
+    pub fn attribution<'w>(&self, work: &'w WorkSpan) -> Attribution<'w> {
         let script = work.urls.iter().find(|url| self.0.contains(url.as_ref()));
         match script.or_else(|| work.urls.first()) {
             Some(url) if url.as_ref() != "about:blank" => Attribution::Url(url),

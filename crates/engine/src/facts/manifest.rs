@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::null::or_default;
-use super::{Artifact, Fact, Facts, Missing};
+use super::{ArtifactFact, Fact, Facts, Missing};
 
 /// The artifact: the result of `Page.getAppManifest`, or null if the page has no manifest.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -21,7 +21,7 @@ pub struct ManifestText {
     pub data: String,
 }
 
-impl Artifact for ManifestArtifact {
+impl ArtifactFact for ManifestArtifact {
     const NAME: &'static str = "manifest";
 }
 
@@ -148,7 +148,7 @@ fn text(value: &Value) -> Option<String> {
 #[derive(Debug, Default, Deserialize)]
 pub struct Installability(pub Vec<InstallabilityError>);
 
-impl Artifact for Installability {
+impl ArtifactFact for Installability {
     const NAME: &'static str = "installability";
 }
 

@@ -1,14 +1,14 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every `<meta>` in the head of the main document.
 #[derive(Debug, Default, Deserialize)]
 pub struct Metas(pub Vec<Meta>);
 
-impl Artifact for Metas {
+impl ArtifactFact for Metas {
     const NAME: &'static str = "metas";
 }
 

@@ -39,7 +39,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumbline_bundle::{self as bundle, Bundle};
+use plumbline_bundle::{Artifact, Bundle};
 use plumbline_catalog::Mode;
 use serde::de::DeserializeOwned;
 
@@ -49,25 +49,24 @@ pub use back_forward::{BackForward, NotRestored};
 pub use console::{Console, ConsoleEntry};
 pub use content_size::{TextKind, script_request};
 pub use device_work::DeviceWork;
-pub use evidence::TRACE;
 pub use image_sizing::{ImageSizing, SizedImage, SizingRules};
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
 pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
 pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
-pub use links::{Link, LinkSource, Links};
+pub use links::{LinkSource, Links, PageLink};
 pub use loaded::{
     compression, document, is_compressed, is_render_blocking, loaded, time_saved,
     time_saved_in_steps,
 };
-pub use main_resource::{MainDocument, MainResource};
+pub use main_resource::{DocumentStart, MainResource};
 pub use main_thread::{Attribution, ScriptUrls};
 pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
 };
 pub use metas::{Meta, Metas};
-pub use page::{Doctype, Page};
+pub use page::{Doctype, PageProperties};
 pub use requests::{Request, Requests};
 pub use robots_txt::RobotsTxt;
 pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, SourceMap};
@@ -87,12 +86,12 @@ pub trait Fact: Sized + 'static {
 }
 
 /// A fact that is a gathered artifact.
-pub trait Artifact: DeserializeOwned + 'static {
+pub trait ArtifactFact: DeserializeOwned + 'static {
     /// The artifact's name in the bundle.
     const NAME: &'static str;
 }
 
-impl<T: Artifact> Fact for T {
+impl<T: ArtifactFact> Fact for T {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
         facts.read(T::NAME)
     }
@@ -153,9 +152,9 @@ impl<'a> Facts<'a> {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Missing> {
         match self.bundle.artifacts.get(name) {
-            Some(bundle::Artifact::Gathered(json)) => serde_json::from_str(json.get())
+            Some(Artifact::Gathered(json)) => serde_json::from_str(json.get())
                 .map_err(|e| Missing(format!("the artifact `{name}` is unreadable: {e}"))),
-            Some(bundle::Artifact::Missing(reason)) => {
+            Some(Artifact::Missing(reason)) => {
                 Err(Missing(format!("`{name}` was not gathered: {reason}")))
             }
             None => Err(Missing(format!("`{name}` was not gathered"))),

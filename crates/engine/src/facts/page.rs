@@ -1,12 +1,12 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// The main document and the window it is shown in.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Page {
+pub struct PageProperties {
     /// The URL in the address bar, which a script may have changed since the document was loaded.
     #[serde(deserialize_with = "or_default")]
     pub url: String,
@@ -23,7 +23,7 @@ pub struct Page {
     pub device_pixel_ratio: f64,
 }
 
-impl Artifact for Page {
+impl ArtifactFact for PageProperties {
     const NAME: &'static str = "page";
 }
 

@@ -31,8 +31,6 @@ pub struct Request {
 }
 
 impl Requests {
-    pub const NAME: &'static str = "log";
-
     pub fn contains(&self, request_id: &str) -> bool {
         self.by_id.contains_key(request_id)
     }

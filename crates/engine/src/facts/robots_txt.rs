@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 
 /// The response to a request for `/robots.txt` of the page's origin.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -15,6 +15,6 @@ pub struct RobotsTxt {
     pub error: Option<String>,
 }
 
-impl Artifact for RobotsTxt {
+impl ArtifactFact for RobotsTxt {
     const NAME: &'static str = "robots-txt";
 }

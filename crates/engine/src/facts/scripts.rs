@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every script that the page's main target parsed, except those that the visit itself evaluated.
@@ -14,7 +14,7 @@ impl Scripts {
     }
 }
 
-impl Artifact for Scripts {
+impl ArtifactFact for Scripts {
     const NAME: &'static str = "scripts";
 }
 

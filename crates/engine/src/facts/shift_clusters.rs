@@ -136,7 +136,7 @@ fn add_culprits(trace: &Trace, shifts: &mut [&mut Shift]) {
             .find(|(ts_us, _)| (inserted.start_us..=inserted.end_us()).contains(ts_us));
         if let (Some(painting), Some((_, frame))) = (next(inserted.end_us()), document) {
             let frames = &trace.frames.in_page;
-            let frame = frames.iter().find(|known| known.id == *frame);
+            let frame = frames.iter().find(|candidate| candidate.id == *frame);
             add(
                 painting,
                 Culprit::Frame(frame.map(|frame| frame.url.clone())),

@@ -1,13 +1,13 @@
 use serde::Deserialize;
 
-use super::Artifact;
+use super::ArtifactFact;
 use super::null::or_default;
 
 /// Every style sheet of the page's main target, without duplicates.
 #[derive(Debug, Default, Deserialize)]
 pub struct StyleSheets(pub Vec<StyleSheet>);
 
-impl Artifact for StyleSheets {
+impl ArtifactFact for StyleSheets {
     const NAME: &'static str = "style-sheets";
 }
 

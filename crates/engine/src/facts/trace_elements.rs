@@ -1,14 +1,14 @@
 use plumbline_model::check::Node;
 use serde::Deserialize;
 
-use super::{Artifact, Facts};
+use super::{ArtifactFact, Facts};
 
 /// The elements that the trace refers to by node id, resolved at the end of the load. Elements that
 /// were removed by then are missing.
 #[derive(Debug, Default, Deserialize)]
 pub struct TraceElements(pub Vec<TraceElement>);
 
-impl Artifact for TraceElements {
+impl ArtifactFact for TraceElements {
     const NAME: &'static str = "trace-elements";
 }
 

@@ -30,11 +30,11 @@ pub fn guess_image_type(url: &str) -> Option<&'static str> {
     ];
     let url = Url::parse(url).ok()?;
     if url.scheme() == "data" {
-        let (given, _) = url.path().split_once([';', ','])?;
+        let (media_type, _) = url.path().split_once([';', ','])?;
         return TYPES
             .iter()
             .map(|(_, kind)| *kind)
-            .find(|kind| *kind == given);
+            .find(|kind| *kind == media_type);
     }
     let path = url.path().to_ascii_lowercase();
     let (_, extension) = path.rsplit_once('.')?;

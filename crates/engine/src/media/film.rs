@@ -34,11 +34,11 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
     let mut film = Vec::new();
     for index in 0..MAX_FRAMES {
         let at_ms = step_ms * (index + 1) as f64;
-        let shown = shots
+        let latest_shot = shots
             .iter()
             .rposition(|shot| trace.since_origin_ms(shot.ts_us) <= at_ms)
             .filter(|shot| shots[*shot].base64().len() <= MAX_PICTURE_CHARS);
-        let picture = shown.map(|shot| {
+        let picture = latest_shot.map(|shot| {
             let existing = used_shots.iter().position(|used| *used == shot);
             existing.unwrap_or_else(|| {
                 used_shots.push(shot);

@@ -45,7 +45,7 @@ pub(super) fn requests(
 ) -> (Vec<RequestEntry>, usize) {
     let origin_ms = trace.navigation.time_origin_us / 1000.0;
     let page_host = host_of(final_url);
-    let mut shown: Vec<RequestEntry> = log
+    let mut entries: Vec<RequestEntry> = log
         .exchanges
         .iter()
         .filter_map(|exchange| {
@@ -65,10 +65,10 @@ pub(super) fn requests(
             Some(request)
         })
         .collect();
-    shown.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
-    let left_out = shown.len().saturating_sub(MAX_REQUESTS);
-    shown.truncate(MAX_REQUESTS);
-    (shown, left_out)
+    entries.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
+    let left_out = entries.len().saturating_sub(MAX_REQUESTS);
+    entries.truncate(MAX_REQUESTS);
+    (entries, left_out)
 }
 
 /// Creates a row of the waterfall; returns `None` for requests that did not use the network.
@@ -80,7 +80,7 @@ fn entry(exchange: &Exchange, origin_ms: f64) -> Option<RequestEntry> {
     }
     let initiator = exchange.initiator_url.as_deref();
     let failure = exchange.failure.clone().unwrap_or_default();
-    let mut shown = RequestEntry {
+    let mut entry = RequestEntry {
         host: host_of(url.as_str()),
         url: url.into(),
         method: exchange.method.clone(),
@@ -95,9 +95,9 @@ fn entry(exchange: &Exchange, origin_ms: f64) -> Option<RequestEntry> {
         ..RequestEntry::default()
     };
     if let Some(response) = &exchange.response {
-        add_response(&mut shown, response, origin_ms);
+        add_response(&mut entry, response, origin_ms);
     }
-    Some(shown)
+    Some(entry)
 }
 
 fn add_response(request: &mut RequestEntry, response: &Response, origin_ms: f64) {
@@ -144,9 +144,13 @@ fn phases(timing: &ResourceTiming, base_ms: f64, start_ms: f64) -> Phases {
 
 /// Selects the headers that are shown, with the values of a name in one entry.
 fn shown_headers(headers: &Headers) -> Headers {
-    let is_shown = |name: &str| HEADERS.iter().any(|shown| shown.eq_ignore_ascii_case(name));
-    let shown: Vec<_> = headers.iter().filter(|(name, _)| is_shown(name)).collect();
-    shown
+    let is_shown = |name: &str| {
+        HEADERS
+            .iter()
+            .any(|header| header.eq_ignore_ascii_case(name))
+    };
+    let selection: Vec<_> = headers.iter().filter(|(name, _)| is_shown(name)).collect();
+    selection
         .chunk_by(|(a, _), (b, _)| a == b)
         .map(|of_name| {
             let values: Vec<&str> = of_name.iter().map(|(_, value)| value.as_str()).collect();

@@ -3,15 +3,15 @@
 use plumbline_trace::Trace;
 
 use super::MetricError;
-use super::visual_progress::{Frame, visual_progress};
+use super::visual_progress::{ProgressFrame, visual_progress};
 
 /// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
 /// which Lighthouse uses.
 pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
-    let frames: Vec<Frame> = trace
+    let frames: Vec<ProgressFrame> = trace
         .screenshots
         .iter()
-        .map(|shot| Frame::new(shot.ts_us / 1000.0, shot))
+        .map(|shot| ProgressFrame::new(shot.ts_us / 1000.0, shot))
         .collect();
     if frames.is_empty() {
         return Err(MetricError::NoScreenshots);

@@ -189,7 +189,7 @@ fn first_overlap(
 
 #[cfg(test)]
 mod tests {
-    use plumbline_trace::{Failure, Response};
+    use plumbline_trace::{LoadFailure, Response};
 
     use super::*;
 
@@ -289,7 +289,7 @@ mod tests {
         ]);
         requests.extend(vec![
             Exchange {
-                failure: Some(Failure::default()),
+                failure: Some(LoadFailure::default()),
                 ..exchange(600.0, Some(11_000.0))
             };
             3

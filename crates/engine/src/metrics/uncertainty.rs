@@ -65,8 +65,8 @@ impl<'a> LengthenedLoad<'a> {
 
     /// Returns the new time of an event.
     fn at(&self, ms: f64) -> f64 {
-        let started = self.tasks.partition_point(|task| task.start_ms < ms);
-        let Some(last) = started.checked_sub(1) else {
+        let next = self.tasks.partition_point(|task| task.start_ms < ms);
+        let Some(last) = next.checked_sub(1) else {
             return ms;
         };
         let task = &self.tasks[last];

@@ -7,10 +7,10 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
-use plumbline_trace::Screenshot;
+use plumbline_trace::TracedScreenshot;
 
 use super::MetricError;
-use super::picture::Picture;
+use super::picture::DecodedPicture;
 
 /// A pixel with all three channels at least this bright is background.
 const WHITE: u8 = 249;
@@ -19,14 +19,14 @@ const WHITE: u8 = 249;
 type Histogram = [[u32; 256]; 3];
 
 /// A screenshot that is decoded at most once, when its progress is first needed.
-pub(crate) struct Frame<'a> {
+pub(crate) struct ProgressFrame<'a> {
     at_ms: f64,
-    shot: &'a Screenshot,
+    shot: &'a TracedScreenshot,
     histogram: OnceCell<Box<Histogram>>,
 }
 
-impl<'a> Frame<'a> {
-    pub(crate) fn new(at_ms: f64, shot: &'a Screenshot) -> Self {
+impl<'a> ProgressFrame<'a> {
+    pub(crate) fn new(at_ms: f64, shot: &'a TracedScreenshot) -> Self {
         Self {
             at_ms,
             shot,
@@ -39,12 +39,12 @@ impl<'a> Frame<'a> {
             return Ok(histogram);
         }
         let jpeg = self.shot.jpeg().ok_or(MetricError::UnreadableScreenshot)?;
-        let picture = Picture::decode(&jpeg).ok_or(MetricError::UnreadableScreenshot)?;
+        let picture = DecodedPicture::decode(&jpeg).ok_or(MetricError::UnreadableScreenshot)?;
         Ok(self.histogram.get_or_init(|| histogram_of(&picture)))
     }
 }
 
-fn histogram_of(picture: &Picture) -> Box<Histogram> {
+fn histogram_of(picture: &DecodedPicture) -> Box<Histogram> {
     let mut histogram = Box::new([[0; 256]; 3]);
     picture.for_each_pixel(|pixel| {
         if pixel.iter().all(|value| *value >= WHITE) {
@@ -60,7 +60,7 @@ fn histogram_of(picture: &Picture) -> Box<Histogram> {
 /// Returns time and percentage for a white start and then each frame.
 pub(crate) fn visual_progress(
     start_ms: f64,
-    frames: &[Frame],
+    frames: &[ProgressFrame],
 ) -> Result<Vec<(f64, f64)>, MetricError> {
     let Some(last) = frames.last() else {
         return Err(MetricError::NoScreenshots);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plumbline_trace::{Dependency, Resource, TaskDependencies, Trace};
 
-use super::graph::{Kind, Node, first_of_chain};
+use super::graph::{GraphNode, NodeKind, first_of_chain};
 use super::request::RequestNode;
 
 /// The size that Lighthouse assumes for the response of a redirect.
@@ -16,7 +16,7 @@ const SIGNIFICANT_US: f64 = 10_000.0;
 
 #[derive(Default)]
 pub(super) struct Builder {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<GraphNode>,
     pub(super) by_id: HashMap<String, usize>,
     by_url: HashMap<String, Vec<usize>>,
     /// The document of each frame; `None` if there were several.
@@ -64,10 +64,10 @@ impl Builder {
             .entry(request.url.clone())
             .or_default()
             .push(node);
-        self.nodes.push(Node {
+        self.nodes.push(GraphNode {
             start_us,
             end_us,
-            kind: Kind::Request(request),
+            kind: NodeKind::Request(request),
             needs: Vec::new(),
             needed_by: Vec::new(),
         });
@@ -169,10 +169,10 @@ impl Builder {
         let mut timers: HashMap<&str, usize> = HashMap::new();
         for task in &trace.task_dependencies {
             let node = self.nodes.len();
-            self.nodes.push(Node {
+            self.nodes.push(GraphNode {
                 start_us: task.start_us,
                 end_us: task.end_us,
-                kind: Kind::Task(TaskDependencies {
+                kind: NodeKind::Task(TaskDependencies {
                     dependencies: Vec::new(),
                     ..task.clone()
                 }),

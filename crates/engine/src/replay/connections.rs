@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::graph::Graph;
-use super::network::Network;
+use super::network::ReplayNetwork;
 use super::request::RequestNode;
 
 const SEGMENT_BYTES: f64 = 1460.0;
@@ -17,7 +17,7 @@ const MAX_AT_ONCE: f64 = 10.0;
 
 /// Returns the number of downloads that can use the bandwidth at once, each with a segment per
 /// round trip.
-pub(super) fn max_at_once(network: &Network) -> usize {
+pub(super) fn max_at_once(network: &ReplayNetwork) -> usize {
     let needed_bits_per_ms = SEGMENT_BYTES * 8.0 / network.rtt_ms;
     (network.bits_per_ms / needed_bits_per_ms)
         .floor()
@@ -25,7 +25,7 @@ pub(super) fn max_at_once(network: &Network) -> usize {
 }
 
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(super) struct SimulatedConnection {
     is_warm: bool,
     is_tls: bool,
     is_h2: bool,
@@ -37,14 +37,14 @@ pub(super) struct Connection {
     ahead_bytes: f64,
 }
 
-pub(super) struct Progress {
+pub(super) struct TransferProgress {
     pub(super) elapsed_ms: f64,
     pub(super) bytes: f64,
     ahead_bytes: f64,
     window_segments: f64,
 }
 
-impl Connection {
+impl SimulatedConnection {
     /// Returns the progress of downloading `bytes` within `limit_ms`, after `elapsed_ms` have
     /// already passed.
     pub(super) fn download(
@@ -53,7 +53,7 @@ impl Connection {
         elapsed_ms: f64,
         dns_ms: f64,
         limit_ms: f64,
-    ) -> Progress {
+    ) -> TransferProgress {
         let is_ready = self.is_warm && self.is_h2;
         if is_ready {
             bytes -= self.ahead_bytes;
@@ -83,7 +83,7 @@ impl Connection {
             window_segments = (window_segments * 2.0).min(max_segments).max(1.0);
             received_bytes += window_segments * SEGMENT_BYTES;
         }
-        Progress {
+        TransferProgress {
             elapsed_ms: waiting_ms + downloading_ms,
             bytes: received_bytes.min(bytes).max(0.0),
             ahead_bytes: if self.is_h2 {
@@ -100,7 +100,7 @@ impl Connection {
         self.bits_per_ms = bits_per_ms;
     }
 
-    pub(super) fn update(&mut self, progress: &Progress, is_done: bool) {
+    pub(super) fn update(&mut self, progress: &TransferProgress, is_done: bool) {
         self.window_segments = progress.window_segments;
         self.ahead_bytes = progress.ahead_bytes;
         self.is_warm |= is_done;
@@ -130,8 +130,8 @@ impl PartialOrd for Free {
     }
 }
 
-pub(super) struct Pool<'g> {
-    pub(super) all: Vec<Connection>,
+pub(super) struct ConnectionPool<'g> {
+    pub(super) all: Vec<SimulatedConnection>,
     /// The free connections by the index of the origin.
     free: Vec<BinaryHeap<Free>>,
     by_origin: HashMap<&'g str, usize>,
@@ -139,8 +139,8 @@ pub(super) struct Pool<'g> {
     dns_ms: f64,
 }
 
-impl<'g> Pool<'g> {
-    pub(super) fn new(graph: &'g Graph, nodes: &[bool], network: &Network) -> Self {
+impl<'g> ConnectionPool<'g> {
+    pub(super) fn new(graph: &'g Graph, nodes: &[bool], network: &ReplayNetwork) -> Self {
         let mut of_origin: Vec<(&str, Vec<(&RequestNode, f64)>)> = Vec::new();
         let mut by_origin: HashMap<&str, usize> = HashMap::new();
         for (node, _) in graph.nodes.iter().zip(nodes).filter(|(_, is_in)| **is_in) {
@@ -208,9 +208,9 @@ impl<'g> Pool<'g> {
 /// least as many as a browser would open.
 fn connections(
     requests: &[(&RequestNode, f64)],
-    network: &Network,
+    network: &ReplayNetwork,
     origin: &str,
-) -> Vec<Connection> {
+) -> Vec<SimulatedConnection> {
     let first_end_us = requests
         .iter()
         .map(|(_, end_us)| *end_us)
@@ -224,8 +224,8 @@ fn connections(
     let opened = requests.iter().enumerate().filter(|(at, (request, _))| {
         Some(*at) == first || (request.network_us < first_end_us && !request.is_h2())
     });
-    let mut connections: Vec<Connection> = opened
-        .map(|(_, (request, _))| Connection {
+    let mut connections: Vec<SimulatedConnection> = opened
+        .map(|(_, (request, _))| SimulatedConnection {
             is_warm: false,
             is_tls: request.is_tls,
             is_h2: request.is_h2(),
@@ -248,8 +248,8 @@ mod tests {
 
     use super::*;
 
-    fn fresh(rtt_ms: f64, bits_per_ms: f64) -> Connection {
-        Connection {
+    fn fresh(rtt_ms: f64, bits_per_ms: f64) -> SimulatedConnection {
+        SimulatedConnection {
             is_warm: false,
             is_tls: false,
             is_h2: false,
@@ -266,7 +266,7 @@ mod tests {
         let connection = fresh(150.0, 1600.0);
         let took = connection.download(1000.0, 0.0, 300.0, f64::INFINITY);
         assert_eq!(took.elapsed_ms, 300.0 + 225.0 + 30.0 + 75.0);
-        let tls = Connection {
+        let tls = SimulatedConnection {
             is_tls: true,
             ..fresh(150.0, 1600.0)
         };
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_warm_connection_sends_at_once() {
-        let warm = Connection {
+        let warm = SimulatedConnection {
             is_warm: true,
             ..fresh(150.0, 1600.0)
         };

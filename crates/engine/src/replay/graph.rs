@@ -9,37 +9,37 @@ use super::request::RequestNode;
 use crate::facts::document;
 
 pub(crate) struct Graph {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<GraphNode>,
     pub(crate) root: usize,
     pub(crate) document: usize,
     pub(super) by_id: HashMap<String, usize>,
 }
 
-pub(crate) struct Node {
+pub(crate) struct GraphNode {
     pub(crate) start_us: f64,
     pub(crate) end_us: f64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     pub(crate) needs: Vec<usize>,
     pub(crate) needed_by: Vec<usize>,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Request(RequestNode),
     Task(TaskDependencies),
 }
 
-impl Node {
+impl GraphNode {
     pub(crate) fn request(&self) -> Option<&RequestNode> {
         match &self.kind {
-            Kind::Request(request) => Some(request),
-            Kind::Task(_) => None,
+            NodeKind::Request(request) => Some(request),
+            NodeKind::Task(_) => None,
         }
     }
 
     pub(crate) fn task(&self) -> Option<&TaskDependencies> {
         match &self.kind {
-            Kind::Request(_) => None,
-            Kind::Task(task) => Some(task),
+            NodeKind::Request(_) => None,
+            NodeKind::Task(task) => Some(task),
         }
     }
 }
@@ -97,11 +97,11 @@ impl Graph {
     /// Removes the edges of nodes that do not depend on the root: they started before the document.
     fn drop_unreachable(&mut self) {
         let all = vec![true; self.nodes.len()];
-        let mut reached = vec![false; self.nodes.len()];
-        self.mark_dependents(self.root, &all, &mut reached);
+        let mut is_reached = vec![false; self.nodes.len()];
+        self.mark_dependents(self.root, &all, &mut is_reached);
         for (at, node) in self.nodes.iter_mut().enumerate() {
-            if reached[at] {
-                node.needs.retain(|need| reached[*need]);
+            if is_reached[at] {
+                node.needs.retain(|need| is_reached[*need]);
             } else {
                 node.needs.clear();
                 node.needed_by.clear();
@@ -110,7 +110,7 @@ impl Graph {
     }
 }
 
-pub(super) fn first_of_chain(nodes: &[Node], node: usize) -> usize {
+pub(super) fn first_of_chain(nodes: &[GraphNode], node: usize) -> usize {
     let resource = nodes[node].request().map(|request| request.resource);
     let mut at = node;
     // The requests of a chain are consecutive.

@@ -22,15 +22,15 @@ use plumbline_model::report::Conditions;
 use plumbline_trace::{Milestone, Trace};
 
 pub(crate) use graph::Graph;
-use network::Network;
-use simulate::Run;
+use network::ReplayNetwork;
+use simulate::SimulatedRun;
 
 use crate::facts::{Fact, Facts, Missing};
 use crate::metrics::lcp;
 
 pub(crate) struct Replay {
     graph: Rc<Graph>,
-    network: Network,
+    network: ReplayNetwork,
     first_paint: Option<Stage>,
     largest_paint: Option<Stage>,
     before_largest: HashSet<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Replay {
 /// The nodes that a paint depends on, and their simulated run.
 struct Stage {
     nodes: Vec<bool>,
-    run: Run,
+    run: SimulatedRun,
 }
 
 impl Fact for Graph {
@@ -60,7 +60,7 @@ impl Fact for Replay {
         let graph = facts.get::<Graph>()?;
         let emulated = &conditions.network;
         let network =
-            Network::of(&trace, emulated.rtt_ms, emulated.down_kbps).ok_or_else(|| {
+            ReplayNetwork::of(&trace, emulated.rtt_ms, emulated.down_kbps).ok_or_else(|| {
                 Missing("the network has no round-trip time or no bandwidth limit".to_owned())
             })?;
         let stage = |nodes: Vec<bool>| {

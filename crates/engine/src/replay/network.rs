@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plumbline_trace::{OriginLatency, Trace, origin_latencies};
 
-pub(super) struct Network {
+pub(super) struct ReplayNetwork {
     pub(super) rtt_ms: f64,
     pub(super) bits_per_ms: f64,
     extra_rtt_ms: HashMap<String, f64>,
@@ -14,7 +14,7 @@ pub(super) struct Network {
 /// The response time that is assumed for servers without measurements.
 const USUAL_RESPONSE_MS: f64 = 30.0;
 
-impl Network {
+impl ReplayNetwork {
     /// Creates the network; returns `None` without a delay or a bandwidth limit, as nothing can be
     /// estimated then.
     pub(super) fn of(trace: &Trace, rtt_ms: f64, down_kbps: f64) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::graph::{Graph, Node};
+use super::graph::{Graph, GraphNode};
 use super::request::RequestNode;
 
 /// Returns the dependencies of the first contentful paint: render-blocking requests not initiated
@@ -26,7 +26,7 @@ pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64) -> Vec<bool> {
 /// resources.
 pub(super) fn perhaps_needed_for_largest(graph: &Graph, paint_us: f64) -> HashSet<usize> {
     let nodes = needed(graph, paint_us, true, |_| true);
-    let is_needed = |(node, is_needed): (&Node, bool)| {
+    let is_needed = |(node, is_needed): (&GraphNode, bool)| {
         let request = node.request().filter(|_| is_needed)?;
         Some(request.resource)
     };
@@ -52,8 +52,8 @@ fn needed(
     with_all_layouts: bool,
     is_blocking: impl Fn(&RequestNode) -> bool,
 ) -> Vec<bool> {
-    let tasks = Tasks::of(graph, paint_us, with_all_layouts, &is_blocking);
-    let is_match = |at: usize, node: &Node| match node.request() {
+    let tasks = PaintTasks::of(graph, paint_us, with_all_layouts, &is_blocking);
+    let is_match = |at: usize, node: &GraphNode| match node.request() {
         None => tasks.needed.contains(&at),
         Some(request) => {
             let is_late = node.end_us > paint_us || node.start_us > paint_us;
@@ -65,9 +65,9 @@ fn needed(
     let mut nodes = vec![false; graph.nodes.len()];
     // Matching nodes include their dependencies.
     let mut open: Vec<usize> = vec![graph.document];
-    let reached = graph.nodes.iter().enumerate();
+    let nodes_by_index = graph.nodes.iter().enumerate();
     open.extend(
-        reached
+        nodes_by_index
             .filter(|(at, node)| !node.needs.is_empty() && is_match(*at, node))
             .map(|(at, _)| at),
     );
@@ -79,13 +79,13 @@ fn needed(
     nodes
 }
 
-struct Tasks<'g> {
+struct PaintTasks<'g> {
     needed: HashSet<usize>,
     /// The URLs of scripts that ran only after the paint.
     not_blocking: HashSet<&'g str>,
 }
 
-impl<'g> Tasks<'g> {
+impl<'g> PaintTasks<'g> {
     fn of(
         graph: &'g Graph,
         paint_us: f64,

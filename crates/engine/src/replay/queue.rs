@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use super::graph::{Graph, Kind, Node};
+use super::graph::{Graph, GraphNode, NodeKind};
 
 /// A node in the queue. The smallest starts first; among equal ones the one that was queued first.
 #[derive(Debug, PartialEq)]
@@ -32,7 +32,7 @@ type Heap = BinaryHeap<Reverse<Waiting>>;
 
 /// The kinds of nodes that can start now.
 #[derive(Clone, Copy)]
-pub(super) struct Capacity {
+pub(super) struct StartCapacity {
     pub(super) for_task: bool,
     pub(super) for_request: bool,
 }
@@ -57,14 +57,14 @@ impl Queue {
             node,
         });
         match &graph.nodes[node].kind {
-            Kind::Task(_) => self.tasks.push(waiting),
-            Kind::Request(request) if request.is_local => self.local.push(waiting),
-            Kind::Request(_) => self.requests.push(waiting),
+            NodeKind::Task(_) => self.tasks.push(waiting),
+            NodeKind::Request(request) if request.is_local => self.local.push(waiting),
+            NodeKind::Request(_) => self.requests.push(waiting),
         }
     }
 
     /// Takes the first node that can start. Requests that need no connection always can.
-    pub(super) fn pop(&mut self, capacity: Capacity) -> Option<Waiting> {
+    pub(super) fn pop(&mut self, capacity: StartCapacity) -> Option<Waiting> {
         let heaps = [
             (&mut self.tasks, capacity.for_task),
             (&mut self.local, true),
@@ -100,10 +100,10 @@ impl Queue {
 }
 
 /// Returns the position of a node in the queue: its observed start, later for lower priorities.
-fn position_us(node: &Node) -> f64 {
+fn position_us(node: &GraphNode) -> f64 {
     let delay_s = match &node.kind {
-        Kind::Task(_) => 0.0,
-        Kind::Request(request) => match request.exchange.priority.as_str() {
+        NodeKind::Task(_) => 0.0,
+        NodeKind::Request(request) => match request.exchange.priority.as_str() {
             "High" => 0.25,
             "Medium" => 0.5,
             "Low" => 1.0,
@@ -119,7 +119,7 @@ mod tests {
     use super::super::simulate::tests::star;
     use super::*;
 
-    const FREE_CAPACITY: Capacity = Capacity {
+    const FREE_CAPACITY: StartCapacity = StartCapacity {
         for_task: true,
         for_request: true,
     };
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn without_capacity_only_local_requests_start() {
         let mut graph = star(&["High", "High"], 1);
-        if let Kind::Request(request) = &mut graph.nodes[2].kind {
+        if let NodeKind::Request(request) = &mut graph.nodes[2].kind {
             request.is_local = true;
         }
         let mut queue = Queue::default();
         queue.push(&graph, 1);
         queue.push(&graph, 2);
-        let none = Capacity {
+        let none = StartCapacity {
             for_task: false,
             for_request: false,
         };

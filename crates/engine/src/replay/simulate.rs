@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::connections::{Pool, Progress, max_at_once};
-use super::graph::{Graph, Kind};
-use super::network::Network;
-use super::queue::{Capacity, Queue};
+use super::connections::{ConnectionPool, TransferProgress, max_at_once};
+use super::graph::{Graph, NodeKind};
+use super::network::ReplayNetwork;
+use super::queue::{Queue, StartCapacity};
 use super::request::{RequestNode, local_ms};
 
 /// The maximum duration of a task; longer ones are not caused by the CPU.
@@ -14,12 +14,12 @@ const MAX_TASK_MS: f64 = 10_000.0;
 const MAX_STEPS: usize = 100_000;
 
 /// The result of a simulation: the total time, and the start and end of each node.
-pub(super) struct Run {
+pub(super) struct SimulatedRun {
     pub(super) total_ms: f64,
     spans_ms: Vec<Option<(f64, f64)>>,
 }
 
-impl Run {
+impl SimulatedRun {
     pub(super) fn duration_ms(&self, node: usize) -> Option<f64> {
         self.spans_ms[node].map(|(start_ms, end_ms)| end_ms - start_ms)
     }
@@ -41,8 +41,8 @@ struct Simulation<'g> {
     graph: &'g Graph,
     nodes: &'g [bool],
     saved_bytes: &'g HashMap<usize, f64>,
-    network: &'g Network,
-    pool: Pool<'g>,
+    network: &'g ReplayNetwork,
+    pool: ConnectionPool<'g>,
     max_at_once: usize,
     queue: Queue,
     running: Vec<Running>,
@@ -59,9 +59,9 @@ struct Simulation<'g> {
 pub(super) fn run(
     graph: &Graph,
     nodes: &[bool],
-    network: &Network,
+    network: &ReplayNetwork,
     saved_bytes: &HashMap<usize, f64>,
-) -> Option<Run> {
+) -> Option<SimulatedRun> {
     let is_in = |need: &&usize| nodes[**need];
     let pending = graph.nodes.iter().zip(nodes);
     let mut simulation = Simulation {
@@ -69,7 +69,7 @@ pub(super) fn run(
         nodes,
         saved_bytes,
         network,
-        pool: Pool::new(graph, nodes, network),
+        pool: ConnectionPool::new(graph, nodes, network),
         max_at_once: max_at_once(network),
         queue: Queue::default(),
         running: Vec::new(),
@@ -91,7 +91,7 @@ pub(super) fn run(
     for _ in 0..MAX_STEPS {
         simulation.start();
         if simulation.running.is_empty() {
-            return simulation.queue.is_empty().then_some(Run {
+            return simulation.queue.is_empty().then_some(SimulatedRun {
                 total_ms: simulation.now_ms,
                 spans_ms: simulation.spans_ms,
             });
@@ -104,7 +104,7 @@ pub(super) fn run(
 impl<'g> Simulation<'g> {
     fn start(&mut self) {
         let graph = self.graph;
-        while let Some(waiting) = self.queue.pop(Capacity {
+        while let Some(waiting) = self.queue.pop(StartCapacity {
             for_task: self.tasks == 0,
             for_request: self.requests < self.max_at_once,
         }) {
@@ -135,8 +135,8 @@ impl<'g> Simulation<'g> {
     /// Returns the number of running nodes of the node's kind.
     fn count(&mut self, node: usize) -> &mut usize {
         match self.graph.nodes[node].kind {
-            Kind::Task(_) => &mut self.tasks,
-            Kind::Request(_) => &mut self.requests,
+            NodeKind::Task(_) => &mut self.tasks,
+            NodeKind::Request(_) => &mut self.requests,
         }
     }
 
@@ -167,11 +167,11 @@ impl<'g> Simulation<'g> {
     fn left_ms(&mut self, active: &Running) -> f64 {
         let graph = self.graph;
         match &graph.nodes[active.node].kind {
-            Kind::Task(task) => {
+            NodeKind::Task(task) => {
                 (task.duration_us() / 1000.0).round().min(MAX_TASK_MS) - active.elapsed_ms
             }
-            Kind::Request(request) if request.is_local => local_ms(request) - active.elapsed_ms,
-            Kind::Request(request) => {
+            NodeKind::Request(request) if request.is_local => local_ms(request) - active.elapsed_ms,
+            NodeKind::Request(request) => {
                 let progress = self.download(active, request, f64::INFINITY);
                 progress.map_or(0.0, |progress| progress.elapsed_ms) + active.overshoot_ms
             }
@@ -183,7 +183,7 @@ impl<'g> Simulation<'g> {
         active: &Running,
         request: &'g RequestNode,
         limit_ms: f64,
-    ) -> Option<Progress> {
+    ) -> Option<TransferProgress> {
         let dns_ms = self.pool.dns_ms(&request.host, active.start_ms);
         let saved_bytes = self.saved_bytes.get(&active.node).copied().unwrap_or(0.0);
         let bytes = (request.transfer_bytes - saved_bytes).max(0.0) - active.bytes;
@@ -239,7 +239,7 @@ pub(super) mod tests {
     use plumbline_trace::Exchange;
     use proptest::prelude::*;
 
-    use super::super::graph::Node;
+    use super::super::graph::GraphNode;
     use super::*;
 
     const BYTES: f64 = 3000.0;
@@ -249,7 +249,7 @@ pub(super) mod tests {
     pub(in super::super) fn star(priorities: &[&str], origins: usize) -> Graph {
         let request = |at: usize, priority: &str| {
             let host = format!("{}.test", at % origins.max(1));
-            Kind::Request(RequestNode {
+            NodeKind::Request(RequestNode {
                 resource: at,
                 origin: format!("https://{host}"),
                 host,
@@ -261,7 +261,7 @@ pub(super) mod tests {
                 ..RequestNode::default()
             })
         };
-        let node = |kind: Kind, needs: Vec<usize>, needed_by: Vec<usize>| Node {
+        let node = |kind: NodeKind, needs: Vec<usize>, needed_by: Vec<usize>| GraphNode {
             start_us: 0.0,
             end_us: 1.0,
             kind,
@@ -281,8 +281,8 @@ pub(super) mod tests {
         }
     }
 
-    fn network() -> Network {
-        Network::plain(150.0, 1638.4)
+    fn network() -> ReplayNetwork {
+        ReplayNetwork::plain(150.0, 1638.4)
     }
 
     fn total_ms(graph: &Graph, saved_bytes: &HashMap<usize, f64>) -> f64 {
@@ -311,9 +311,9 @@ pub(super) mod tests {
         fn every_included_node_ends(count in 1..120_usize, origins in 1..9_usize) {
             let graph = star(&vec!["Medium"; count], origins);
             let all = vec![true; graph.nodes.len()];
-            let done = run(&graph, &all, &network(), &HashMap::new()).unwrap();
+            let simulation = run(&graph, &all, &network(), &HashMap::new()).unwrap();
             for node in 0..graph.nodes.len() {
-                prop_assert!(done.duration_ms(node).is_some());
+                prop_assert!(simulation.duration_ms(node).is_some());
             }
         }
 

@@ -11,12 +11,12 @@ use crate::LinkError;
 /// under any name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    pattern: Pattern,
+    pattern: TargetPattern,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pattern {
+enum TargetPattern {
     Host(String),
     Net(IpNet),
 }
@@ -27,13 +27,13 @@ impl Target {
     }
 
     pub(super) fn is_address(&self) -> bool {
-        matches!(self.pattern, Pattern::Net(_))
+        matches!(self.pattern, TargetPattern::Net(_))
     }
 
     /// Returns whether the target is exactly this host, which must be normalised.
     pub(super) fn matches_host(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|p| p == port)
-            && matches!(&self.pattern, Pattern::Host(h) if h == host)
+            && matches!(&self.pattern, TargetPattern::Host(h) if h == host)
     }
 
     /// Returns whether the target is this host, which must be normalised, or a parent domain of it.
@@ -43,18 +43,18 @@ impl Target {
             prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
         };
         self.port.is_none_or(|p| p == port)
-            && matches!(&self.pattern, Pattern::Host(h) if is_within(h))
+            && matches!(&self.pattern, TargetPattern::Host(h) if is_within(h))
     }
 
     /// Returns whether the target is this address, which must be canonical, or a network that
     /// contains it.
     pub(super) fn matches_address(&self, ip: IpAddr, port: u16) -> bool {
         self.port.is_none_or(|p| p == port)
-            && matches!(&self.pattern, Pattern::Net(net) if net.contains(&ip))
+            && matches!(&self.pattern, TargetPattern::Net(net) if net.contains(&ip))
     }
 
     fn address(ip: IpAddr, port: Option<u16>) -> Self {
-        let pattern = Pattern::Net(IpNet::from(address::canonical(ip)));
+        let pattern = TargetPattern::Net(IpNet::from(address::canonical(ip)));
         Self { pattern, port }
     }
 
@@ -69,7 +69,7 @@ impl Target {
             let net: IpNet = text
                 .parse()
                 .map_err(|_| "not a CIDR such as 10.0.0.0/8 or fd00::/8".to_string())?;
-            let pattern = Pattern::Net(canonical_net(net.trunc()));
+            let pattern = TargetPattern::Net(canonical_net(net.trunc()));
             return Ok(Self {
                 pattern,
                 port: None,
@@ -91,7 +91,7 @@ impl Target {
                 (host, Some(check_port(port)?))
             }
         };
-        let pattern = Pattern::Host(parse_host(host)?);
+        let pattern = TargetPattern::Host(parse_host(host)?);
         Ok(Self { pattern, port })
     }
 }

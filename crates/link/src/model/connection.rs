@@ -16,7 +16,7 @@ pub(super) struct Flow {
     pub(super) over: bool,
 }
 
-pub(super) struct Connection {
+pub(super) struct ModelConnection {
     pub(super) flows: [Flow; 2],
 }
 
@@ -37,7 +37,7 @@ impl Flow {
     }
 }
 
-impl Connection {
+impl ModelConnection {
     pub(super) fn new(setup: &Setup, id: ConnectionId, now_ns: u64, rtt_ns: u64) -> Self {
         let flow = |direction: Direction| {
             let seed = setup.seed.wrapping_add(id.0 * 2 + direction as u64);

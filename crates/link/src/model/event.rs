@@ -18,7 +18,7 @@ pub(super) enum Packet {
 }
 
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum ModelEvent {
     /// Arrival of a packet, with the direction in which it travelled.
     Arrival(ConnectionId, Direction, Packet),
     WakeSender(ConnectionId, Direction),
@@ -43,7 +43,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn add(&mut self, at_ns: u64, event: Event) {
+    pub(super) fn add(&mut self, at_ns: u64, event: ModelEvent) {
         let order = self.added;
         self.added += 1;
         self.events.push(Reverse(Scheduled {
@@ -66,7 +66,7 @@ impl Schedule {
         {
             let travels = !matches!(
                 scheduled.event,
-                Event::WakeSender(..) | Event::WakeReceiver(..)
+                ModelEvent::WakeSender(..) | ModelEvent::WakeReceiver(..)
             );
             let at_ns = if travels {
                 scheduled.at_ns.min(now_ns)
@@ -78,7 +78,7 @@ impl Schedule {
     }
 
     /// Returns the next event if it is due by `now_ns`.
-    pub(super) fn due(&mut self, now_ns: u64) -> Option<(u64, Event)> {
+    pub(super) fn due(&mut self, now_ns: u64) -> Option<(u64, ModelEvent)> {
         if self.next_ns()? > now_ns {
             return None;
         }
@@ -90,7 +90,7 @@ impl Schedule {
 struct Scheduled {
     at_ns: u64,
     order: u64,
-    event: Event,
+    event: ModelEvent,
 }
 
 impl Ord for Scheduled {

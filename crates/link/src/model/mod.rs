@@ -5,7 +5,7 @@
 //! packet, with a drop-tail queue before it and half of the round trip after it. The hosts at its
 //! ends implement TCP as Linux does: `sender` (slow start, pacing, recovery) and `receiver`
 //! (acknowledgements, windows). Acknowledgements travel over the other line and use its capacity. A
-//! handshake and a name lookup are messages ([`Network::message`]), one in each direction.
+//! handshake and a name lookup are messages ([`NetworkModel::message`]), one in each direction.
 //!
 //! The model counts bytes; its caller stores them. It never reorders: delivered bytes are always
 //! the next ones of the flow.
@@ -25,7 +25,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use network::{HANDSHAKE_WIRE_BYTES, Network};
+pub(crate) use network::{HANDSHAKE_WIRE_BYTES, NetworkModel};
 pub(crate) use terms::{ConnectionId, Direction, Output, Setup};
 
 /// Payload of a packet of 1,500 bytes, without IP and TCP headers with timestamps.

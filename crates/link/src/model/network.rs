@@ -1,18 +1,18 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::HEADER_BYTES;
-use super::connection::{Connection, ahead_bytes};
-use super::event::{Event, Packet, Schedule};
+use super::connection::{ModelConnection, ahead_bytes};
+use super::event::{ModelEvent, Packet, Schedule};
 use super::line::Line;
 use super::receiver::Ack;
 use super::terms::{ConnectionId, Direction, Output, Setup};
 
 /// All connections of one link, and the two lines they share.
-pub(crate) struct Network {
+pub(crate) struct NetworkModel {
     setup: Setup,
     now_ns: u64,
     lines: [Line; 2],
-    connections: HashMap<ConnectionId, Connection>,
+    connections: HashMap<ConnectionId, ModelConnection>,
     schedule: Schedule,
     next_connection: u64,
     outputs: VecDeque<Output>,
@@ -25,7 +25,7 @@ const MESSAGE_TIMEOUT_NS: u64 = 1_000_000_000;
 /// Linux's minimum wait before a closed window is probed (TCP_RTO_MIN).
 const WINDOW_TIMEOUT_NS: u64 = 200_000_000;
 
-impl Network {
+impl NetworkModel {
     pub(crate) fn new(setup: Setup) -> Self {
         let delay_ns = setup.rtt_ns / 2;
         let line = |kbps, seed| Line::new(kbps, delay_ns, setup.loss_share, seed);
@@ -89,9 +89,9 @@ impl Network {
 
     fn send_message(&mut self, direction: Direction, wire_bytes: u32, tag: u64, wait_ns: u64) {
         match self.lines[direction as usize].pass(self.now_ns, wire_bytes) {
-            Some(at_ns) => self.schedule.add(at_ns, Event::Message { tag }),
+            Some(at_ns) => self.schedule.add(at_ns, ModelEvent::Message { tag }),
             None => {
-                let again = Event::MessageAgain {
+                let again = ModelEvent::MessageAgain {
                     tag,
                     direction,
                     wire_bytes,
@@ -107,7 +107,7 @@ impl Network {
     pub(crate) fn establish(&mut self, rtt_ns: u64) -> ConnectionId {
         let id = ConnectionId(self.next_connection);
         self.next_connection += 1;
-        let connection = Connection::new(&self.setup, id, self.now_ns, rtt_ns.max(1));
+        let connection = ModelConnection::new(&self.setup, id, self.now_ns, rtt_ns.max(1));
         self.connections.insert(id, connection);
         // The last packet of the handshake; nothing waits for it.
         let _ = self.lines[Direction::Up as usize].pass(self.now_ns, HEADER_BYTES);
@@ -159,13 +159,13 @@ impl Network {
         match self.lines[direction as usize].pass(self.now_ns, HEADER_BYTES) {
             Some(at_ns) => self
                 .schedule
-                .add(at_ns, Event::Arrival(id, direction, Packet::Reset)),
+                .add(at_ns, ModelEvent::Arrival(id, direction, Packet::Reset)),
             // A lost reset is repeated in response to the other host's next packet; a round trip is
             // a close estimate.
             None => {
                 let at_ns = self.now_ns + self.setup.rtt_ns;
                 self.schedule
-                    .add(at_ns, Event::Arrival(id, direction, Packet::Reset));
+                    .add(at_ns, ModelEvent::Arrival(id, direction, Packet::Reset));
             }
         }
     }
@@ -185,7 +185,8 @@ impl Network {
     fn open_window(&mut self, id: ConnectionId, direction: Direction) {
         if !self.acknowledge(id, direction) && self.connections.contains_key(&id) {
             let at_ns = self.now_ns + WINDOW_TIMEOUT_NS;
-            self.schedule.add(at_ns, Event::OpenWindow(id, direction));
+            self.schedule
+                .add(at_ns, ModelEvent::OpenWindow(id, direction));
         }
     }
 
@@ -194,19 +195,19 @@ impl Network {
         self.connections.remove(&id);
     }
 
-    fn process(&mut self, event: Event) {
+    fn process(&mut self, event: ModelEvent) {
         match event {
-            Event::Message { tag } => self.outputs.push_back(Output::Message(tag)),
-            Event::MessageAgain {
+            ModelEvent::Message { tag } => self.outputs.push_back(Output::Message(tag)),
+            ModelEvent::MessageAgain {
                 tag,
                 direction,
                 wire_bytes,
                 wait_ns,
             } => self.send_message(direction, wire_bytes, tag, wait_ns),
-            Event::Arrival(id, direction, packet) => self.arrive(id, direction, packet),
-            Event::WakeSender(id, direction) => self.wake_sender(id, direction),
-            Event::WakeReceiver(id, direction) => self.wake_receiver(id, direction),
-            Event::OpenWindow(id, direction) => self.open_window(id, direction),
+            ModelEvent::Arrival(id, direction, packet) => self.arrive(id, direction, packet),
+            ModelEvent::WakeSender(id, direction) => self.wake_sender(id, direction),
+            ModelEvent::WakeReceiver(id, direction) => self.wake_receiver(id, direction),
+            ModelEvent::OpenWindow(id, direction) => self.open_window(id, direction),
         }
     }
 
@@ -292,7 +293,7 @@ impl Network {
         let ack = connection.flow(direction).receiver.acknowledge();
         let passed = self.lines[direction.opposite() as usize].pass(self.now_ns, HEADER_BYTES);
         if let Some(at_ns) = passed {
-            let arrival = Event::Arrival(id, direction.opposite(), Packet::Ack(ack));
+            let arrival = ModelEvent::Arrival(id, direction.opposite(), Packet::Ack(ack));
             self.schedule.add(at_ns, arrival);
         }
         passed.is_some()
@@ -321,7 +322,7 @@ impl Network {
                     sent_ns: now_ns,
                 };
                 self.schedule
-                    .add(at_ns, Event::Arrival(id, direction, data));
+                    .add(at_ns, ModelEvent::Arrival(id, direction, data));
             }
         }
         self.arm_sender(id, direction);
@@ -341,7 +342,8 @@ impl Network {
         };
         if flow.sender_wakes_ns.is_none_or(|armed| at_ns < armed) {
             flow.sender_wakes_ns = Some(at_ns);
-            self.schedule.add(at_ns, Event::WakeSender(id, direction));
+            self.schedule
+                .add(at_ns, ModelEvent::WakeSender(id, direction));
         }
     }
 
@@ -371,7 +373,8 @@ impl Network {
         };
         if flow.receiver_wakes_ns.is_none_or(|armed| at_ns < armed) {
             flow.receiver_wakes_ns = Some(at_ns);
-            self.schedule.add(at_ns, Event::WakeReceiver(id, direction));
+            self.schedule
+                .add(at_ns, ModelEvent::WakeReceiver(id, direction));
         }
     }
 

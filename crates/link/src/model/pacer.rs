@@ -1,6 +1,6 @@
 /// Spaces packets at the pacing rate of congestion control.
 #[derive(Debug, Default)]
-pub(super) struct Pacer {
+pub(super) struct PacketPacer {
     /// Time at which the next packet may be sent.
     pub(super) next_ns: u64,
     burst_at_ns: u64,
@@ -11,7 +11,7 @@ pub(super) struct Pacer {
 /// Linux does not pace the first ten packets of a connection.
 const UNPACED_PACKETS: u64 = 10;
 
-impl Pacer {
+impl PacketPacer {
     pub(super) fn allows(&mut self, now_ns: u64, burst: u64) -> bool {
         if self.packets < UNPACED_PACKETS {
             return true;
@@ -46,7 +46,7 @@ mod tests {
     /// Returns the send times of packets of 1,000 bytes at a megabyte per second, polled every 100
     /// µs.
     fn departures_us(burst: u64) -> Vec<u64> {
-        let mut pacer = Pacer::default();
+        let mut pacer = PacketPacer::default();
         let mut departures_us = Vec::new();
         for at_us in (0..6000).step_by(100) {
             while departures_us.len() < 16 && pacer.allows(at_us * 1000, burst) {

@@ -1,6 +1,6 @@
 use super::PAYLOAD_BYTES;
-use super::congestion::{Congestion, Phase, Progress};
-use super::pacer::Pacer;
+use super::congestion::{AckProgress, Congestion, CongestionPhase};
+use super::pacer::PacketPacer;
 use super::receiver::Ack;
 use super::rtt::{MAX_TIMEOUT_NS, RoundTrips};
 use super::scoreboard::{AckInfo, Scoreboard, Segment};
@@ -45,14 +45,14 @@ pub(super) struct Sender {
     congestion: Congestion,
     board: Scoreboard,
     rtts: RoundTrips,
-    phase: Phase,
+    phase: CongestionPhase,
     unsent_bytes: u64,
     next: u64,
     end: End,
     window_edge: u64,
     /// Bytes to buffer beyond the window.
     ahead_bytes: u64,
-    pacer: Pacer,
+    pacer: PacketPacer,
     alarm: Option<(u64, Alarm)>,
     /// Time of the next check for losses.
     next_loss_check_ns: Option<u64>,
@@ -75,13 +75,13 @@ impl Sender {
             congestion: Congestion::new(now_ns, rtt_ns, seed),
             board: Scoreboard::default(),
             rtts: RoundTrips::new(rtt_ns),
-            phase: Phase::Open,
+            phase: CongestionPhase::Open,
             unsent_bytes: 0,
             next: 0,
             end: End::Open,
             window_edge,
             ahead_bytes,
-            pacer: Pacer::default(),
+            pacer: PacketPacer::default(),
             alarm: None,
             next_loss_check_ns: None,
             consecutive_timeouts: 0,
@@ -94,7 +94,7 @@ impl Sender {
     /// Removes all limits of window and pacing.
     pub(super) fn remove_limits(&mut self, ahead_bytes: u64) {
         self.congestion = Congestion::Unlimited;
-        self.pacer = Pacer::default();
+        self.pacer = PacketPacer::default();
         self.ahead_bytes = ahead_bytes;
     }
 
@@ -206,10 +206,10 @@ impl Sender {
         }
         if ack_info.cumulative && self.is_spurious_timeout(ack.echo_ns) {
             self.board.revert_lost();
-            self.phase = Phase::Open;
+            self.phase = CongestionPhase::Open;
             self.congestion.undo();
         }
-        if self.board.sacked() > 0 || self.phase != Phase::Open {
+        if self.board.sacked() > 0 || self.phase != CongestionPhase::Open {
             ack_info.newly_lost = self.find_lost(now_ns);
         }
         if self.probed_at.is_some_and(|at| ack.upto >= at) {
@@ -226,12 +226,12 @@ impl Sender {
     /// Returns true if the acknowledgement is for a packet sent before the first retransmission:
     /// the original was slow, not lost (Eifel, RFC 3522).
     fn is_spurious_timeout(&self, echo_ns: u64) -> bool {
-        matches!(self.phase, Phase::Timeout(_)) && echo_ns < self.first_resend_ns
+        matches!(self.phase, CongestionPhase::Timeout(_)) && echo_ns < self.first_resend_ns
     }
 
     fn find_lost(&mut self, now_ns: u64) -> u64 {
         // RFC 8985: wait briefly for reordered packets until three arrived out of order.
-        let is_certain = self.phase != Phase::Open || self.board.sacked() >= 3;
+        let is_certain = self.phase != CongestionPhase::Open || self.board.sacked() >= 3;
         let tolerance_ns = if is_certain {
             0
         } else {
@@ -243,19 +243,19 @@ impl Sender {
     }
 
     fn change_phase(&mut self, acked_upto: u64, newly_lost: u64) {
-        if let Phase::Recovery(until) | Phase::Timeout(until) = self.phase
+        if let CongestionPhase::Recovery(until) | CongestionPhase::Timeout(until) = self.phase
             && acked_upto >= until
         {
-            self.phase = Phase::Open;
+            self.phase = CongestionPhase::Open;
         }
-        if self.phase == Phase::Open && newly_lost > 0 {
-            self.phase = Phase::Recovery(self.next);
+        if self.phase == CongestionPhase::Open && newly_lost > 0 {
+            self.phase = CongestionPhase::Recovery(self.next);
             self.congestion.start_recovery();
         }
     }
 
     fn update_congestion(&mut self, now_ns: u64, ack_info: &AckInfo, prior_in_flight: u64) {
-        self.congestion.acknowledged(&Progress {
+        self.congestion.acknowledged(&AckProgress {
             now_ns,
             ack_info,
             delivered: self.board.delivered,
@@ -277,7 +277,7 @@ impl Sender {
         }
         let timeout_ns =
             (self.rtts.timeout_ns() << self.consecutive_timeouts.min(8)).min(MAX_TIMEOUT_NS);
-        let is_undisturbed = self.phase == Phase::Open && self.board.sacked() == 0;
+        let is_undisturbed = self.phase == CongestionPhase::Open && self.board.sacked() == 0;
         // A single packet's acknowledgement may be delayed by up to 200 ms.
         let slack_ns = if self.board.in_flight() == 1 {
             200_000_000
@@ -325,12 +325,12 @@ impl Sender {
         match alarm {
             Alarm::Probe => self.probe_now = true,
             Alarm::Timeout => {
-                if !matches!(self.phase, Phase::Timeout(_)) {
+                if !matches!(self.phase, CongestionPhase::Timeout(_)) {
                     self.first_resend_ns = now_ns;
                 }
                 self.consecutive_timeouts += 1;
                 self.board.lose_all();
-                self.phase = Phase::Timeout(self.next);
+                self.phase = CongestionPhase::Timeout(self.next);
                 self.congestion.handle_timeout();
                 self.set_alarm(now_ns);
             }

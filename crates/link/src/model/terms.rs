@@ -61,7 +61,7 @@ pub(crate) enum Output {
     Ended(ConnectionId, Direction),
     /// The other host has reset the connection; only delivered data counts.
     Reset(ConnectionId, Direction),
-    /// The flow's sender may accept more bytes, see [`super::Network::capacity`].
+    /// The flow's sender may accept more bytes, see [`super::NetworkModel::capacity`].
     Capacity(ConnectionId, Direction),
     /// The message with this tag has arrived.
     Message(u64),

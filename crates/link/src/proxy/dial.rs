@@ -15,7 +15,7 @@ use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 use super::Shared;
 use super::backup::{BackupState, backup_time};
-use super::record::{ConnectionOutcome, LogEntry};
+use super::record::{ConnectionLogEntry, ConnectionOutcome};
 use super::socks::{ConnectRequest, Reply};
 use crate::guard::{Refusal, RefusalReason, literal};
 use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
@@ -76,7 +76,7 @@ impl PendingConnection {
         self,
         shared: &Arc<Shared>,
         request: &ConnectRequest,
-        entry: &LogEntry,
+        entry: &ConnectionLogEntry,
     ) -> Result<Dialed, ConnectionOutcome> {
         let (ConnectRequest { host, port }, opened_at) = (request, self.opened_at);
         shared
@@ -135,7 +135,7 @@ impl PendingConnection {
         self,
         shared: &Shared,
         request: &ConnectRequest,
-        entry: &LogEntry,
+        entry: &ConnectionLogEntry,
     ) -> Result<(Vec<SocketAddr>, Transit), ConnectionOutcome> {
         let ConnectRequest { host, port } = request;
         let mut first_packet = Some(self.first_packet);
@@ -209,7 +209,7 @@ fn check_all(
     shared: &Shared,
     host: &str,
     addresses: &[SocketAddr],
-    entry: &LogEntry,
+    entry: &ConnectionLogEntry,
 ) -> Result<(), ConnectionOutcome> {
     for address in addresses {
         entry.set_address(*address);

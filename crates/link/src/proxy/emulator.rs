@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::timer::Timer;
-use crate::model::{ConnectionId, Direction, Network, Output, Setup};
+use crate::model::{ConnectionId, Direction, NetworkModel, Output, Setup};
 
 /// Minimum time between two wakeups. Packets that are due within it are handled together; at
 /// 100 Mbit/s these are two.
@@ -27,7 +27,7 @@ pub(super) struct NetworkEmulator {
 }
 
 struct State {
-    net: Network,
+    net: NetworkModel,
     connections: HashMap<ConnectionId, ConnectionState>,
     messages: HashMap<u64, oneshot::Sender<Instant>>,
     next_message: u64,
@@ -64,7 +64,7 @@ impl NetworkEmulator {
         Ok(Self {
             opened_at: Instant::now(),
             state: Mutex::new(State {
-                net: Network::new(setup),
+                net: NetworkModel::new(setup),
                 connections: HashMap::new(),
                 messages: HashMap::new(),
                 next_message: 0,

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::record::{ConnectionLog, LogEntry};
+use super::record::{ConnectionLog, ConnectionLogEntry};
 use crate::model::Direction;
 use tokio::sync::watch;
 
 /// Counts the bytes of one connection, and signals when the link has exceeded its limit.
 pub(super) struct Meter {
-    pub(super) entry: Arc<LogEntry>,
+    pub(super) entry: Arc<ConnectionLogEntry>,
     pub(super) log: Arc<ConnectionLog>,
     pub(super) max_bytes: u64,
     pub(super) over_limit: watch::Sender<bool>,

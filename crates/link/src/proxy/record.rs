@@ -55,13 +55,13 @@ const MAX_RECORDS: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct ConnectionLog {
     opened_at: Instant,
-    entries: Mutex<VecDeque<Arc<LogEntry>>>,
+    entries: Mutex<VecDeque<Arc<ConnectionLogEntry>>>,
     /// Payload of all connections in both directions.
     pub(super) bytes: AtomicU64,
 }
 
 #[derive(Debug)]
-pub(super) struct LogEntry {
+pub(super) struct ConnectionLogEntry {
     link_opened_at: Instant,
     host: String,
     port: u16,
@@ -88,8 +88,8 @@ impl ConnectionLog {
         }
     }
 
-    pub(super) fn add(&self, host: &str, port: u16) -> Arc<LogEntry> {
-        let entry = Arc::new(LogEntry {
+    pub(super) fn add(&self, host: &str, port: u16) -> Arc<ConnectionLogEntry> {
+        let entry = Arc::new(ConnectionLogEntry {
             link_opened_at: self.opened_at,
             host: host.to_owned(),
             port,
@@ -116,7 +116,7 @@ impl ConnectionLog {
     }
 }
 
-impl LogEntry {
+impl ConnectionLogEntry {
     pub(super) fn set_address(&self, address: SocketAddr) {
         lock(&self.state).address = Some(address);
     }

@@ -78,7 +78,7 @@ async fn send(
             () = connection.wait_for_reset() => return,
             ready = source.readable() => ready,
         };
-        let read = ready.and_then(|()| {
+        let result = ready.and_then(|()| {
             BUFFER.with_borrow_mut(|buffer| {
                 let max = buffer.len().min(capacity as usize);
                 let bytes = source.try_read(&mut buffer[..max])?;
@@ -87,7 +87,7 @@ async fn send(
                 Ok(bytes)
             })
         });
-        match read {
+        match result {
             Ok(0) => return connection.close(direction),
             Ok(bytes) => {
                 meter.count(direction, bytes as u64);
@@ -142,7 +142,7 @@ async fn copy(
 ) -> io::Result<()> {
     loop {
         source.readable().await?;
-        let copied = BUFFER.with_borrow_mut(|buffer| {
+        let result = BUFFER.with_borrow_mut(|buffer| {
             let bytes = source.try_read(buffer)?;
             let written = match sink.try_write(&buffer[..bytes]) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
@@ -150,7 +150,7 @@ async fn copy(
             };
             Ok((bytes, buffer[written..bytes].to_vec()))
         });
-        let (bytes, rest) = match copied {
+        let (bytes, rest) = match result {
             Err(e) if io::Error::kind(&e) == io::ErrorKind::WouldBlock => continue,
             other => other?,
         };

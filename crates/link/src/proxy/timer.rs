@@ -50,9 +50,9 @@ impl Timer {
     pub(super) async fn wait(&self) -> io::Result<()> {
         loop {
             let mut ready = self.fd.readable().await?;
-            let read = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));
-            if let Ok(read) = read {
-                return read.map(|_| ());
+            let expiry = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));
+            if let Ok(result) = expiry {
+                return result.map(|_| ());
             }
         }
     }

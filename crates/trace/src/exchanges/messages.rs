@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Failure, Headers, Response};
+use super::{Headers, LoadFailure, Response};
 use crate::timing::{ResourceTiming, us_from_s};
 
 #[derive(Deserialize)]
@@ -165,8 +165,8 @@ pub(super) struct LoadingEnded {
 }
 
 impl LoadingEnded {
-    pub(super) fn into_failure(self) -> Failure {
-        Failure {
+    pub(super) fn into_failure(self) -> LoadFailure {
+        LoadFailure {
             error_text: self.error_text,
             blocked_reason: self.blocked_reason,
         }

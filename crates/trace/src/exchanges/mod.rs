@@ -53,7 +53,7 @@ pub struct Exchange {
     pub response: Option<Response>,
     /// Time of the last byte, the redirect or the failure; `None` while in flight.
     pub end_us: Option<f64>,
-    pub failure: Option<Failure>,
+    pub failure: Option<LoadFailure>,
     /// Index of the exchange that this one was redirected to.
     pub redirected_to: Option<usize>,
     /// Size of the decoded body.
@@ -91,7 +91,7 @@ pub struct Response {
 
 /// The browser's reasons for an incomplete response.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Failure {
+pub struct LoadFailure {
     pub error_text: Option<String>,
     pub blocked_reason: Option<String>,
 }

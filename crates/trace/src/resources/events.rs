@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::request_events::RequestEvents;
 use super::{ImagePaint, Preconnect, RemoteFont, Resources};
-use crate::event::{Event, WithData};
+use crate::event::{TraceEvent, WithData};
 use crate::exchanges::Exchange;
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ struct XhrArgs {
 }
 
 impl ResourceEvents {
-    pub(crate) fn record(&mut self, event: &Event) {
+    pub(crate) fn record(&mut self, event: &TraceEvent) {
         match event.name.as_ref() {
             "ResourceWillSendRequest"
             | "ResourceSendRequest"
@@ -109,7 +109,7 @@ impl ResourceEvents {
         }
     }
 
-    fn record_request_event(&mut self, event: &Event) {
+    fn record_request_event(&mut self, event: &TraceEvent) {
         let Some(args) = event.args::<WithData<RequestId>>() else {
             return;
         };
@@ -117,7 +117,7 @@ impl ResourceEvents {
         request_events.record(event);
     }
 
-    fn record_image(&mut self, event: &Event) {
+    fn record_image(&mut self, event: &TraceEvent) {
         let Some(WithData { data }) = event.args::<WithData<ImagePaintArgs>>() else {
             return;
         };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{Redirect, Resource};
-use crate::event::{Event, WithData};
-use crate::exchanges::{Exchange, Failure, Response, count};
+use crate::event::{TraceEvent, WithData};
+use crate::exchanges::{Exchange, LoadFailure, Response, count};
 use crate::timing::ResourceTiming;
 
 #[derive(Debug, Default)]
@@ -107,7 +107,11 @@ struct Blocking {
 }
 
 /// Replaces `current` by the event's data unless `current` is later.
-fn latest<T: for<'a> Deserialize<'a>>(current: &mut Option<(f64, T)>, at_us: f64, event: &Event) {
+fn latest<T: for<'a> Deserialize<'a>>(
+    current: &mut Option<(f64, T)>,
+    at_us: f64,
+    event: &TraceEvent,
+) {
     if current.as_ref().is_none_or(|(us, _)| *us <= at_us)
         && let Some(args) = event.args::<WithData<T>>()
     {
@@ -119,7 +123,7 @@ fn latest<T: for<'a> Deserialize<'a>>(current: &mut Option<(f64, T)>, at_us: f64
 const SCHEMES: [&str; 5] = ["blob:", "file:", "filesystem:", "http:", "https:"];
 
 impl RequestEvents {
-    pub(super) fn record(&mut self, event: &Event) {
+    pub(super) fn record(&mut self, event: &TraceEvent) {
         let at_us = event.ts_us;
         self.first_us = Some(self.first_us.map_or(at_us, |first_us| first_us.min(at_us)));
         match event.name.as_ref() {
@@ -192,7 +196,7 @@ impl RequestEvents {
         if let Some((_, last)) = self.finishes.last() {
             exchange.wire_bytes = count(last.encoded_data_length);
             exchange.resource_bytes = count(last.decoded_body_length).unwrap_or_default();
-            exchange.failure = last.did_fail.then(Failure::default);
+            exchange.failure = last.did_fail.then(LoadFailure::default);
         }
         exchange.response = self
             .response

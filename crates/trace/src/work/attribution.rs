@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Work;
+use super::WorkSpan;
 use super::nesting::{NestedSpan, NestedSpans, timer_of};
 use crate::event_kinds::event_kind;
 use crate::frames::Frames;
@@ -75,7 +75,7 @@ fn can_name_url(span: &NestedSpan) -> bool {
 }
 
 /// State of the attribution from one span to the next.
-struct Attribution<'f> {
+struct Attributor<'f> {
     interned: HashSet<Arc<str>>,
     frame_urls: HashMap<&'f str, Arc<str>>,
     timers: HashMap<i64, usize>,
@@ -91,10 +91,10 @@ struct Attribution<'f> {
 pub(super) fn attribute<'s>(
     nested: NestedSpans<'s>,
     frames: &'s Frames,
-) -> impl Iterator<Item = Work> + use<'s> {
+) -> impl Iterator<Item = WorkSpan> + use<'s> {
     let NestedSpans { spans, timers } = nested;
     let no_urls: Urls = Arc::from([]);
-    let mut attribution = Attribution {
+    let mut attribution = Attributor {
         interned: HashSet::new(),
         frame_urls: HashMap::new(),
         xhrs: openers(&spans),
@@ -120,7 +120,7 @@ pub(super) fn attribute<'s>(
     spans
         .into_iter()
         .zip(attribution.urls_by_span)
-        .map(|(span, urls)| Work {
+        .map(|(span, urls)| WorkSpan {
             start_us: span.start_us,
             end_us: span.end_us,
             self_us: span.self_us,
@@ -146,7 +146,7 @@ fn openers(spans: &[NestedSpan]) -> HashMap<String, usize> {
     openers
 }
 
-impl<'f> Attribution<'f> {
+impl<'f> Attributor<'f> {
     fn intern(&mut self, url: &str) -> Arc<str> {
         if let Some(interned) = self.interned.get(url) {
             return interned.clone();

@@ -190,16 +190,16 @@ fn nest_inside(spans: &mut [NestedSpan], parent: usize, at: usize) {
 /// Returns the innermost span in which each timer was installed; if an id is reused, the later
 /// one counts.
 fn installers(events: &[WorkEvent<'_>], spans: &[NestedSpan]) -> HashMap<i64, usize> {
-    let mut installed: Vec<(f64, i64)> = events
+    let mut installations: Vec<(f64, i64)> = events
         .iter()
         .filter(|event| event.name == "TimerInstall")
         .filter_map(|event| Some((event.ts_us, timer_of(event.args)?)))
         .collect();
-    installed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    installations.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut timers = HashMap::new();
-    for (ts_us, timer) in installed {
-        let started = spans.partition_point(|span| span.start_us < ts_us);
-        let mut enclosing = started.checked_sub(1);
+    for (ts_us, timer) in installations {
+        let next = spans.partition_point(|span| span.start_us < ts_us);
+        let mut enclosing = next.checked_sub(1);
         while let Some(at) = enclosing
             && spans[at].end_us < ts_us
         {

@@ -13,7 +13,7 @@ use super::{Check, Outcome, count};
 use crate::facts::{Axe, AxeRule, Facts, Missing};
 
 /// A rule of axe-core with its weight and group in the category.
-pub struct Rule {
+pub struct RuleCheck {
     pub check: Check,
     pub weight: f64,
     pub group: Group,
@@ -21,7 +21,7 @@ pub struct Rule {
 
 /// The way in which a result of axe-core is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum RuleMode {
     Scored,
     /// A person has to decide: undecided results of axe-core are listed too, and nothing is scored.
     Informative,
@@ -50,7 +50,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
 }
 
-fn judge(facts: &Facts, id: &str, mode: Mode) -> Result<Outcome, Missing> {
+fn judge(facts: &Facts, id: &str, mode: RuleMode) -> Result<Outcome, Missing> {
     let axe = facts.get::<Axe>()?;
     let find = |rules: &'_ [AxeRule]| rules.iter().find(|rule| rule.id == id).cloned();
     if axe.not_applicable.iter().any(|rule| rule == id) {
@@ -62,10 +62,10 @@ fn judge(facts: &Facts, id: &str, mode: Mode) -> Result<Outcome, Missing> {
     }
     let violation = find(&axe.violations);
     Ok(match mode {
-        Mode::Scored => violation.map_or_else(Outcome::pass, |rule| {
+        RuleMode::Scored => violation.map_or_else(Outcome::pass, |rule| {
             Outcome::fail(element_count(&rule)).with(elements(&rule))
         }),
-        Mode::Informative => violation
+        RuleMode::Informative => violation
             .or(undecided)
             .map_or_else(Outcome::not_applicable, |rule| {
                 Outcome::informative(element_count(&rule)).with(elements(&rule))

@@ -3,9 +3,8 @@
 
 use plumbline_model::category::Group;
 
-use super::{Mode, Rule, judge};
+use super::{RuleCheck, RuleMode, judge};
 use crate::checks::Check;
-use crate::facts::{Artifact, Axe};
 
 macro_rules! rules {
     ($(
@@ -15,15 +14,14 @@ macro_rules! rules {
         fix $fix:literal
     )+) => {
         /// Every axe-core rule that is run, in the order of the report.
-        pub static RULES: &[Rule] = &[$(Rule {
+        pub static RULES: &[RuleCheck] = &[$(RuleCheck {
             weight: $weight,
             group: Group::$group,
             check: Check {
                 id: $id,
                 title_pass: $title_pass,
                 title_fail: $title_fail,
-                needs: &[Axe::NAME],
-                run: |facts| judge(facts, $id, Mode::$mode),
+                run: |facts| judge(facts, $id, RuleMode::$mode),
                 doc: concat!(
                     "# What\n", $title_pass, ".\n",
                     "# Why\n", $why, "\n",

@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, MainDocument, MainResource, Metas, Missing, Requests};
+use crate::facts::{DocumentStart, Facts, MainResource, Metas, Missing};
 
 check! {
     /// # What
@@ -22,13 +22,12 @@ check! {
     id: "charset",
     pass: "The page declares its character encoding",
     fail: "The character encoding is declared too late or not at all",
-    needs: [Requests::NAME, MainDocument::NAME, Metas::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let main = facts.get::<MainResource>()?;
-    let document = facts.get::<MainDocument>()?;
+    let document = facts.get::<DocumentStart>()?;
     let metas = facts.get::<Metas>()?;
     let is_in_header = main
         .header("content-type")

@@ -1,6 +1,6 @@
 use super::csp;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, MainResource, Missing, Requests};
+use crate::facts::{Facts, MainResource, Missing};
 
 check! {
     /// # What
@@ -21,7 +21,6 @@ check! {
     id: "clickjacking-mitigation",
     pass: "Clickjacking protection by XFO or CSP",
     fail: "Clickjacking protection by XFO or CSP",
-    needs: [Requests::NAME],
     run: run,
 }
 

@@ -3,7 +3,7 @@ use plumbline_model::check::Details;
 use super::csp::{Csp, Policies};
 use super::csp_findings::{bypasses, missing_fallbacks, syntax};
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Metas, Missing, Requests};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -25,7 +25,6 @@ check! {
     id: "csp-xss",
     pass: "Content Security Policy against XSS attacks",
     fail: "Content Security Policy against XSS attacks",
-    needs: [Requests::NAME, Metas::NAME],
     run: run,
 }
 

@@ -22,7 +22,6 @@ check! {
     id: "deprecations",
     pass: "No deprecated APIs",
     fail: "Deprecated APIs are used",
-    needs: [Issues::NAME],
     run: run,
 }
 

@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Doctype, Facts, Issues, MainResource, Missing, Page};
+use crate::facts::{Doctype, Facts, Issues, MainResource, Missing, PageProperties};
 
 check! {
     /// # What
@@ -19,12 +19,11 @@ check! {
     id: "doctype",
     pass: "The document has the HTML doctype",
     fail: "The document lacks the HTML doctype",
-    needs: [Page::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let page = facts.get::<Page>()?;
+    let page = facts.get::<PageProperties>()?;
     let Some(doctype) = &page.doctype else {
         return Ok(Outcome::fail("The document has no doctype."));
     };

@@ -1,7 +1,7 @@
 use plumbline_model::check::{ConsoleLine, Details};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Console, Facts, Missing};
+use crate::facts::{Console, Facts, Missing};
 
 check! {
     /// # What
@@ -23,7 +23,6 @@ check! {
     id: "errors-in-console",
     pass: "No errors in the console",
     fail: "Errors in the console",
-    needs: [Console::NAME],
     run: run,
 }
 

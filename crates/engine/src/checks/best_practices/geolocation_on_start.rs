@@ -1,6 +1,5 @@
 use super::permission::requested_on_start;
 use crate::checks::check;
-use crate::facts::{Artifact, Console};
 
 check! {
     /// # What
@@ -21,7 +20,6 @@ check! {
     id: "geolocation-on-start",
     pass: "No geolocation prompt on page load",
     fail: "Geolocation is requested on page load",
-    needs: [Console::NAME],
     run: |facts| requested_on_start(facts, "geolocation"),
 }
 

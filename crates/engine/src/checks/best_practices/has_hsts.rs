@@ -1,7 +1,7 @@
 use plumbline_model::check::Details;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, MainResource, Missing, Requests};
+use crate::facts::{Facts, MainResource, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "has-hsts",
     pass: "HSTS policy",
     fail: "HSTS policy",
-    needs: [Requests::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::{Details, ElementDetail};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Image, Images, Missing, Size, guess_image_type};
+use crate::facts::{Facts, Image, Images, Missing, Size, guess_image_type};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "image-aspect-ratio",
     pass: "Images have the correct aspect ratio",
     fail: "Images have an incorrect aspect ratio",
-    needs: [Images::NAME],
     run: run,
 }
 

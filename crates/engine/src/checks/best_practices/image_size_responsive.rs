@@ -2,7 +2,7 @@ use plumbline_model::check::{Details, ElementDetail};
 
 use crate::checks::{Outcome, check, count};
 use crate::facts::{
-    Artifact, Facts, Image, Images, Missing, Page, Requests, Size, guess_image_type,
+    Facts, Image, Images, Missing, PageProperties, Requests, Size, guess_image_type,
 };
 
 check! {
@@ -26,13 +26,12 @@ check! {
     id: "image-size-responsive",
     pass: "Images have an appropriate resolution",
     fail: "Images have a low resolution",
-    needs: [Images::NAME, Page::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let images = facts.get::<Images>()?;
-    let page = facts.get::<Page>()?;
+    let page = facts.get::<PageProperties>()?;
     let requests = facts.get::<Requests>();
     let is_svg = |image: &Image| {
         let responses = requests.iter().flat_map(|requests| &requests.all);
@@ -122,7 +121,7 @@ fn has_enough_pixels(displayed: Size, natural: Size, density: f64) -> bool {
         && natural.height >= (factor * density * displayed.height).ceil()
 }
 
-fn is_in_view(image: &Image, page: &Page) -> bool {
+fn is_in_view(image: &Image, page: &PageProperties) -> bool {
     let rect = image.rect;
     rect.width * rect.height > 0.0
         && rect.top <= page.inner_height

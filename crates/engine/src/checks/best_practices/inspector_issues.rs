@@ -24,7 +24,6 @@ check! {
     id: "inspector-issues",
     pass: "No issues in the Issues panel",
     fail: "Issues were logged in the Issues panel",
-    needs: [Issues::NAME],
     run: run,
 }
 

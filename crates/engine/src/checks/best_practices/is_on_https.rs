@@ -23,7 +23,6 @@ check! {
     id: "is-on-https",
     pass: "Uses HTTPS",
     fail: "Does not use HTTPS for all requests",
-    needs: [Requests::NAME, Issues::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::Details;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Libraries, Missing};
+use crate::facts::{Facts, Libraries, Missing};
 
 check! {
     /// # What
@@ -21,7 +21,6 @@ check! {
     id: "js-libraries",
     pass: "Detected JavaScript libraries",
     fail: "Detected JavaScript libraries",
-    needs: [Libraries::NAME],
     run: run,
 }
 

@@ -1,6 +1,5 @@
 use super::permission::requested_on_start;
 use crate::checks::check;
-use crate::facts::{Artifact, Console};
 
 check! {
     /// # What
@@ -22,7 +21,6 @@ check! {
     id: "notification-on-start",
     pass: "No notification prompt on page load",
     fail: "Notification permission is requested on page load",
-    needs: [Console::NAME],
     run: |facts| requested_on_start(facts, "notification permission"),
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::Details;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, MainResource, Missing, Requests};
+use crate::facts::{Facts, MainResource, Missing};
 
 check! {
     /// # What
@@ -23,7 +23,6 @@ check! {
     id: "origin-isolation",
     pass: "Origin isolation with COOP",
     fail: "Origin isolation with COOP",
-    needs: [Requests::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::{Details, ElementDetail};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Inputs, Missing};
+use crate::facts::{Facts, Inputs, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "paste-preventing-inputs",
     pass: "Input fields allow pasting",
     fail: "Input fields prevent pasting",
-    needs: [Inputs::NAME],
     run: run,
 }
 

@@ -22,19 +22,18 @@ check! {
     id: "redirects-http",
     pass: "HTTP is redirected to HTTPS",
     fail: "HTTP is not redirected to HTTPS",
-    needs: [],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let parse =
         |url: &str| Url::parse(url).map_err(|_| Missing(format!("`{url}` is not a valid URL")));
-    let requested = parse(&facts.bundle.requested_url)?;
-    let reached = parse(&facts.bundle.final_url)?;
-    let is_local = is_localhost(reached.host_str().unwrap_or_default());
-    Ok(if requested.scheme() != "http" || is_local {
+    let requested_url = parse(&facts.bundle.requested_url)?;
+    let final_url = parse(&facts.bundle.final_url)?;
+    let is_local = is_localhost(final_url.host_str().unwrap_or_default());
+    Ok(if requested_url.scheme() != "http" || is_local {
         Outcome::not_applicable()
-    } else if reached.scheme() == "https" {
+    } else if final_url.scheme() == "https" {
         Outcome::pass()
     } else {
         Outcome::fail("The page is shown at an insecure URL.")

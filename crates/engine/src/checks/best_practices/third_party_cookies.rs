@@ -23,7 +23,6 @@ check! {
     id: "third-party-cookies",
     pass: "No third-party cookies",
     fail: "Third-party cookies are used",
-    needs: [Issues::NAME],
     run: run,
 }
 

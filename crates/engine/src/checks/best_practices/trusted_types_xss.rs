@@ -1,6 +1,6 @@
 use super::csp::{Csp, Policies};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Metas, Missing, Requests};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "trusted-types-xss",
     pass: "Protection against DOM-based XSS with Trusted Types",
     fail: "Protection against DOM-based XSS with Trusted Types",
-    needs: [Requests::NAME, Metas::NAME],
     run: run,
 }
 

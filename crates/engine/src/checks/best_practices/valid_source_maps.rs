@@ -2,7 +2,7 @@ use plumbline_model::check::{Details, Verdict};
 use plumbline_vendored::entities;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, MainResource, Missing, Script, Scripts};
+use crate::facts::{Facts, MainResource, Missing, Script, Scripts};
 
 check! {
     /// # What
@@ -25,7 +25,6 @@ check! {
     id: "valid-source-maps",
     pass: "Large scripts have source maps",
     fail: "Large scripts lack source maps",
-    needs: [Scripts::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::{Cell, Findings, Row, Unit};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, BackForward, Facts, Missing, NotRestored};
+use crate::facts::{BackForward, Facts, Missing, NotRestored};
 
 check! {
     /// # What
@@ -23,7 +23,6 @@ check! {
     id: "bf-cache",
     pass: "Back/forward cache works",
     fail: "Back/forward cache does not work",
-    needs: [BackForward::NAME],
     run: run,
 }
 

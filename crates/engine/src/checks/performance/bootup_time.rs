@@ -2,11 +2,11 @@ use std::collections::HashMap;
 
 use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_model::scoring::Curve;
-use plumbline_trace::{Trace, Work, WorkKind};
+use plumbline_trace::{Trace, WorkKind, WorkSpan};
 
 use super::{attribution_cell, format_duration};
 use crate::checks::{Outcome, check};
-use crate::facts::{Attribution, DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::facts::{Attribution, DeviceWork, Facts, Missing, ScriptUrls};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
 
@@ -31,7 +31,6 @@ check! {
     id: "bootup-time",
     pass: "JavaScript execution time is low",
     fail: "JavaScript execution time is high",
-    needs: [TRACE, Requests::NAME],
     run: run,
 }
 
@@ -90,14 +89,17 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }))
 }
 
-fn is_script(work: &Work) -> bool {
+fn is_script(work: &WorkSpan) -> bool {
     matches!(
         work.kind,
         WorkKind::ScriptEvaluation | WorkKind::ScriptParsing
     )
 }
 
-fn script_times<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Attribution<'w>, ScriptTime)> {
+fn script_times<'w>(
+    all: &'w [WorkSpan],
+    scripts: &ScriptUrls,
+) -> Vec<(Attribution<'w>, ScriptTime)> {
     let mut order: Vec<(Attribution, ScriptTime)> = Vec::new();
     let mut index_by_attribution: HashMap<Attribution, usize> = HashMap::new();
     for work in all {
@@ -121,7 +123,7 @@ fn script_times<'w>(all: &'w [Work], scripts: &ScriptUrls) -> Vec<(Attribution<'
 /// Returns the part of the blocking time that scripts cause (Lighthouse,
 /// core/computed/tbt-impact-tasks.js): the time by which a top-level task exceeds 50 ms is
 /// attributed to the tasks nested in it by their duration.
-fn blocked_by_scripts_ms(trace: &Trace, all: &[Work], measured: &Measured) -> Option<f64> {
+fn blocked_by_scripts_ms(trace: &Trace, all: &[WorkSpan], measured: &Measured) -> Option<f64> {
     let (from_ms, until_ms) = (measured.fcp.ok()?, measured.tti.ok()?);
     let mut tops: Vec<usize> = Vec::with_capacity(all.len());
     let mut impacts: Vec<f64> = Vec::with_capacity(all.len());

@@ -3,7 +3,7 @@ use plumbline_trace::{Resource, Trace};
 
 use crate::checks::seo::date::parse_s;
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, TRACE, loaded, time_saved};
+use crate::facts::{Facts, Missing, loaded, time_saved};
 
 check! {
     /// # What
@@ -30,7 +30,6 @@ check! {
     id: "cache-insight",
     pass: "Cache lifetimes are long enough",
     fail: "Cache lifetimes are too short",
-    needs: [TRACE],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Details, Row, Savings};
 
 use super::shift_rows::{shift_row, shift_table};
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, ShiftClusters, TRACE, impact_by_node};
+use crate::facts::{Facts, Missing, ShiftClusters, impact_by_node};
 
 check! {
     /// # What
@@ -25,7 +25,6 @@ check! {
     id: "cls-culprits-insight",
     pass: "Layout shift culprits",
     fail: "Content shifts while the page loads",
-    needs: [TRACE],
     run: run,
 }
 

@@ -3,7 +3,7 @@ use plumbline_model::report::Conditions;
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE, document, is_compressed};
+use crate::facts::{Facts, Missing, document, is_compressed};
 
 check! {
     /// # What
@@ -26,7 +26,6 @@ check! {
     id: "document-latency-insight",
     pass: "Document request latency is low",
     fail: "Document request latency is high",
-    needs: [TRACE],
     run: run,
 }
 

@@ -3,7 +3,7 @@ use plumbline_trace::{DomSize, LargeUpdate, Trace, UpdateKind};
 
 use super::element_cell;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -27,7 +27,6 @@ check! {
     id: "dom-size-insight",
     pass: "DOM size",
     fail: "The DOM is large",
-    needs: [TRACE],
     run: run,
 }
 

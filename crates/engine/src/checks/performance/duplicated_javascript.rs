@@ -4,9 +4,7 @@ use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{
-    Artifact, Facts, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
-};
+use crate::facts::{Facts, Missing, Script, Scripts, compression, loaded, time_saved};
 
 check! {
     /// # What
@@ -31,7 +29,6 @@ check! {
     id: "duplicated-javascript-insight",
     pass: "No duplicate modules",
     fail: "Duplicate modules",
-    needs: [Scripts::NAME, TRACE],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -23,7 +23,6 @@ check! {
     id: "font-display-insight",
     pass: "Text stays visible while fonts load",
     fail: "Text is hidden while fonts load",
-    needs: [TRACE],
     run: run,
 }
 

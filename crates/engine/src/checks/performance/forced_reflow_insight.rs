@@ -6,7 +6,7 @@ use plumbline_trace::{CodeLocation, ForcedReflow, Trace};
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{Facts, Missing};
 use crate::metrics::processor::Processor;
 
 check! {
@@ -32,7 +32,6 @@ check! {
     id: "forced-reflow-insight",
     pass: "No long forced reflows",
     fail: "Forced reflows",
-    needs: [TRACE],
     run: run,
 }
 

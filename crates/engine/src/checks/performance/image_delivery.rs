@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Node, Row, Unit};
 use plumbline_trace::{ImagePaint, Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Image, Images, Missing, Page, TRACE, loaded, time_saved};
+use crate::facts::{Facts, Image, Images, Missing, PageProperties, loaded, time_saved};
 
 check! {
     /// # What
@@ -28,7 +28,6 @@ check! {
     id: "image-delivery-insight",
     pass: "Images are delivered efficiently",
     fail: "Image delivery can be improved",
-    needs: [TRACE],
     run: run,
 }
 
@@ -65,7 +64,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let images = facts.get::<Images>().ok();
     let images = images.as_deref().map_or(&[][..], |images| &images.0);
-    let page = facts.get::<Page>().ok();
+    let page = facts.get::<PageProperties>().ok();
     let mut oversized: Vec<Oversized> = loaded(&trace)
         .filter(|resource| {
             resource.traced_type() == "Image" && resource.mime_type() != "image/svg+xml"
@@ -145,7 +144,11 @@ fn painted<'a>(trace: &Trace, images: &'a [Image], url: &str) -> Option<Displaye
 
 /// Returns the largest element that shows the image, leaving out elements too far below the
 /// viewport or beside it, such as those of closed menus.
-fn in_document<'a>(page: &Page, images: &'a [Image], url: &str) -> Option<DisplayedImage<'a>> {
+fn in_document<'a>(
+    page: &PageProperties,
+    images: &'a [Image],
+    url: &str,
+) -> Option<DisplayedImage<'a>> {
     let ratio = page.device_pixel_ratio;
     images
         .iter()

@@ -3,7 +3,7 @@ use plumbline_trace::{Interaction, Trace};
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE, TraceElements};
+use crate::facts::{Facts, Missing, TraceElements};
 
 check! {
     /// # What
@@ -26,7 +26,6 @@ check! {
     id: "inp-breakdown-insight",
     pass: "INP breakdown",
     fail: "Interactions are slow",
-    needs: [TRACE],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::Savings;
 
 use super::shift_rows::{shift_row, shift_table};
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, Shift, ShiftClusters, TRACE, impact_by_node};
+use crate::facts::{Facts, Missing, Shift, ShiftClusters, impact_by_node};
 
 check! {
     /// # What
@@ -24,7 +24,6 @@ check! {
     id: "layout-shifts",
     pass: "Largest layout shifts",
     fail: "Large layout shifts",
-    needs: [TRACE],
     run: run,
 }
 

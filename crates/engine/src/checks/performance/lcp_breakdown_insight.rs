@@ -3,7 +3,7 @@ use plumbline_trace::Trace;
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
+use crate::facts::{Facts, LargestContent, Missing, TraceElements};
 
 check! {
     /// # What
@@ -27,7 +27,6 @@ check! {
     id: "lcp-breakdown-insight",
     pass: "LCP breakdown",
     fail: "Largest Contentful Paint is slow",
-    needs: [TRACE],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::{Details, ElementDetail, Savings};
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, LargestContent, Missing, TRACE, TraceElements};
+use crate::facts::{Facts, LargestContent, Missing, TraceElements};
 
 check! {
     /// # What
@@ -25,7 +25,6 @@ check! {
     id: "lcp-discovery-insight",
     pass: "The LCP image is requested early",
     fail: "The LCP image is requested late",
-    needs: [TRACE],
     run: run,
 }
 

@@ -2,9 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, SourceLocation, Unit};
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{
-    Artifact, Facts, Legacy, Missing, Script, Scripts, TRACE, compression, loaded, time_saved,
-};
+use crate::facts::{Facts, Legacy, Missing, Script, Scripts, compression, loaded, time_saved};
 
 check! {
     /// # What
@@ -28,7 +26,6 @@ check! {
     id: "legacy-javascript-insight",
     pass: "Scripts are built for current browsers",
     fail: "Scripts ship polyfills that current browsers do not need",
-    needs: [Scripts::NAME, TRACE],
     run: run,
 }
 

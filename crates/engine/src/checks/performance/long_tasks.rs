@@ -1,9 +1,9 @@
 use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
-use plumbline_trace::{Trace, Work};
+use plumbline_trace::{Trace, WorkSpan};
 
 use super::attribution_cell;
 use crate::checks::{Outcome, check, count};
-use crate::facts::{DeviceWork, Facts, Missing, Requests, ScriptUrls, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing, ScriptUrls};
 use crate::metrics::Measured;
 use crate::metrics::tbt::BLOCKING_MS;
 
@@ -27,7 +27,6 @@ check! {
     id: "long-tasks",
     pass: "Long main-thread tasks",
     fail: "Long main-thread tasks",
-    needs: [TRACE, Requests::NAME],
     run: run,
 }
 
@@ -37,10 +36,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
     let work = facts.get::<DeviceWork>()?;
-    let is_long = |work: &&Work| {
+    let is_long = |work: &&WorkSpan| {
         work.parent.is_none() && !work.is_unended && work.duration_us() >= BLOCKING_MS * 1000.0
     };
-    let mut long: Vec<&Work> = work.0.iter().filter(is_long).collect();
+    let mut long: Vec<&WorkSpan> = work.0.iter().filter(is_long).collect();
     if long.is_empty() {
         return Ok(Outcome::not_applicable());
     }

@@ -1,8 +1,8 @@
 use plumbline_model::check::{Cell, Findings, Row, Unit};
-use plumbline_trace::{Trace, Work};
+use plumbline_trace::{Trace, WorkSpan};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{DeviceWork, Facts, Missing, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "main-thread-tasks",
     pass: "Main-thread tasks",
     fail: "Main-thread tasks",
-    needs: [TRACE],
     run: run,
 }
 
@@ -31,8 +30,8 @@ const MIN_LISTED_US: f64 = 5_000.0;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
-    let is_listed = |work: &&Work| work.parent.is_none() && work.duration_us() > MIN_LISTED_US;
-    let tasks: Vec<&Work> = work.0.iter().filter(is_listed).collect();
+    let is_listed = |work: &&WorkSpan| work.parent.is_none() && work.duration_us() > MIN_LISTED_US;
+    let tasks: Vec<&WorkSpan> = work.0.iter().filter(is_listed).collect();
     let table = Findings::new([
         ("startTime", "Start", Unit::Ms),
         ("duration", "Duration", Unit::Ms),

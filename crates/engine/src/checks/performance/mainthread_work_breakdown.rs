@@ -4,7 +4,7 @@ use plumbline_trace::WorkKind;
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{DeviceWork, Facts, Missing, TRACE};
+use crate::facts::{DeviceWork, Facts, Missing};
 use crate::metrics::Measured;
 
 check! {
@@ -27,7 +27,6 @@ check! {
     id: "mainthread-work-breakdown",
     pass: "Main-thread work is low",
     fail: "Main-thread work is high",
-    needs: [TRACE],
     run: run,
 }
 

@@ -6,7 +6,7 @@ use plumbline_vendored::entities;
 use url::Url;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, TRACE, is_localhost, loaded};
+use crate::facts::{Facts, Missing, is_localhost, loaded};
 
 check! {
     /// # What
@@ -29,7 +29,6 @@ check! {
     id: "modern-http-insight",
     pass: "Files are served over HTTP/2 or later",
     fail: "Files are served over HTTP/1.1",
-    needs: [TRACE],
     run: run,
 }
 

@@ -6,7 +6,7 @@ use plumbline_trace::{Resource, Trace};
 use url::Url;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE, document, is_render_blocking, loaded};
+use crate::facts::{Facts, Missing, document, is_render_blocking, loaded};
 use crate::replay::{Graph, Replay};
 
 check! {
@@ -34,7 +34,6 @@ check! {
     id: "network-dependency-tree-insight",
     pass: "Critical requests are not chained",
     fail: "Critical requests are chained",
-    needs: [TRACE],
     run: run,
 }
 
@@ -246,7 +245,7 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
     candidates
 }
 
-/// Lists the preconnects of elements and of the document's `Link` headers, and whether they were
+/// Lists the preconnects of elements and of the document's `PageLink` headers, and whether they were
 /// used.
 fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]) -> Findings {
     let table = Findings::new([
@@ -275,7 +274,7 @@ fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]
     }))
 }
 
-/// Returns the URLs with `rel=preconnect` in a `Link` header, each with its part of the header. A
+/// Returns the URLs with `rel=preconnect` in a `PageLink` header, each with its part of the header. A
 /// comma ends a link unless it is inside the URL.
 fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
     let mut preconnects = Vec::new();

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{Animation, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Missing, TRACE, TraceElements};
+use crate::facts::{Facts, Missing, TraceElements};
 
 check! {
     /// # What
@@ -23,7 +23,6 @@ check! {
     id: "non-composited-animations",
     pass: "Non-composited animations",
     fail: "Non-composited animations",
-    needs: [TRACE, TraceElements::NAME],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::Trace;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, Request, Requests, TRACE};
+use crate::facts::{Facts, Missing, Request, Requests};
 
 check! {
     /// # What
@@ -24,7 +24,6 @@ check! {
     id: "redirects",
     pass: "The document request is not redirected",
     fail: "The document request is redirected",
-    needs: [TRACE, Requests::NAME],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Details, Findings, Row, Savings, Unit};
 use plumbline_trace::{Milestone, Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, LargestContent, Missing, TRACE, is_render_blocking, loaded};
+use crate::facts::{Facts, LargestContent, Missing, is_render_blocking, loaded};
 use crate::replay::Replay;
 
 check! {
@@ -29,7 +29,6 @@ check! {
     id: "render-blocking-insight",
     pass: "No render-blocking requests",
     fail: "Render-blocking requests",
-    needs: [TRACE],
     run: run,
 }
 

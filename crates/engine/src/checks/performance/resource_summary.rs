@@ -24,7 +24,6 @@ check! {
     id: "resource-summary",
     pass: "Resource summary",
     fail: "Resource summary",
-    needs: [Requests::NAME],
     run: run,
 }
 

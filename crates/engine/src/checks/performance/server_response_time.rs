@@ -3,7 +3,7 @@ use plumbline_trace::Trace;
 
 use super::document_latency::{TARGET_MS, TOO_SLOW_MS, server_response_ms};
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE, document};
+use crate::facts::{Facts, Missing, document};
 
 check! {
     /// # What
@@ -24,7 +24,6 @@ check! {
     id: "server-response-time",
     pass: "The server responds quickly",
     fail: "The server responds slowly",
-    needs: [TRACE],
     run: run,
 }
 

@@ -1,11 +1,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use plumbline_model::check::{Cell, Findings, Row, Unit};
-use plumbline_trace::{Trace, Work};
+use plumbline_trace::{Trace, WorkSpan};
 use plumbline_vendored::entities;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{DeviceWork, Facts, Missing, TRACE, loaded};
+use crate::facts::{DeviceWork, Facts, Missing, loaded};
 
 check! {
     /// # What
@@ -30,7 +30,6 @@ check! {
     id: "third-parties-insight",
     pass: "Third parties on this page",
     fail: "Third parties on this page",
-    needs: [TRACE],
     run: run,
 }
 
@@ -79,22 +78,22 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 /// Returns the organisations that the page and the frames in its process received responses from or
 /// sent an XMLHttpRequest to, with the main-thread time of their files.
-fn parties(trace: &Trace, work: &[Work]) -> BTreeMap<String, ThirdParty> {
+fn parties(trace: &Trace, work: &[WorkSpan]) -> BTreeMap<String, ThirdParty> {
     let own = entities::organisation_or_domain(&trace.navigation.url);
     let mut parties: BTreeMap<String, ThirdParty> = BTreeMap::new();
     let is_of_page = |process_id: i64| {
         let mut threads = trace.navigation.main_threads.iter();
         threads.any(|thread| thread.process_id == process_id)
     };
-    let sent = loaded(trace)
+    let transfers = loaded(trace)
         .filter(|resource| resource.transfer_bytes() > 0)
         .filter(|resource| resource.process_id.is_some_and(is_of_page))
         .map(|resource| (&resource.url, resource.transfer_bytes() as f64));
-    let awaited = trace.resources.handled_xhrs.iter();
-    let awaited = awaited
+    let handled_xhrs = trace.resources.handled_xhrs.iter();
+    let handled_xhrs = handled_xhrs
         .filter(|(process_id, _)| is_of_page(*process_id))
         .map(|(_, url)| (url, 0.0));
-    for (url, bytes) in sent.chain(awaited) {
+    for (url, bytes) in transfers.chain(handled_xhrs) {
         let name = entities::organisation_or_domain(url).filter(|name| Some(name) != own.as_ref());
         if let Some(name) = name {
             let party = parties.entry(name.into_owned()).or_default();

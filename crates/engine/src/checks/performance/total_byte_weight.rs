@@ -24,7 +24,6 @@ check! {
     id: "total-byte-weight",
     pass: "Page weight is moderate",
     fail: "Page weight is high",
-    needs: [Requests::NAME],
     run: run,
 }
 

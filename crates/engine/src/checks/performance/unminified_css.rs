@@ -1,7 +1,7 @@
 use super::unused_css_rules::name;
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
+use crate::facts::{Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "unminified-css",
     pass: "CSS is minified",
     fail: "CSS is not minified",
-    needs: [StyleSheets::NAME, Requests::NAME],
     run: run,
 }
 

@@ -1,6 +1,6 @@
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Missing, Requests, Script, Scripts, TextKind, script_request};
+use crate::facts::{Facts, Missing, Requests, Script, Scripts, TextKind, script_request};
 
 check! {
     /// # What
@@ -21,7 +21,6 @@ check! {
     id: "unminified-javascript",
     pass: "JavaScript is minified",
     fail: "JavaScript is not minified",
-    needs: [Scripts::NAME, Requests::NAME],
     run: run,
 }
 

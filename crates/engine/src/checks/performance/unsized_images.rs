@@ -2,8 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 
 use crate::checks::{Outcome, check, count};
 use crate::facts::{
-    Artifact, Facts, ImageSizing, Missing, SizedImage, SizingRules, guess_image_type,
-    shorten_data_url,
+    Facts, ImageSizing, Missing, SizedImage, SizingRules, guess_image_type, shorten_data_url,
 };
 
 check! {
@@ -26,7 +25,6 @@ check! {
     id: "unsized-images",
     pass: "Images have a width and a height",
     fail: "Images lack a width or a height",
-    needs: [ImageSizing::NAME],
     run: run,
 }
 

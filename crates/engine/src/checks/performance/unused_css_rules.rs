@@ -1,6 +1,6 @@
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
+use crate::facts::{Facts, Missing, Requests, StyleSheet, StyleSheets, TextKind};
 
 check! {
     /// # What
@@ -21,7 +21,6 @@ check! {
     id: "unused-css-rules",
     pass: "Little unused CSS",
     fail: "Unused CSS",
-    needs: [StyleSheets::NAME, Requests::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
 use crate::facts::{
-    Artifact, Facts, Missing, Module, Request, Requests, Script, Scripts, TextKind, script_request,
+    Facts, Missing, Module, Request, Requests, Script, Scripts, TextKind, script_request,
 };
 
 check! {
@@ -24,7 +24,6 @@ check! {
     id: "unused-javascript",
     pass: "Little unused JavaScript",
     fail: "Unused JavaScript",
-    needs: [Scripts::NAME, Requests::NAME],
     run: run,
 }
 
@@ -57,15 +56,15 @@ fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
         .filter(|bytes| *bytes > 0.0)
         .unwrap_or(script.length as f64);
     let share = TextKind::Script.body_bytes(request, length) / length;
-    let wasting = WastefulFile {
+    let file = WastefulFile {
         name: script.url.clone(),
         total_bytes: (share * coverage.total as f64).round(),
         wasted_bytes: (share * coverage.unused as f64).round(),
         parts: Vec::new(),
     };
-    (wasting.wasted_bytes > MIN_WASTED_BYTES).then(|| WastefulFile {
+    (file.wasted_bytes > MIN_WASTED_BYTES).then(|| WastefulFile {
         parts: parts(script, share),
-        ..wasting
+        ..file
     })
 }
 

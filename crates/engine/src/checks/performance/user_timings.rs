@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_trace::{Trace, UserTiming};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "user-timings",
     pass: "User Timing marks and measures",
     fail: "User Timing marks and measures",
-    needs: [TRACE],
     run: run,
 }
 

@@ -3,7 +3,7 @@ use plumbline_trace::{InteractionKind, Trace};
 
 use super::element_cell;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, TRACE};
+use crate::facts::{Facts, Missing};
 
 check! {
     /// # What
@@ -24,7 +24,6 @@ check! {
     id: "viewport-insight",
     pass: "The viewport is optimised for mobile",
     fail: "The viewport is not optimised for mobile",
-    needs: [TRACE],
     run: run,
 }
 

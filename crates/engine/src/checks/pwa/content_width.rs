@@ -1,7 +1,7 @@
 use plumbline_catalog::Mode;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Missing, Page};
+use crate::facts::{Facts, Missing, PageProperties};
 
 check! {
     /// # What
@@ -23,12 +23,11 @@ check! {
     id: "content-width",
     pass: "Content is sized correctly for the viewport",
     fail: "Content is wider than the viewport",
-    needs: [Page::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let page = facts.get::<Page>()?;
+    let page = facts.get::<PageProperties>()?;
     Ok(if facts.mode == Mode::Desktop {
         Outcome::not_applicable()
     } else if page.inner_width == page.outer_width {

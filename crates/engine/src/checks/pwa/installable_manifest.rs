@@ -1,9 +1,7 @@
 use plumbline_model::check::Details;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{
-    Artifact, Facts, Installability, InstallabilityError, ManifestArtifact, ManifestState, Missing,
-};
+use crate::facts::{Facts, Installability, InstallabilityError, ManifestState, Missing};
 
 check! {
     /// # What
@@ -25,7 +23,6 @@ check! {
     id: "installable-manifest",
     pass: "The page can be installed as an app",
     fail: "The page cannot be installed as an app",
-    needs: [Installability::NAME, ManifestArtifact::NAME],
     run: run,
 }
 

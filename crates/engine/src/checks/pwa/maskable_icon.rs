@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Missing};
+use crate::facts::{Facts, ManifestState, Missing};
 
 check! {
     /// # What
@@ -20,7 +20,6 @@ check! {
     id: "maskable-icon",
     pass: "The manifest has a maskable icon",
     fail: "The manifest has no maskable icon",
-    needs: [ManifestArtifact::NAME],
     run: run,
 }
 

@@ -1,7 +1,7 @@
 use plumbline_model::check::Details;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Manifest, ManifestArtifact, ManifestState, Missing};
+use crate::facts::{Facts, Manifest, ManifestState, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "splash-screen",
     pass: "The app has a custom splash screen",
     fail: "The app has no custom splash screen",
-    needs: [ManifestArtifact::NAME],
     run: run,
 }
 

@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, ManifestArtifact, ManifestState, Metas, Missing};
+use crate::facts::{Facts, ManifestState, Metas, Missing};
 
 check! {
     /// # What
@@ -20,7 +20,6 @@ check! {
     id: "themed-omnibox",
     pass: "Theme colour for the address bar",
     fail: "No theme colour for the address bar",
-    needs: [ManifestArtifact::NAME, Metas::NAME],
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::Details;
 
 use super::viewport_content::{Value, property};
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Metas, Missing};
+use crate::facts::{Facts, Metas, Missing};
 
 check! {
     /// # What
@@ -22,7 +22,6 @@ check! {
     id: "viewport",
     pass: "Viewport meta element with width or initial scale",
     fail: "No viewport meta element with width or initial scale",
-    needs: [Metas::NAME],
     run: run,
 }
 

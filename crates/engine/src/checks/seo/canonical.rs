@@ -4,7 +4,7 @@ use plumbline_model::check::Details;
 use url::Url;
 
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Link, LinkSource, Links, MainResource, Missing, Requests};
+use crate::facts::{Facts, LinkSource, Links, MainResource, Missing, PageLink};
 
 check! {
     /// # What
@@ -14,7 +14,7 @@ check! {
     /// Search engines list the canonical URL. A wrong one can remove the page from search results.
     ///
     /// # Scored
-    /// Fails when a `rel=canonical` in the head or in a `Link` header is invalid or relative, when
+    /// Fails when a `rel=canonical` in the head or in a `PageLink` header is invalid or relative, when
     /// there are several different ones, when it points to another `hreflang` version, or to the
     /// site's root from another page. Not applicable without one.
     ///
@@ -27,7 +27,6 @@ check! {
     id: "canonical",
     pass: "The canonical URL is valid",
     fail: "The canonical URL is not valid",
-    needs: [Links::NAME, Requests::NAME],
     run: run,
 }
 
@@ -52,7 +51,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             }
         }
     }
-    let failed = |summary: &str, link: &Link| {
+    let failed = |summary: &str, link: &PageLink| {
         Outcome::fail(summary).with(Details::values([("rel=canonical", &link.raw_href)]))
     };
     if let Some(link) = invalid {
@@ -100,7 +99,7 @@ enum Href {
     Absolute(Url),
 }
 
-fn parse_href(link: &Link) -> Href {
+fn parse_href(link: &PageLink) -> Href {
     let resolves = Url::options()
         .base_url(Url::parse("https://example.com").ok().as_ref())
         .parse(&link.raw_href);

@@ -2,7 +2,7 @@ use plumbline_model::check::{Details, ElementDetail};
 use url::Url;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page};
+use crate::facts::{Anchor, Anchors, Facts, Missing, PageProperties};
 
 check! {
     /// # What
@@ -25,13 +25,12 @@ check! {
     id: "crawlable-anchors",
     pass: "Links are crawlable",
     fail: "Links are not crawlable",
-    needs: [Anchors::NAME, Page::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
-    let page = facts.get::<Page>()?;
+    let page = facts.get::<PageProperties>()?;
     let base = Url::parse(&page.url).ok();
     let uncrawlable: Vec<ElementDetail> = anchors
         .0
@@ -71,7 +70,12 @@ fn is_uncrawlable(anchor: &Anchor, base: Option<&Url>) -> bool {
     if !anchor.name.trim().is_empty() {
         return false;
     }
-    let has = |name: &str| anchor.attribute_names.iter().any(|given| given == name);
+    let has = |name: &str| {
+        anchor
+            .attribute_names
+            .iter()
+            .any(|attribute| attribute == name)
+    };
     if !has("href") && !LINK_ATTRIBUTES.into_iter().any(has) {
         return anchor.has_listener;
     }

@@ -2,7 +2,7 @@ use plumbline_model::check::Details;
 
 use super::language::is_language;
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Link, LinkSource, Links, Missing};
+use crate::facts::{Facts, LinkSource, Links, Missing, PageLink};
 
 check! {
     /// # What
@@ -12,7 +12,7 @@ check! {
     /// `hreflang` tells search engines which language version to show. An invalid one is ignored.
     ///
     /// # Scored
-    /// Fails when one in the head or in a `Link` header has an unknown language, or a URL without
+    /// Fails when one in the head or in a `PageLink` header has an unknown language, or a URL without
     /// `http:` or `https:`.
     ///
     /// # Fix
@@ -23,7 +23,6 @@ check! {
     id: "hreflang",
     pass: "`hreflang` links are valid",
     fail: "`hreflang` links are not valid",
-    needs: [Links::NAME],
     run: run,
 }
 
@@ -53,7 +52,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     Ok(Outcome::fail(summary).with(Details::table(["Language", "URL", "Error"], invalid)))
 }
 
-fn errors(link: &Link) -> Vec<&'static str> {
+fn errors(link: &PageLink) -> Vec<&'static str> {
     let mut errors = Vec::new();
     let tag = link.hreflang.to_lowercase();
     // Only the language is validated, not script and region.

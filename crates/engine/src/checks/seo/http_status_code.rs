@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, MainResource, Missing, Requests};
+use crate::facts::{Facts, MainResource, Missing};
 
 check! {
     /// # What
@@ -19,7 +19,6 @@ check! {
     id: "http-status-code",
     pass: "Successful HTTP status code",
     fail: "Unsuccessful HTTP status code",
-    needs: [Requests::NAME],
     run: run,
 }
 

@@ -3,7 +3,7 @@ use plumbline_model::check::Details;
 use super::date;
 use super::robots_rules::RobotsRules;
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, MainResource, Metas, Missing, Requests, RobotsTxt};
+use crate::facts::{Facts, MainResource, Metas, Missing, RobotsTxt};
 
 check! {
     /// # What
@@ -26,7 +26,6 @@ check! {
     id: "is-crawlable",
     pass: "The page is not blocked from indexing",
     fail: "The page is blocked from indexing",
-    needs: [Requests::NAME, Metas::NAME, RobotsTxt::NAME],
     run: run,
 }
 
@@ -57,13 +56,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::fail("All crawlers are blocked.")
             .with(Details::table(["Source", "Directive"], general.clone())));
     }
-    let named: Vec<&str> = blocked().filter_map(|(crawler, _)| *crawler).collect();
+    let blocked_crawlers: Vec<&str> = blocked().filter_map(|(crawler, _)| *crawler).collect();
     if blocked().next().is_none() {
         return Ok(Outcome::pass());
     }
-    let crawlers = match named.as_slice() {
+    let crawlers = match blocked_crawlers.as_slice() {
         [] => "Crawlers without rules of their own".to_owned(),
-        named => named.join(", "),
+        names => names.join(", "),
     };
     Ok(Outcome::pass().warning(format!(
         "{crawlers} may not index the page, but at least one search engine may."

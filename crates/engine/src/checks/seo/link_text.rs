@@ -2,7 +2,7 @@ use plumbline_model::check::{Details, ElementDetail};
 
 use super::link_words::GENERIC_TEXTS;
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Anchor, Anchors, Artifact, Facts, Missing, Page, equal_without_fragment};
+use crate::facts::{Anchor, Anchors, Facts, Missing, PageProperties, equal_without_fragment};
 
 check! {
     /// # What
@@ -26,13 +26,12 @@ check! {
     id: "link-text",
     pass: "Links have descriptive text",
     fail: "Links do not have descriptive text",
-    needs: [Anchors::NAME, Page::NAME],
     run: run,
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let anchors = facts.get::<Anchors>()?;
-    let page = facts.get::<Page>()?;
+    let page = facts.get::<PageProperties>()?;
     let generic: Vec<ElementDetail> = anchors
         .0
         .iter()

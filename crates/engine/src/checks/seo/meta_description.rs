@@ -1,5 +1,5 @@
 use crate::checks::{Outcome, check};
-use crate::facts::{Artifact, Facts, Metas, Missing};
+use crate::facts::{Facts, Metas, Missing};
 
 check! {
     /// # What
@@ -20,7 +20,6 @@ check! {
     id: "meta-description",
     pass: "The page has a meta description",
     fail: "The page has no meta description",
-    needs: [Metas::NAME],
     run: run,
 }
 

@@ -6,11 +6,11 @@ use super::robots_txt::lines;
 
 #[derive(Debug, Default)]
 pub(super) struct RobotsRules {
-    groups: Vec<(String, Vec<Rule>)>,
+    groups: Vec<(String, Vec<RobotsRule>)>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
+pub(super) struct RobotsRule {
     pattern: String,
     is_allowed: bool,
     /// The line number, counted from 1.
@@ -58,7 +58,7 @@ impl RobotsRules {
                 self.groups.len() - 1
             });
             if !pattern.is_empty() {
-                self.groups[at].1.push(Rule {
+                self.groups[at].1.push(RobotsRule {
                     pattern: escaped(pattern),
                     is_allowed,
                     line,
@@ -68,7 +68,7 @@ impl RobotsRules {
     }
 
     /// Returns the rule that blocks a crawler from a path with query, if any.
-    pub(super) fn refusal(&self, crawler: &str, path: &str) -> Option<&Rule> {
+    pub(super) fn refusal(&self, crawler: &str, path: &str) -> Option<&RobotsRule> {
         let group = |name: &str| self.groups.iter().find(|(agent, _)| agent == name);
         let (_, rules) = group(&agent_name(crawler)).or_else(|| group("*"))?;
         let path = uppercase_escapes(path);

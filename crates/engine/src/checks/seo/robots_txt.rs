@@ -2,7 +2,7 @@ use plumbline_model::check::Details;
 use url::Url;
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Artifact, Facts, Missing, RobotsTxt};
+use crate::facts::{Facts, Missing, RobotsTxt};
 
 check! {
     /// # What
@@ -26,7 +26,6 @@ check! {
     id: "robots-txt",
     pass: "robots.txt is valid",
     fail: "robots.txt is not valid",
-    needs: [RobotsTxt::NAME],
     run: run,
 }
 

@@ -24,7 +24,7 @@ const ZIGZAG: [usize; 64] = [
     52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-pub(crate) struct Picture {
+pub(crate) struct DecodedPicture {
     width: usize,
     height: usize,
     planes: Vec<Plane>,
@@ -53,7 +53,7 @@ struct Tables {
     restart_interval: usize,
 }
 
-impl Picture {
+impl DecodedPicture {
     /// Decodes a picture; returns `None` unless it is a complete baseline JPEG in grey or YCbCr.
     pub(crate) fn decode(jpeg: &[u8]) -> Option<Self> {
         let mut rest = jpeg.strip_prefix(&[0xff, 0xd8])?;
@@ -288,7 +288,7 @@ mod tests {
 
     fn pixels(jpeg: &[u8]) -> Option<Vec<[u8; 3]>> {
         let mut pixels = Vec::new();
-        Picture::decode(jpeg)?.for_each_pixel(|pixel| pixels.push(pixel));
+        DecodedPicture::decode(jpeg)?.for_each_pixel(|pixel| pixels.push(pixel));
         Some(pixels)
     }
 

@@ -1,5 +1,5 @@
 use super::bbr_filters::{AckAggregation, MaxFilter};
-use super::{Phase, Progress};
+use super::{AckProgress, CongestionPhase};
 use crate::model::line::Random;
 use crate::model::{INITIAL_WINDOW, PAYLOAD_BYTES};
 
@@ -18,7 +18,7 @@ const PACING_MARGIN: f64 = 0.99;
 const SINGLE_PACKET_RATE: f64 = 1_200_000.0 / 8.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum BbrMode {
     Startup,
     Drain,
     ProbeBandwidth,
@@ -32,7 +32,7 @@ enum Mode {
 pub(in crate::model) struct Bbr {
     pub(super) window: u64,
     pub(super) pacing_rate: f64,
-    mode: Mode,
+    mode: BbrMode,
     rates: MaxFilter,
     min_rtt_ns: u64,
     min_rtt_at_ns: u64,
@@ -61,7 +61,7 @@ impl Bbr {
         Self {
             window: INITIAL_WINDOW,
             pacing_rate: pacing(rate, HIGH_GAIN),
-            mode: Mode::Startup,
+            mode: BbrMode::Startup,
             rates: MaxFilter::default(),
             min_rtt_ns: rtt_ns,
             min_rtt_at_ns: now_ns,
@@ -85,7 +85,7 @@ impl Bbr {
     }
 
     pub(super) fn probes_rtt(&self) -> bool {
-        self.mode == Mode::ProbeRtt
+        self.mode == BbrMode::ProbeRtt
     }
 
     /// Returns the packets of one burst; Linux sends about a millisecond's worth at once.
@@ -99,11 +99,11 @@ impl Bbr {
         (per_ms as u64).clamp(min, 44)
     }
 
-    pub(super) fn acknowledged(&mut self, p: &Progress<'_>) {
+    pub(super) fn acknowledged(&mut self, p: &AckProgress<'_>) {
         self.update_rate(p);
         self.ack_aggregation
             .update(p, self.rates.max, self.round_start, self.window);
-        if self.mode == Mode::ProbeBandwidth && self.phase_is_over(p) {
+        if self.mode == BbrMode::ProbeBandwidth && self.phase_is_over(p) {
             self.next_phase(p.now_ns);
         }
         self.look_for_full_pipe(p);
@@ -134,26 +134,26 @@ impl Bbr {
         self.restarting = true;
         self.ack_aggregation.restart(now_ns);
         match self.mode {
-            Mode::ProbeBandwidth => self.set_pacing(self.rates.max, 1.0),
-            Mode::ProbeRtt => self.finish_probe_rtt(now_ns),
-            Mode::Startup | Mode::Drain => {}
+            BbrMode::ProbeBandwidth => self.set_pacing(self.rates.max, 1.0),
+            BbrMode::ProbeRtt => self.finish_probe_rtt(now_ns),
+            BbrMode::Startup | BbrMode::Drain => {}
         }
     }
 
     fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => DRAIN_GAIN,
-            Mode::ProbeBandwidth => CYCLE[self.cycle_index],
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup => HIGH_GAIN,
+            BbrMode::Drain => DRAIN_GAIN,
+            BbrMode::ProbeBandwidth => CYCLE[self.cycle_index],
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
     fn window_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBandwidth => 2.0,
-            Mode::ProbeRtt => 1.0,
+            BbrMode::Startup | BbrMode::Drain => HIGH_GAIN,
+            BbrMode::ProbeBandwidth => 2.0,
+            BbrMode::ProbeRtt => 1.0,
         }
     }
 
@@ -164,7 +164,7 @@ impl Bbr {
         }
     }
 
-    fn update_rate(&mut self, p: &Progress<'_>) {
+    fn update_rate(&mut self, p: &AckProgress<'_>) {
         self.round_start = false;
         // A sample over less than a round trip contains packets that were acknowledged before.
         let Some(sample) = p.ack_info.rate.filter(|s| s.interval_ns >= p.min_rtt_ns) else {
@@ -194,11 +194,11 @@ impl Bbr {
     /// Adds headroom for packets that are queued in the hosts rather than in the path.
     fn with_host_headroom(&self, packets: u64) -> u64 {
         let even = (packets + 3 * self.burst()).next_multiple_of(2);
-        let probing_up = self.mode == Mode::ProbeBandwidth && self.cycle_index == 0;
+        let probing_up = self.mode == BbrMode::ProbeBandwidth && self.cycle_index == 0;
         even + if probing_up { 2 } else { 0 }
     }
 
-    fn in_network(&self, p: &Progress<'_>, in_flight: u64) -> u64 {
+    fn in_network(&self, p: &AckProgress<'_>, in_flight: u64) -> u64 {
         let wait_s = p.next_send_ns.saturating_sub(p.now_ns) as f64 / 1e9;
         let leaving = (self.rates.max * wait_s) as u64;
         let entering = if self.pacing_gain() > 1.0 {
@@ -209,7 +209,7 @@ impl Bbr {
         (in_flight + entering).saturating_sub(leaving)
     }
 
-    fn phase_is_over(&self, p: &Progress<'_>) -> bool {
+    fn phase_is_over(&self, p: &AckProgress<'_>) -> bool {
         let full_length = p.now_ns - self.cycle_at_ns > self.min_rtt_ns;
         let gain = self.pacing_gain();
         if gain == 1.0 {
@@ -229,13 +229,13 @@ impl Bbr {
     }
 
     fn probe_bandwidth(&mut self, now_ns: u64) {
-        self.mode = Mode::ProbeBandwidth;
+        self.mode = BbrMode::ProbeBandwidth;
         // Any phase except draining, so that flows do not probe together.
         self.cycle_index = CYCLE.len() - 1 - (self.random.next_unit() * 7.0) as usize;
         self.next_phase(now_ns);
     }
 
-    fn look_for_full_pipe(&mut self, p: &Progress<'_>) {
+    fn look_for_full_pipe(&mut self, p: &AckProgress<'_>) {
         let app_limited = p.ack_info.rate.is_some_and(|s| s.app_limited);
         if self.full || !self.round_start || app_limited {
             return;
@@ -249,18 +249,18 @@ impl Bbr {
         self.full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn drain(&mut self, p: &Progress<'_>) {
-        if self.mode == Mode::Startup && self.full {
-            self.mode = Mode::Drain;
+    fn drain(&mut self, p: &AckProgress<'_>) {
+        if self.mode == BbrMode::Startup && self.full {
+            self.mode = BbrMode::Drain;
         }
         let drained =
             || self.in_network(p, p.in_flight) <= self.with_host_headroom(self.path_capacity(1.0));
-        if self.mode == Mode::Drain && drained() {
+        if self.mode == BbrMode::Drain && drained() {
             self.probe_bandwidth(p.now_ns);
         }
     }
 
-    fn update_min_rtt(&mut self, p: &Progress<'_>) {
+    fn update_min_rtt(&mut self, p: &AckProgress<'_>) {
         let expired = p.now_ns > self.min_rtt_at_ns + MIN_RTT_WINDOW_NS;
         if let Some(rtt_ns) = p.ack_info.fresh_rtt_ns
             && (rtt_ns <= self.min_rtt_ns || expired)
@@ -268,12 +268,12 @@ impl Bbr {
             self.min_rtt_ns = rtt_ns;
             self.min_rtt_at_ns = p.now_ns;
         }
-        if expired && !self.restarting && self.mode != Mode::ProbeRtt {
+        if expired && !self.restarting && self.mode != BbrMode::ProbeRtt {
             self.save_window();
-            self.mode = Mode::ProbeRtt;
+            self.mode = BbrMode::ProbeRtt;
             self.probe_rtt_until_ns = None;
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             if self.probe_rtt_until_ns.is_none() && p.in_flight <= MIN_WINDOW {
                 self.probe_rtt_until_ns = Some(p.now_ns + PROBE_RTT_NS);
                 self.probe_rtt_round_done = false;
@@ -299,19 +299,19 @@ impl Bbr {
         if self.full {
             self.probe_bandwidth(now_ns);
         } else {
-            self.mode = Mode::Startup;
+            self.mode = BbrMode::Startup;
         }
     }
 
     fn save_window(&mut self) {
-        self.saved_window = if self.was_recovering || self.mode == Mode::ProbeRtt {
+        self.saved_window = if self.was_recovering || self.mode == BbrMode::ProbeRtt {
             self.saved_window.max(self.window)
         } else {
             self.window
         };
     }
 
-    fn set_window(&mut self, p: &Progress<'_>) {
+    fn set_window(&mut self, p: &AckProgress<'_>) {
         let acked = p.ack_info.newly_delivered;
         if acked > 0 && !self.recover(p) {
             let mut target = self.path_capacity(self.window_gain());
@@ -326,18 +326,18 @@ impl Bbr {
             }
             self.window = self.window.max(MIN_WINDOW);
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == BbrMode::ProbeRtt {
             self.window = self.window.min(MIN_WINDOW);
         }
     }
 
     /// Limits the window to one packet per acknowledged packet in the first round of a recovery;
     /// returns true during that round.
-    fn recover(&mut self, p: &Progress<'_>) -> bool {
+    fn recover(&mut self, p: &AckProgress<'_>) -> bool {
         let acked = p.ack_info.newly_delivered;
         self.window = self.window.saturating_sub(p.ack_info.newly_lost).max(1);
-        let recovering = p.phase != Phase::Open;
-        if matches!(p.phase, Phase::Recovery(_)) && !self.was_recovering {
+        let recovering = p.phase != CongestionPhase::Open;
+        if matches!(p.phase, CongestionPhase::Recovery(_)) && !self.was_recovering {
             self.conserving = true;
             self.round_ends_at = p.delivered;
             self.window = p.in_flight + acked;

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use super::Progress;
+use super::AckProgress;
 
 const RATE_WINDOW_ROUNDS: u64 = 10;
 const LUMP_WINDOW_ROUNDS: u32 = 5;
@@ -58,7 +58,13 @@ impl AckAggregation {
         self.acked = 0;
     }
 
-    pub(super) fn update(&mut self, p: &Progress<'_>, rate: f64, round_start: bool, window: u64) {
+    pub(super) fn update(
+        &mut self,
+        p: &AckProgress<'_>,
+        rate: f64,
+        round_start: bool,
+        window: u64,
+    ) {
         if p.ack_info.newly_delivered == 0 || p.ack_info.rate.is_none() {
             return;
         }

@@ -8,7 +8,7 @@ use bbr::Bbr;
 
 /// Recovery state of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum CongestionPhase {
     Open,
     /// Repairs losses that acknowledgements revealed, until this position is acknowledged.
     Recovery(u64),
@@ -18,7 +18,7 @@ pub(super) enum Phase {
 
 /// Input of congestion control with each acknowledgement.
 #[derive(Debug)]
-pub(super) struct Progress<'a> {
+pub(super) struct AckProgress<'a> {
     pub(super) now_ns: u64,
     pub(super) ack_info: &'a AckInfo,
     /// Packets delivered since the start of the connection.
@@ -26,7 +26,7 @@ pub(super) struct Progress<'a> {
     /// Packets in flight before this acknowledgement.
     pub(super) prior_in_flight: u64,
     pub(super) in_flight: u64,
-    pub(super) phase: Phase,
+    pub(super) phase: CongestionPhase,
     pub(super) min_rtt_ns: u64,
     /// Time at which pacing allows the next packet.
     pub(super) next_send_ns: u64,
@@ -72,7 +72,7 @@ impl Congestion {
         }
     }
 
-    pub(super) fn acknowledged(&mut self, progress: &Progress<'_>) {
+    pub(super) fn acknowledged(&mut self, progress: &AckProgress<'_>) {
         match self {
             Self::Bbr(c) => c.acknowledged(progress),
             Self::Unlimited => {}

@@ -1,6 +1,6 @@
 use super::simulation::{Fetch, Simulation};
 use super::{LINES, MS, setup};
-use crate::model::{Direction, Network, Output, Setup};
+use crate::model::{Direction, NetworkModel, Output, Setup};
 
 /// Compares times in milliseconds with those of Linux hosts over the packet-level emulator (kernel
 /// 6.18, BBR, one fetch on a new connection, dialling included).
@@ -104,7 +104,11 @@ fn a_small_fetch_parallel_to_a_large_one_waits_in_the_same_queue_and_no_longer()
 }
 
 /// Sends as much data as a flow accepts.
-fn saturate(net: &mut Network, until_ns: u64, mut output: impl FnMut(&mut Network, Output)) -> u64 {
+fn saturate(
+    net: &mut NetworkModel,
+    until_ns: u64,
+    mut output: impl FnMut(&mut NetworkModel, Output),
+) -> u64 {
     let id = net.establish(100 * MS);
     let mut sent = 0;
     loop {
@@ -126,7 +130,7 @@ fn saturate(net: &mut Network, until_ns: u64, mut output: impl FnMut(&mut Networ
 #[test]
 fn a_reader_that_never_reads_limits_what_is_read_from_the_server() {
     for (down, up, rtt) in LINES {
-        let mut net = Network::new(setup(down, up, rtt));
+        let mut net = NetworkModel::new(setup(down, up, rtt));
         let mut delivered = 0;
         let sent = saturate(&mut net, 600_000 * MS, |_, output| {
             if let Output::Delivered(_, _, bytes) = output {
@@ -141,7 +145,7 @@ fn a_reader_that_never_reads_limits_what_is_read_from_the_server() {
 /// Window updates are lost too on a line that loses every third packet.
 #[test]
 fn a_reader_that_pauses_often_receives_everything_over_a_lossy_line() {
-    let mut net = Network::new(Setup {
+    let mut net = NetworkModel::new(Setup {
         loss_share: 0.3,
         ..setup(5000.0, 1000.0, 28.0)
     });
@@ -161,7 +165,7 @@ fn a_reader_that_pauses_often_receives_everything_over_a_lossy_line() {
 
 #[test]
 fn a_closed_flow_ends_after_its_last_byte_and_the_other_continues() {
-    let mut net = Network::new(setup(5000.0, 1000.0, 28.0));
+    let mut net = NetworkModel::new(setup(5000.0, 1000.0, 28.0));
     let id = net.establish(28 * MS);
     net.write(id, Direction::Up, 5000);
     net.close(id, Direction::Up);
@@ -188,7 +192,7 @@ fn a_closed_flow_ends_after_its_last_byte_and_the_other_continues() {
 
 #[test]
 fn a_reset_arrives_after_earlier_bytes_and_ends_both_flows() {
-    let mut net = Network::new(setup(5000.0, 1000.0, 28.0));
+    let mut net = NetworkModel::new(setup(5000.0, 1000.0, 28.0));
     let id = net.establish(28 * MS);
     net.write(id, Direction::Down, 3000);
     net.reset(id, Direction::Down);
@@ -212,7 +216,7 @@ fn a_reset_arrives_after_earlier_bytes_and_ends_both_flows() {
 
 #[test]
 fn a_lost_message_is_repeated_until_it_arrives() {
-    let mut net = Network::new(Setup {
+    let mut net = NetworkModel::new(Setup {
         loss_share: 0.5,
         ..setup(5000.0, 1000.0, 28.0)
     });
@@ -232,7 +236,7 @@ fn a_lost_message_is_repeated_until_it_arrives() {
 fn a_late_wakeup_does_not_delay_later_events() {
     let line = setup(1638.4, 750.0, 150.0);
     let run = |step_ns: u64| {
-        let mut net = Network::new(line.clone());
+        let mut net = NetworkModel::new(line.clone());
         let id = net.establish(150 * MS);
         let capacity = net.capacity(id, Direction::Down);
         net.write(id, Direction::Down, capacity);

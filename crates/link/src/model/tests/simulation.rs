@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{ConnectionId, Direction, HANDSHAKE_WIRE_BYTES, Network, Output, Setup};
+use crate::model::{ConnectionId, Direction, HANDSHAKE_WIRE_BYTES, NetworkModel, Output, Setup};
 
 /// One response that a client fetches, after a pause.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl Fetch {
 }
 
 pub(super) struct Simulation {
-    net: Network,
+    net: NetworkModel,
     now_ns: u64,
     clients: Vec<Client>,
     by_connection: HashMap<ConnectionId, usize>,
@@ -56,7 +56,7 @@ pub(super) struct Client {
 impl Simulation {
     pub(super) fn new(setup: Setup) -> Self {
         Self {
-            net: Network::new(setup),
+            net: NetworkModel::new(setup),
             now_ns: 0,
             clients: Vec::new(),
             by_connection: HashMap::new(),
