@@ -21,6 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(value) => json!(value),
         Err(error) => Value::from(error.code()),
     };
+    let exchanges = log
+        .as_ref()
+        .map_or(&trace.exchanges, |log| &log.exchanges)
+        .iter();
     let json = json!({
         "url": trace.navigation.url,
         "fcp": shown(measured.fcp),
@@ -33,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "desktop": performance_score(Mode::Desktop, &measured),
         "domContentLoaded": measured.dom_content_loaded_ms,
         "load": measured.load_ms,
-        "requests": log.map_or(trace.requests.len(), |log| log.requests.len()),
+        "requests": exchanges.filter(|exchange| !exchange.is_web_socket).count(),
         "screenshots": trace.screenshots.len(),
         "tasks": trace.tasks.all.len(),
         "shifts": trace.shifts.all.len(),

@@ -18,7 +18,7 @@ const METADATA_CATEGORY: &str = "__metadata";
 #[derive(Debug, Default)]
 pub(crate) struct TraceEvent<'a> {
     pub(crate) name: Cow<'a, str>,
-    /// What the name tells.
+    /// Row of the name in the table of events.
     pub(crate) kind: EventKind,
     pub(crate) category: Cow<'a, str>,
     /// Phase letter: `X` is a complete event with a duration, `B` a begin, `E` an end … Zero if

@@ -45,7 +45,7 @@ pub enum Dependency {
     TimerFired(String),
 }
 
-/// What an event of a task tells about its dependencies.
+/// Kinds of events that tell on what a task depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DependencyKind {
     Layout,

@@ -74,8 +74,8 @@ impl Default for ResourceTiming {
 
 impl ResourceTiming {
     /// Returns the time from the last byte of the request to the first of the response.
-    pub fn server_response_us(&self) -> f64 {
-        self.headers_us() - self.send_end_us
+    pub fn server_response_ms(&self) -> f64 {
+        self.headers_us() / 1e3 - self.send_end_us / 1e3
     }
 
     /// Returns the time of the response's first byte on the monotonic clock.

@@ -66,7 +66,7 @@ fn redirects_are_part_of_the_resource_and_the_document_belongs_to_its_navigation
     assert_eq!(document.redirection_us, 3000.0);
     assert_eq!((document.start_us, document.notified_us), (2000.0, 9000.0));
     assert!((document.finish_us - 8800.0).abs() < 1e-6);
-    assert_eq!(document.timing().unwrap().server_response_us(), 1000.0);
+    assert_eq!(document.timing().unwrap().server_response_ms(), 1.0);
     assert_eq!(document.header("content-encoding").next(), Some("br"));
     assert_eq!(document.resource_bytes, 900);
 }

@@ -1,4 +1,4 @@
-//! The links of the page, from `<link>` elements and from equivalent `PageLink` headers.
+//! The links of the page, from `<link>` elements and from equivalent `Link` headers.
 
 use plumbline_model::check::Node;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ impl Fact for Links {
     }
 }
 
-/// Parses the links of a `PageLink` header (RFC 8288). Invalid parts are skipped.
+/// Parses the links of a `Link` header (RFC 8288). Invalid parts are skipped.
 fn parse(header: &str, base: Option<&Url>) -> Vec<PageLink> {
     let mut links = Vec::new();
     let mut rest = header;

@@ -63,7 +63,7 @@ pub struct Exchange {
     /// Chromium's total of transferred bytes including headers, if the request has ended.
     pub wire_bytes: Option<u64>,
     /// True if separate messages with wire headers were announced.
-    pub(crate) has_wire_headers: bool,
+    pub has_wire_headers: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,8 +102,8 @@ impl Exchange {
         self.frame.as_deref().unwrap_or_default()
     }
 
-    /// Returns the protocol that the network stack named, or else the URL's scheme if such a request
-    /// does not use the network. Empty if neither is known.
+    /// Returns the protocol that the network stack named, or else the URL's scheme if requests of
+    /// that scheme do not use the network. Empty if neither is known.
     pub fn protocol(&self) -> &str {
         let response = self.response.as_ref();
         let protocol = response.map_or("", |response| response.protocol.as_str());

@@ -42,8 +42,8 @@ pub fn origin_latencies(resources: &[Resource]) -> BTreeMap<String, OriginLatenc
             latency.rtt_ms = min(latency.rtt_ms, handshake_ms(timing));
         }
         if timing.send_end_us >= 0.0 && timing.receive_headers_end_us >= 0.0 {
-            let wait_us = timing.receive_headers_end_us - timing.send_end_us;
-            latency.wait_ms = min(latency.wait_ms, Some(wait_us / 1000.0));
+            let wait_ms = timing.receive_headers_end_us / 1000.0 - timing.send_end_us / 1000.0;
+            latency.wait_ms = min(latency.wait_ms, Some(wait_ms));
         }
     }
     by_origin
@@ -61,13 +61,18 @@ fn handshake_ms(timing: &ResourceTiming) -> Option<f64> {
     let is_tls = timing.ssl_start_us >= 0.0
         && timing.ssl_end_us >= 0.0
         && timing.ssl_start_us != timing.connect_start_us;
-    let round_trip_us = if is_tls {
-        (timing.connect_end_us - timing.ssl_start_us)
-            .min(timing.ssl_start_us - timing.connect_start_us)
+    // Each time is converted on its own, so that figures are the same as in earlier reports.
+    let [connect_start_ms, connect_end_ms, ssl_start_ms] = [
+        timing.connect_start_us,
+        timing.connect_end_us,
+        timing.ssl_start_us,
+    ]
+    .map(|us| us / 1000.0);
+    Some(if is_tls {
+        (connect_end_ms - ssl_start_ms).min(ssl_start_ms - connect_start_ms)
     } else {
-        timing.connect_end_us - timing.connect_start_us
-    };
-    Some(round_trip_us / 1000.0)
+        connect_end_ms - connect_start_ms
+    })
 }
 
 #[cfg(test)]

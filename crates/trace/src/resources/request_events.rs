@@ -182,8 +182,8 @@ impl RequestEvents {
         (exchanges, resource)
     }
 
-    /// Adds the response and the end to the last exchange. Chromium sometimes reports the end twice:
-    /// the first event has the more accurate time, the last one the sizes.
+    /// Adds the response and the end to the last exchange. Chromium sometimes reports the end
+    /// twice: the first event has the more accurate time, the last one the sizes.
     fn complete(&mut self, exchange: &mut Exchange) {
         exchange.from_memory = self.is_memory_cached;
         if let Some((_, priority)) = self.priority.take() {

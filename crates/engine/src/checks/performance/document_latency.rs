@@ -90,11 +90,7 @@ pub(super) fn server_response_ms(facts: &Facts, document: &Resource) -> Result<f
         .map_or(0.0, |conditions| conditions.network.rtt_ms);
     document
         .timing()
-        .map(|timing| {
-            (timing.server_response_us() / 1000.0 - added_ms)
-                .max(0.0)
-                .round()
-        })
+        .map(|timing| (timing.server_response_ms() - added_ms).max(0.0).round())
         .ok_or_else(|| Missing("the trace has no timing of the document request".to_owned()))
 }
 

@@ -245,7 +245,7 @@ fn candidates(facts: &Facts, trace: &Trace, document: &Resource) -> Vec<(String,
     candidates
 }
 
-/// Lists the preconnects of elements and of the document's `PageLink` headers, and whether they were
+/// Lists the preconnects of elements and of the document's `Link` headers, and whether they were
 /// used.
 fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]) -> Findings {
     let table = Findings::new([
@@ -274,7 +274,7 @@ fn preconnected(trace: &Trace, document: &Resource, candidates: &[(String, f64)]
     }))
 }
 
-/// Returns the URLs with `rel=preconnect` in a `PageLink` header, each with its part of the header. A
+/// Returns the URLs with `rel=preconnect` in a `Link` header, each with its part of the header. A
 /// comma ends a link unless it is inside the URL.
 fn preconnects_of_header(header: &str) -> Vec<(&str, &str)> {
     let mut preconnects = Vec::new();

@@ -59,9 +59,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             .with_figure(0.0, Unit::Ms)
             .with_savings(no_savings));
     }
+    // Converted to seconds first, so that figures are the same as in earlier reports.
     let times = chain
         .windows(2)
-        .map(|pair| (pair[1].sent_us() - pair[0].sent_us()) / 1000.0);
+        .map(|pair| (pair[1].sent_us() / 1e6 - pair[0].sent_us() / 1e6) * 1000.0);
     let spent_ms: Vec<f64> = times.chain([0.0]).collect();
     let total_ms: f64 = spent_ms.iter().sum();
     let rows = chain

@@ -14,7 +14,7 @@ check! {
     /// Search engines list the canonical URL. A wrong one can remove the page from search results.
     ///
     /// # Scored
-    /// Fails when a `rel=canonical` in the head or in a `PageLink` header is invalid or relative, when
+    /// Fails when a `rel=canonical` in the head or in a `Link` header is invalid or relative, when
     /// there are several different ones, when it points to another `hreflang` version, or to the
     /// site's root from another page. Not applicable without one.
     ///

@@ -12,7 +12,7 @@ check! {
     /// `hreflang` tells search engines which language version to show. An invalid one is ignored.
     ///
     /// # Scored
-    /// Fails when one in the head or in a `PageLink` header has an unknown language, or a URL without
+    /// Fails when one in the head or in a `Link` header has an unknown language, or a URL without
     /// `http:` or `https:`.
     ///
     /// # Fix
