@@ -47,8 +47,7 @@ mod webhooks;
 
 pub use app::{Agents, App, BrowserCounter, Limits, MayVisit, Pages};
 pub use dispatch::{
-    AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
-    EmbeddedAgent, TokenScope,
+    AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EmbeddedAgent, TokenScope,
 };
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use crate::{Key, KeyDigest, Lease, StoreError, Timestamp};
+use crate::{AgentProcess, Key, KeyDigest, Lease, LeaseOwner, ProcessSet, StoreError, Timestamp};
 
 /// Agents: their tokens, their presence and their leases.
 ///
@@ -45,9 +45,8 @@ pub trait AgentStore: Send + Sync + 'static {
     /// and may get work.
     async fn active_locations(&self, since: Timestamp) -> Result<Vec<String>, StoreError>;
 
-    /// Removes the presence of processes that are known to be dead, and returns the number of those
-    /// whose name starts with the prefix.
-    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError>;
+    /// Removes the presence of processes that are known to be dead, and returns their number.
+    async fn remove_presence(&self, processes: &ProcessSet) -> Result<u64, StoreError>;
 
     /// Returns the state of one attempt.
     async fn attempt_state(
@@ -57,7 +56,7 @@ pub trait AgentStore: Send + Sync + 'static {
     ) -> Result<AttemptState, StoreError>;
 
     /// Returns all leases, or those of one owner, in order of acceptance of their audits.
-    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError>;
+    async fn running(&self, owner: Option<&LeaseOwner>) -> Result<Vec<Lease>, StoreError>;
 }
 
 /// An agent as it is stored, without its token.
@@ -119,8 +118,7 @@ impl AgentBounds {
 /// A running agent process, as it last announced itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPresence {
-    /// The name of the process, which is the prefix of the owner of its leases.
-    pub process: String,
+    pub process: AgentProcess,
     /// The id of the agent's token; `None` for an agent inside a server.
     pub agent_id: Option<String>,
     /// The location that the agent runs at.

@@ -1,5 +1,7 @@
 //! The scope of a request for a lease.
 
+use crate::LeaseOwner;
+
 /// Maximum number of single audits leased in a row while an audit of a batch waits. Otherwise
 /// single audits are leased before those of batches.
 pub const MAX_INTERACTIVE_IN_A_ROW: i64 = 4;
@@ -8,25 +10,24 @@ pub const MAX_INTERACTIVE_IN_A_ROW: i64 = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseScope {
     /// The owner recorded in the lease.
-    pub owner: String,
+    pub owner: LeaseOwner,
     /// The locations whose audits may be leased; `None` allows all.
     pub locations: Option<Vec<String>>,
-    /// The limit of leases of related owners; `None` is unlimited.
+    /// The limit of leases of the owner's token; `None` is unlimited.
     pub slots: Option<SlotLimit>,
 }
 
-/// A limit on the leases that owners with a common prefix hold at a time. Expired leases do not
-/// count.
+/// A limit on the leases that the processes of a token hold at a time. Expired leases do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SlotLimit {
-    /// The prefix of the owners' names.
-    pub owner_prefix: String,
+    /// The id of the token.
+    pub token_id: String,
     pub max_leases: u32,
 }
 
 impl LeaseScope {
     /// Returns the scope of an owner that may lease audits of all locations, without a limit.
-    pub fn any_location(owner: impl Into<String>) -> Self {
+    pub fn any_location(owner: impl Into<LeaseOwner>) -> Self {
         Self {
             owner: owner.into(),
             locations: None,

@@ -1,6 +1,6 @@
 //! Records for operators: retention, account summaries and the queue.
 
-use crate::{Account, Timestamp};
+use crate::{Account, LeaseOwner, Timestamp};
 
 /// Decides which finished audits are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,5 +45,5 @@ pub struct QueuedAudit {
     pub attempt: u32,
     pub faults: u32,
     /// The owner of the lease and its expiry.
-    pub lease: Option<(String, Timestamp)>,
+    pub lease: Option<(LeaseOwner, Timestamp)>,
 }

@@ -7,8 +7,8 @@ use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
     AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
     DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState,
-    ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention, SharedLimits,
-    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention,
+    SharedLimits, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -172,10 +172,10 @@ pub trait Store: Send + Sync + 'static {
     async fn release(&self, lease: &Lease, reason: ReleaseReason)
     -> Result<LeaseState, StoreError>;
 
-    /// Returns every audit to the queue whose lease owner starts with `owner_prefix`, and returns
-    /// their number: for a process that starts and knows that its predecessor is dead. It counts as
-    /// a fault of each audit, because a process that stops in an orderly way releases its leases.
-    async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError>;
+    /// Returns every audit to the queue that is leased to one of these processes, and returns their
+    /// number: for a process that starts and knows that its predecessor is dead. It counts as a
+    /// fault of each audit, because a process that stops in an orderly way releases its leases.
+    async fn recover(&self, processes: &ProcessSet) -> Result<u64, StoreError>;
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
 

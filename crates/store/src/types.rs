@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuditSummary, KeyDigest, Order, ReturnReason};
+use crate::{AuditSummary, KeyDigest, LeaseOwner, Order, ReturnReason};
 
 /// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub struct Lease {
     pub tracking_id: String,
     pub audit_id: String,
     pub attempt: u32,
-    pub owner: String,
+    pub owner: LeaseOwner,
     pub expires_at: Timestamp,
     pub order: Order,
     /// The number of runs.

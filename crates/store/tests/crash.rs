@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use plumbline_store::{
     AuditError, AuditOptions, AuditState, FinishedAudit, LeaseScope, LeaseState, LedgerReason,
-    NewAudit, Order, ReleaseReason, ReturnReason, SqliteStore, Store, Submission, Timestamp,
-    random_text,
+    NewAudit, Order, ProcessSet, ReleaseReason, ReturnReason, SqliteStore, Store, Submission,
+    Timestamp, random_text,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -51,7 +51,10 @@ async fn a_kill_at_any_moment_loses_no_audit_and_charges_nobody_twice() {
 
         let store = SqliteStore::open(&path).unwrap();
         check(&store, &account, &report, round).await;
-        store.recover("child/").await.unwrap();
+        store
+            .recover(&ProcessSet::Single("child".into()))
+            .await
+            .unwrap();
         let depth = store.queue_depth().await.unwrap();
         assert_eq!(depth.running, 0);
     }
@@ -214,7 +217,7 @@ async fn submit_forever(store: Arc<SqliteStore>, account: String) {
 }
 
 async fn work_forever(store: Arc<SqliteStore>, owner: String) {
-    let scope = LeaseScope::any_location(owner);
+    let scope = LeaseScope::any_location(owner.as_str());
     for n in 0_u64.. {
         let Some(lease) = store.lease(&scope, NOW, LEASE).await.unwrap() else {
             store.wait_for_work(&scope, LEASE).await;

@@ -147,10 +147,9 @@ fn print(
         Some(agent) if agent.drained_at.is_some() => "draining",
         _ => "online",
     };
-    let owner_prefix = format!("{}/", presence.process);
     let mut audits: Vec<_> = running
         .iter()
-        .filter(|lease| lease.owner.starts_with(&owner_prefix))
+        .filter(|lease| lease.owner.process == presence.process)
         .map(|lease| format!("{} (attempt {})", lease.tracking_id, lease.attempt))
         .collect();
     if audits.is_empty() {

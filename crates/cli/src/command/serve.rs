@@ -8,11 +8,11 @@ use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
-    Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
-    EmbeddedAgent, Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES,
-    deliver_webhooks, router, serve_with, summaries,
+    Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EmbeddedAgent,
+    Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks,
+    router, serve_with, summaries,
 };
-use plumbline_store::{Key, Store, random_text};
+use plumbline_store::{Key, ProcessSet, Store, random_text};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -47,7 +47,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     // Held until the process ends. The holder may take over leases of earlier servers on this
     // directory.
     let _lock = lock(data)?;
-    let process_prefix = format!("{EMBEDDED_PREFIX}{}-", storage::server_id(data)?);
+    let server_id = storage::server_id(data)?;
     let Stores {
         store,
         pages: page_store,
@@ -55,13 +55,15 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     } = storage::open(&settings.store.store, settings.store_options).await?;
     // In a shared store, only leases of this directory's last server are orphaned.
     let orphans = if settings.store.is_local() {
-        EMBEDDED_PREFIX
+        ProcessSet::Embedded
     } else {
-        &process_prefix
+        ProcessSet::EmbeddedIn {
+            server_id: server_id.clone(),
+        }
     };
-    let recovered = store.recover(orphans).await.map_err(Exit::failed)?;
+    let recovered = store.recover(&orphans).await.map_err(Exit::failed)?;
     agents
-        .remove_presence(orphans)
+        .remove_presence(&orphans)
         .await
         .map_err(Exit::failed)?;
     if recovered > 0 {
@@ -160,11 +162,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                     tracing::error!(%error, "failed to calibrate this host");
                     Host::unknown()
                 });
-                let suffix = random_text(12).map_err(Exit::failed)?;
-                let process = format!("{process_prefix}{suffix}");
+                let process = random_text(12).map_err(Exit::failed)?;
                 let location = auditor.agent_location.clone();
                 let announcement = host.announcement(process, location, slots);
-                let work = Arc::new(EmbeddedAgent::new(dispatcher, announcement));
+                let work = Arc::new(EmbeddedAgent::new(dispatcher, server_id, announcement));
                 plumbline_agent::run(work, Arc::new(auditor), agent, stopped)
                     .await
                     .map_err(Exit::failed)

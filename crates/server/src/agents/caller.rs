@@ -6,7 +6,8 @@ use axum::{
 };
 use plumbline_seam::{Announcement, Attempt, PROTOCOL_HEADER};
 use plumbline_store::{
-    AgentPresence, AgentRecord, AgentToken, AttemptState, KeyDigest, Lease, Timestamp,
+    AgentPresence, AgentProcess, AgentRecord, AgentToken, AttemptState, KeyDigest, Lease,
+    ProcessSet, Timestamp,
 };
 
 use super::parts as agent_parts;
@@ -76,15 +77,17 @@ impl AgentCaller {
         }
     }
 
-    /// The prefix of the names of all processes that use the token.
-    fn process_prefix(&self) -> String {
-        format!("agent/{}/", self.record.id)
+    /// Returns all processes that use the token.
+    fn processes(&self) -> ProcessSet {
+        ProcessSet::WithToken {
+            token_id: self.record.id.clone(),
+        }
     }
 
     /// The scope of the token, which applies to all its processes together.
     pub(crate) fn scope(&self) -> TokenScope {
         TokenScope {
-            process_prefix: self.process_prefix(),
+            token_id: self.record.id.clone(),
             bounds: self.record.bounds.clone(),
         }
     }
@@ -120,7 +123,10 @@ impl AgentCaller {
             return Err(Failure::TooManySlots { allowed, slots });
         }
         Ok(AgentPresence {
-            process: format!("{}{}", self.process_prefix(), announcement.process),
+            process: AgentProcess::Remote {
+                token_id: self.record.id.clone(),
+                name: announcement.process,
+            },
             agent_id: Some(self.record.id.clone()),
             location: announcement.location,
             chromium: announcement.chromium,
@@ -143,9 +149,8 @@ impl AgentCaller {
             return Ok(AttemptState::Lost);
         }
         let dispatcher = &agent_parts(service)?.dispatcher;
-        let prefix = self.process_prefix();
         let state = dispatcher
-            .attempt_state(&prefix, tracking_id, attempt)
+            .attempt_state(&self.processes(), tracking_id, attempt)
             .await?;
         if state != AttemptState::Lost {
             self.context.set_audit(tracking_id);
@@ -161,8 +166,8 @@ impl AgentCaller {
         attempt: &Attempt,
     ) -> Result<bool, Failure> {
         let dispatcher = &agent_parts(service)?.dispatcher;
-        let prefix = self.process_prefix();
-        let is_confirmed = dispatcher.confirm(&prefix, &attempt.tracking_id, attempt.number);
+        let is_confirmed =
+            dispatcher.confirm(&self.processes(), &attempt.tracking_id, attempt.number);
         if is_confirmed {
             self.context.set_audit(&attempt.tracking_id);
         }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{AttemptState, Lease, LeaseState, StoreError};
+use plumbline_store::{AttemptState, Lease, LeaseState, ProcessSet, StoreError};
 use tokio::time::sleep;
 
 use super::Dispatcher;
@@ -62,28 +62,28 @@ impl Dispatcher {
                 Ok(LeaseState::Held) => {
                     tracing::warn!(
                         audit,
-                        owner,
+                        %owner,
                         "audit returned to the queue: the lease was not confirmed"
                     );
                 }
                 Ok(LeaseState::Lost) => {}
                 Err(error) => {
-                    tracing::warn!(audit, owner, %error, "failed to check for a confirmation");
+                    tracing::warn!(audit, %owner, %error, "failed to check for a confirmation");
                 }
             }
         });
     }
 
-    /// Confirms the lease of an attempt by a process whose name begins with `process_prefix`.
+    /// Confirms the lease of an attempt that one of these processes holds.
     ///
     /// Returns false if there is nothing to confirm: this server did not make the lease, or it is
     /// confirmed already. No other agent can hold the attempt before the lease expires, so the
     /// store is not needed.
-    pub(crate) fn confirm(&self, process_prefix: &str, tracking_id: &str, attempt: u32) -> bool {
+    pub(crate) fn confirm(&self, processes: &ProcessSet, tracking_id: &str, attempt: u32) -> bool {
         let mut unconfirmed = self.unconfirmed.locked();
         let key = (tracking_id.to_owned(), attempt);
         let is_holder = unconfirmed.get(&key).is_some_and(|lease| {
-            lease.owner.starts_with(process_prefix) && self.now() < lease.expires_at
+            processes.contains(&lease.owner.process) && self.now() < lease.expires_at
         });
         is_holder && unconfirmed.remove(&key).is_some()
     }
@@ -91,7 +91,8 @@ impl Dispatcher {
     /// Hands the audit back if its lease is unconfirmed, and returns whether it was still held.
     async fn release_unless_confirmed(&self, lease: &Lease) -> Result<LeaseState, StoreError> {
         // Another server may have received the confirmation; reading takes no lock.
-        let state = self.attempt_state(&lease.owner, &lease.tracking_id, lease.attempt);
+        let holder = ProcessSet::Single(lease.owner.process.clone());
+        let state = self.attempt_state(&holder, &lease.tracking_id, lease.attempt);
         match state.await? {
             AttemptState::Held(current) if current.expires_at == lease.expires_at => {
                 self.release_unconfirmed(lease).await
@@ -147,10 +148,14 @@ mod tests {
         })
     }
 
+    fn single(process: &str) -> ProcessSet {
+        ProcessSet::Single(process.into())
+    }
+
     fn agent_slot(process: &str, index: u32) -> AgentSlot {
         AgentSlot {
             agent: AgentPresence {
-                process: process.to_owned(),
+                process: process.into(),
                 agent_id: None,
                 location: "eu".to_owned(),
                 chromium: "none".to_owned(),
@@ -227,15 +232,15 @@ mod tests {
         let dispatcher = dispatcher(dir.path()).await;
         let lease = leased(&dispatcher, "active").await;
         assert!(
-            !dispatcher.confirm("active/", "trk_1", 1),
+            !dispatcher.confirm(&single("active"), "trk_1", 1),
             "leased by another server"
         );
         dispatcher.unconfirmed.insert(&lease);
-        assert!(!dispatcher.confirm("other/", "trk_1", 1));
-        assert!(!dispatcher.confirm("active/", "trk_1", 2));
-        assert!(dispatcher.confirm("active/", "trk_1", 1));
+        assert!(!dispatcher.confirm(&single("other"), "trk_1", 1));
+        assert!(!dispatcher.confirm(&single("active"), "trk_1", 2));
+        assert!(dispatcher.confirm(&single("active"), "trk_1", 1));
         assert!(
-            !dispatcher.confirm("active/", "trk_1", 1),
+            !dispatcher.confirm(&single("active"), "trk_1", 1),
             "an ordinary heartbeat"
         );
         assert!(
@@ -254,12 +259,12 @@ mod tests {
             ..lease.clone()
         };
         dispatcher.unconfirmed.insert(&expired);
-        assert!(!dispatcher.confirm("slow/", "trk_1", 1));
+        assert!(!dispatcher.confirm(&single("slow"), "trk_1", 1));
         dispatcher.unconfirmed.insert(&lease);
         dispatcher
             .release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
             .await
             .unwrap();
-        assert!(!dispatcher.confirm("slow/", "trk_1", 1));
+        assert!(!dispatcher.confirm(&single("slow"), "trk_1", 1));
     }
 }

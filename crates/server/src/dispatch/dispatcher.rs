@@ -15,7 +15,8 @@ use plumbline_report::html::Phase;
 use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason};
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,
-    FinishedAudit, Lease, LeaseScope, ReleaseReason, SlotLimit, Store, StoreError, Timestamp,
+    FinishedAudit, Lease, LeaseOwner, LeaseScope, ProcessSet, ReleaseReason, SlotLimit, Store,
+    StoreError, Timestamp,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -31,10 +32,6 @@ use crate::{
     summaries,
     time::Clock,
 };
-
-/// The prefix of the process names of agents inside a server. One server runs on a data directory
-/// at a time, so a lease of any other process with this prefix belongs to a process that has ended.
-pub const EMBEDDED_PREFIX: &str = "embedded-";
 
 /// The default duration of a lease, which is longer than three missed heartbeats.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -112,16 +109,19 @@ pub struct AgentSlot {
 /// The bounds of a token, and the processes to which they apply together.
 #[derive(Debug, Clone)]
 pub struct TokenScope {
-    /// The prefix of the names of all processes that use the token.
-    pub process_prefix: String,
+    /// The id of the token.
+    pub token_id: String,
     /// The locations and slots that the token allows.
     pub bounds: AgentBounds,
 }
 
 impl AgentSlot {
-    /// The name under which the slot owns leases.
-    fn owner(&self) -> String {
-        format!("{}/{}", self.agent.process, self.index)
+    /// Returns the slot as the owner of leases.
+    fn owner(&self) -> LeaseOwner {
+        LeaseOwner {
+            process: self.agent.process.clone(),
+            slot: self.index,
+        }
     }
 }
 
@@ -244,7 +244,7 @@ impl Dispatcher {
         for lease in self.parts.agents.running(Some(&owner)).await? {
             tracing::warn!(
                 audit = lease.tracking_id,
-                owner,
+                %owner,
                 "audit returned to the queue: its slot is not working on it"
             );
             self.release(&lease, ReleaseReason::Returned(ReturnReason::Drained))
@@ -268,9 +268,7 @@ impl Dispatcher {
         lease: &Lease,
     ) -> Result<LeaseState, StoreError> {
         // The polls come first, so that no other poll of the vanished process leases it again.
-        if let Some((process, _slot)) = lease.owner.rsplit_once('/') {
-            self.polls.invalidate(process);
-        }
+        self.polls.invalidate(&lease.owner.process);
         self.release(lease, ReleaseReason::Unconfirmed).await
     }
 
@@ -290,11 +288,10 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the state of an attempt that was leased to a process whose name begins with
-    /// `process_prefix`.
+    /// Returns the state of an attempt; one that none of these processes holds counts as lost.
     pub async fn attempt_state(
         &self,
-        process_prefix: &str,
+        processes: &ProcessSet,
         tracking_id: &str,
         attempt: u32,
     ) -> Result<AttemptState, StoreError> {
@@ -304,7 +301,7 @@ impl Dispatcher {
             .attempt_state(tracking_id, attempt)
             .await?;
         Ok(match state {
-            AttemptState::Held(lease) if !lease.owner.starts_with(process_prefix) => {
+            AttemptState::Held(lease) if !processes.contains(&lease.owner.process) => {
                 AttemptState::Lost
             }
             state => state,
@@ -432,15 +429,11 @@ impl Dispatcher {
 
 /// Returns what a slot may lease: the audits of these locations, within the bounds of its token.
 fn lease_scope(
-    owner: String,
+    owner: LeaseOwner,
     locations: Option<Vec<String>>,
     token_scope: Option<&TokenScope>,
 ) -> LeaseScope {
-    let Some(TokenScope {
-        process_prefix,
-        bounds,
-    }) = token_scope
-    else {
+    let Some(TokenScope { token_id, bounds }) = token_scope else {
         return LeaseScope {
             owner,
             locations,
@@ -457,7 +450,7 @@ fn lease_scope(
             None => bounds.locations.clone(),
         },
         slots: bounds.slots.map(|max_leases| SlotLimit {
-            owner_prefix: process_prefix.clone(),
+            token_id: token_id.clone(),
             max_leases,
         }),
     }

@@ -9,7 +9,10 @@ use plumbline_model::report::Report;
 use plumbline_seam::{
     Announcement, AuditOutput, Evidence, Job, LeaseState, NextJob, ReturnReason, Work, WorkError,
 };
-use plumbline_store::{AgentPresence, AttemptState, Lease, ReleaseReason, StoreError, Timestamp};
+use plumbline_store::{
+    AgentPresence, AgentProcess, AttemptState, Lease, ProcessSet, ReleaseReason, StoreError,
+    Timestamp,
+};
 use tokio::time::sleep;
 
 use super::{AgentSlot, Dispatcher};
@@ -84,10 +87,14 @@ impl Work for EmbeddedAgent {
 }
 
 impl EmbeddedAgent {
-    /// Creates the agent with a process name that no other agent has.
-    pub fn new(dispatcher: Arc<Dispatcher>, announcement: Announcement) -> Self {
+    /// Creates the agent of the server with this id. The announced process has a name that no other
+    /// process of the server has.
+    pub fn new(dispatcher: Arc<Dispatcher>, server_id: String, announcement: Announcement) -> Self {
         let presence = AgentPresence {
-            process: announcement.process,
+            process: AgentProcess::Embedded {
+                server_id: Some(server_id),
+                name: announcement.process,
+            },
             agent_id: None,
             location: announcement.location,
             chromium: announcement.chromium,
@@ -111,10 +118,11 @@ impl EmbeddedAgent {
     }
 
     async fn state_of(&self, job: &Job) -> Result<AttemptState, WorkError> {
-        let (process, attempt) = (&self.presence.process, &job.attempt);
+        let holder = ProcessSet::Single(self.presence.process.clone());
+        let attempt = &job.attempt;
         let state = self
             .dispatcher
-            .attempt_state(process, &attempt.tracking_id, attempt.number);
+            .attempt_state(&holder, &attempt.tracking_id, attempt.number);
         state.await.map_err(failed)
     }
 
@@ -228,8 +236,9 @@ mod tests {
                 simulate: true,
                 observers: Vec::new(),
             })),
+            "tests".to_owned(),
             Announcement {
-                process: "embedded-tests".to_owned(),
+                process: "embedded".to_owned(),
                 location: "eu".to_owned(),
                 chromium: "none".to_owned(),
                 host_index: None,

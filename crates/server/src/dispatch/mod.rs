@@ -11,8 +11,7 @@ mod report_memory;
 
 pub(crate) use dispatcher::whole_ms;
 pub use dispatcher::{
-    AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EMBEDDED_PREFIX,
-    TokenScope,
+    AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, TokenScope,
 };
 pub use embedded::EmbeddedAgent;
 pub(crate) use report_memory::REPORT_BYTES;

@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use plumbline_store::{AgentProcess, LeaseOwner};
+
 /// The newest poll of every slot.
 #[derive(Default)]
 pub(super) struct Polls(Mutex<Newest>);
@@ -15,12 +17,12 @@ pub(super) struct Polls(Mutex<Newest>);
 #[derive(Default)]
 struct Newest {
     last_number: u64,
-    by_owner: HashMap<String, u64>,
+    by_owner: HashMap<LeaseOwner, u64>,
 }
 
 impl Polls {
     /// Registers a new poll, which becomes the newest of this owner.
-    pub(super) fn begin(self: &Arc<Self>, owner: String) -> Poll {
+    pub(super) fn begin(self: &Arc<Self>, owner: LeaseOwner) -> Poll {
         let mut newest = self.locked();
         newest.last_number += 1;
         let number = newest.last_number;
@@ -34,15 +36,10 @@ impl Polls {
     }
 
     /// Invalidates all polls of a process that seems to be gone. If it is not, it polls again.
-    pub(super) fn invalidate(&self, process: &str) {
-        let is_slot_of_process = |owner: &str| {
-            owner
-                .strip_prefix(process)
-                .is_some_and(|rest| rest.starts_with('/'))
-        };
+    pub(super) fn invalidate(&self, process: &AgentProcess) {
         self.locked()
             .by_owner
-            .retain(|owner, _| !is_slot_of_process(owner));
+            .retain(|owner, _| owner.process != *process);
     }
 
     fn locked(&self) -> MutexGuard<'_, Newest> {
@@ -53,7 +50,7 @@ impl Polls {
 /// A slot's request for work, registered until it is dropped.
 pub(crate) struct Poll {
     polls: Arc<Polls>,
-    owner: String,
+    owner: LeaseOwner,
     number: u64,
 }
 
@@ -80,9 +77,9 @@ mod tests {
     #[test]
     fn only_the_last_poll_of_a_slot_is_its_newest_and_dropped_polls_are_removed() {
         let polls = Arc::new(Polls::default());
-        let (first, other) = (polls.begin("a".to_owned()), polls.begin("b".to_owned()));
+        let (first, other) = (polls.begin("a".into()), polls.begin("b".into()));
         assert!(first.is_newest() && other.is_newest());
-        let second = polls.begin("a".to_owned());
+        let second = polls.begin("a".into());
         assert!(!first.is_newest() && second.is_newest());
         drop(second);
         assert!(!first.is_newest());
@@ -93,14 +90,11 @@ mod tests {
     #[test]
     fn an_invalidated_process_has_no_newest_poll_until_it_polls_again() {
         let polls = Arc::new(Polls::default());
-        let slots = [
-            polls.begin("a/p/0".to_owned()),
-            polls.begin("a/p/1".to_owned()),
-        ];
-        let other = polls.begin("a/p2/0".to_owned());
-        polls.invalidate("a/p");
+        let slots = [polls.begin("a/p/0".into()), polls.begin("a/p/1".into())];
+        let other = polls.begin("a/p2/0".into());
+        polls.invalidate(&"a/p".into());
         assert!(slots.iter().all(|slot| !slot.is_newest()) && other.is_newest());
-        let again = polls.begin("a/p/0".to_owned());
+        let again = polls.begin("a/p/0".into());
         drop(slots);
         assert!(again.is_newest());
     }

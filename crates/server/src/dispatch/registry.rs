@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plumbline_store::{AgentPresence, AgentRecord, AgentStore, StoreError, Timestamp};
+use plumbline_store::{
+    AgentPresence, AgentProcess, AgentRecord, AgentStore, StoreError, Timestamp,
+};
 use tokio::time::Instant;
 
 use crate::time::Clock;
@@ -23,7 +25,7 @@ pub(super) struct AgentRegistry {
     /// How long an agent may be silent.
     lease: Duration,
     /// When this server last recorded the presence of each process.
-    recorded_at: Mutex<HashMap<String, Instant>>,
+    recorded_at: Mutex<HashMap<AgentProcess, Instant>>,
     /// Locked during the query, so that concurrent callers wait for the same result.
     active_locations: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
     /// The cached records, by token id.

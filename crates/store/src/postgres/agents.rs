@@ -8,7 +8,7 @@ use super::notifier::Wakeup;
 use super::{PostgresStore, audits, digest, read_u32};
 use crate::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
-    PRESENCE_RETENTION_MS, StoreError, Timestamp,
+    LeaseOwner, PRESENCE_RETENTION_MS, ProcessSet, StoreError, Timestamp,
 };
 
 macro_rules! select_agents {
@@ -148,7 +148,7 @@ impl AgentStore for PostgresStore {
                          slots = excluded.slots, version = excluded.version,
                          seen_at = excluded.seen_at",
                     &[
-                        &presence.process,
+                        &presence.process.to_string(),
                         &presence.agent_id,
                         &presence.location,
                         &presence.chromium,
@@ -202,12 +202,16 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
-        let prefix = process_prefix.to_owned();
+    async fn remove_presence(&self, processes: &ProcessSet) -> Result<u64, StoreError> {
+        let removable = processes.clone();
         self.write(Wakeup::None, move |db| {
             Box::pin(async move {
-                let sql = "DELETE FROM sightings WHERE starts_with(process, $1)";
-                change(db, sql, &[&prefix]).await
+                let rows = rows(db, "SELECT process FROM sightings", &[]).await?;
+                let processes = rows.iter().map(|row| Ok(row.try_get::<_, &str>(0)?));
+                let mut processes = processes.collect::<Result<Vec<_>, StoreError>>()?;
+                processes.retain(|process| removable.contains(&(*process).into()));
+                let sql = "DELETE FROM sightings WHERE process = ANY($1)";
+                change(db, sql, &[&processes]).await
             })
         })
         .await
@@ -236,8 +240,8 @@ impl AgentStore for PostgresStore {
         .await
     }
 
-    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError> {
-        let owner = owner.map(str::to_owned);
+    async fn running(&self, owner: Option<&LeaseOwner>) -> Result<Vec<Lease>, StoreError> {
+        let owner = owner.map(ToString::to_string);
         self.read(move |db| {
             Box::pin(async move {
                 let found = match &owner {
@@ -282,7 +286,7 @@ fn agent(row: &Row) -> Result<AgentRecord, StoreError> {
 
 fn presence(row: &Row) -> Result<AgentPresence, StoreError> {
     Ok(AgentPresence {
-        process: row.try_get(0)?,
+        process: row.try_get::<_, &str>(0)?.into(),
         agent_id: row.try_get(1)?,
         location: row.try_get(2)?,
         chromium: row.try_get(3)?,
@@ -299,7 +303,7 @@ fn lease(row: &Row) -> Result<Lease, StoreError> {
         tracking_id: row.try_get(0)?,
         audit_id: row.try_get(1)?,
         attempt: read_u32(row, 2)?,
-        owner: row.try_get(3)?,
+        owner: row.try_get::<_, &str>(3)?.into(),
         expires_at: Timestamp(row.try_get(4)?),
         order: audits::order(row, 5)?,
         runs: read_u32(row, 9)?,

@@ -17,6 +17,7 @@ use super::lanes::{self, Leasable};
 use super::notifier::Notifier;
 use super::turns::Pick;
 use super::{audits, count, read_u32};
+use crate::owner::token_prefix;
 use crate::{Lease, LeaseScope, StoreError, Timestamp};
 
 /// Maximum number of requests in a round, which limits how long the first waits for the last.
@@ -184,13 +185,13 @@ impl Leaser {
             let Some(slots) = &round.requests[*index].scope.slots else {
                 return true;
             };
-            let prefix = slots.owner_prefix.as_str();
-            if free_slots.get(prefix).is_none_or(|free| *free == 0) {
+            let token_id = slots.token_id.as_str();
+            if free_slots.get(token_id).is_none_or(|free| *free == 0) {
                 refused.push((*index, slots.max_leases));
                 return false;
             }
             // Requests beyond the free slots wait for the next round, which counts again.
-            let remaining = remaining.get_mut(prefix).filter(|free| **free > 0);
+            let remaining = remaining.get_mut(token_id).filter(|free| **free > 0);
             remaining.map(|free| *free -= 1).is_some()
         });
         let mut outcome = RoundOutcome {
@@ -305,14 +306,14 @@ impl Round<'_> {
     }
 
     /// Returns the open requests as columns: their indices, owners and expiries.
-    fn request_columns(&self) -> (Vec<i64>, Vec<&str>, Vec<i64>) {
+    fn request_columns(&self) -> (Vec<i64>, Vec<String>, Vec<i64>) {
         let requests = self.open.iter().map(|index| &self.requests[*index]);
         let indices = self
             .open
             .iter()
             .map(|index| i64::try_from(*index).unwrap_or(-1));
         let (owners, until) = requests
-            .map(|request| (request.scope.owner.as_str(), request.expires_at.0))
+            .map(|request| (request.scope.owner.to_string(), request.expires_at.0))
             .unzip();
         (indices.collect(), owners, until)
     }
@@ -449,7 +450,7 @@ impl Round<'_> {
     }
 }
 
-/// Returns the number of free slots by owner prefix, counted under locks that the transaction holds
+/// Returns the number of free slots by token, counted under locks that the transaction holds
 /// to its end. The locks are taken in the order of names, so that two servers do not deadlock.
 async fn free_slots(
     transaction: &Transaction<'_>,
@@ -458,9 +459,11 @@ async fn free_slots(
     let requests = round.open.iter().map(|index| &round.requests[*index]);
     let limits = requests.filter_map(|request| request.scope.slots.as_ref());
     let limits: BTreeMap<&str, u32> = limits
-        .map(|slots| (slots.owner_prefix.as_str(), slots.max_leases))
+        .map(|slots| (slots.token_id.as_str(), slots.max_leases))
         .collect();
-    let names: Vec<&str> = limits.keys().copied().collect();
+    let token_ids: Vec<&str> = limits.keys().copied().collect();
+    // Servers of earlier versions lock the same names.
+    let names: Vec<String> = token_ids.iter().map(|id| token_prefix(id)).collect();
     // A separate statement: the count then sees everything committed before all locks were taken.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended(name, 1))
                 FROM (SELECT name FROM unnest($1::text[]) AS bound (name)
@@ -468,17 +471,20 @@ async fn free_slots(
     rows(transaction, lock, &[&names]).await?;
     let counts = rows(
         transaction,
-        "SELECT name, (SELECT count(*) FROM audits
-                       WHERE state = 'running' AND lease_expires_at > $2
-                         AND starts_with(lease_owner, name))
-         FROM unnest($1::text[]) AS bound (name)",
-        &[&names, &round.now.0],
+        "SELECT token_id, (SELECT count(*) FROM audits
+                           WHERE state = 'running' AND lease_expires_at > $2
+                             AND starts_with(lease_owner, name))
+         FROM unnest($1::text[], $3::text[]) AS bound (name, token_id)",
+        &[&names, &round.now.0, &token_ids],
     )
     .await?;
     let free = |row: &Row| {
-        let name: &str = row.try_get(0)?;
-        let max_leases = limits.get(name).copied().map_or(0, u64::from);
-        Ok((name.to_owned(), max_leases.saturating_sub(count(row, 1)?)))
+        let token_id: &str = row.try_get(0)?;
+        let max_leases = limits.get(token_id).copied().map_or(0, u64::from);
+        Ok((
+            token_id.to_owned(),
+            max_leases.saturating_sub(count(row, 1)?),
+        ))
     };
     counts.iter().map(free).collect()
 }

@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, read_u32};
 use crate::{
-    AuditSummary, FinishedAudit, Lease, LeaseState, QueueDepth, QueuedAudit, ReleaseReason,
-    ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
+    AuditSummary, FinishedAudit, Lease, LeaseOwner, LeaseState, ProcessSet, QueueDepth,
+    QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
 pub(super) async fn heartbeat(
@@ -158,8 +158,11 @@ pub(super) async fn release(
     }
 }
 
-pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<u64, StoreError> {
-    // Compared here and not in SQL: LIKE has wildcards. In the order of accounts, so that two
+pub(super) async fn recover(
+    db: &Transaction<'_>,
+    processes: &ProcessSet,
+) -> Result<u64, StoreError> {
+    // In the order of accounts, so that two
     // concurrent recoveries do not deadlock.
     let running = rows(
         db,
@@ -170,7 +173,7 @@ pub(super) async fn recover(db: &Transaction<'_>, owner_prefix: &str) -> Result<
     .await?;
     let mut recovered = 0;
     for row in &running {
-        if !row.try_get::<_, &str>(2)?.starts_with(owner_prefix) {
+        if !processes.contains(&LeaseOwner::from(row.try_get::<_, &str>(2)?).process) {
             continue;
         }
         let (position, attempt): (i64, i64) = (row.try_get(0)?, row.try_get(3)?);
@@ -233,7 +236,7 @@ pub(super) async fn unfinished(db: &Object, limit: u32) -> Result<Vec<QueuedAudi
     )
     .await?;
     let audit = |row: &Row| {
-        let owner: Option<String> = row.try_get(6)?;
+        let owner: Option<&str> = row.try_get(6)?;
         let until: Option<i64> = row.try_get(7)?;
         Ok(QueuedAudit {
             tracking_id: row.try_get(0)?,
@@ -242,7 +245,7 @@ pub(super) async fn unfinished(db: &Object, limit: u32) -> Result<Vec<QueuedAudi
             accepted_at: Timestamp(row.try_get(3)?),
             attempt: read_u32(row, 4)?,
             faults: read_u32(row, 5)?,
-            lease: owner.zip(until.map(Timestamp)),
+            lease: owner.map(LeaseOwner::from).zip(until.map(Timestamp)),
         })
     };
     rows.iter().map(audit).collect()

@@ -16,8 +16,8 @@ use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention,
-    SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason,
+    Retention, SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
     UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
@@ -276,10 +276,10 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError> {
-        let owner_prefix = owner_prefix.to_owned();
+    async fn recover(&self, processes: &ProcessSet) -> Result<u64, StoreError> {
+        let processes = processes.clone();
         self.write(Wakeup::Leasers, move |db| {
-            Box::pin(async move { queue::recover(db, &owner_prefix).await })
+            Box::pin(async move { queue::recover(db, &processes).await })
         })
         .await
     }

@@ -7,7 +7,7 @@ use super::writer::Wakeup;
 use super::{SqliteStore, audits};
 use crate::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, KeyDigest, Lease,
-    PRESENCE_RETENTION_MS, StoreError, Timestamp,
+    LeaseOwner, PRESENCE_RETENTION_MS, ProcessSet, StoreError, Timestamp,
 };
 
 const AGENT: &str =
@@ -121,7 +121,7 @@ impl AgentStore for SqliteStore {
                              seen_at = excluded.seen_at",
                     )?
                     .execute(params![
-                        presence.process,
+                        presence.process.to_string(),
                         presence.agent_id,
                         presence.location,
                         presence.chromium,
@@ -145,7 +145,7 @@ impl AgentStore for SqliteStore {
                 )?;
                 let rows = statement.query_map([since.0], |row| {
                     Ok(AgentPresence {
-                        process: row.get(0)?,
+                        process: row.get::<_, String>(0)?.as_str().into(),
                         agent_id: row.get(1)?,
                         location: row.get(2)?,
                         chromium: row.get(3)?,
@@ -177,8 +177,8 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn remove_presence(&self, process_prefix: &str) -> Result<u64, StoreError> {
-        let prefix = process_prefix.to_owned();
+    async fn remove_presence(&self, processes: &ProcessSet) -> Result<u64, StoreError> {
+        let removable = processes.clone();
         self.writer
             .write(Wakeup::None, move |connection| {
                 let processes = connection
@@ -186,8 +186,10 @@ impl AgentStore for SqliteStore {
                     .query_map([], |row| row.get(0))?
                     .collect::<Result<Vec<String>, _>>()?;
                 let mut removed = 0;
-                // Compared here and not in SQL, as in `recover`.
-                for process in processes.iter().filter(|name| name.starts_with(&prefix)) {
+                for process in processes
+                    .iter()
+                    .filter(|name| removable.contains(&name.as_str().into()))
+                {
                     connection
                         .prepare_cached("DELETE FROM sightings WHERE process = ?")?
                         .execute([process])?;
@@ -221,8 +223,8 @@ impl AgentStore for SqliteStore {
             .await
     }
 
-    async fn running(&self, owner: Option<&str>) -> Result<Vec<Lease>, StoreError> {
-        let Some(owner) = owner.map(str::to_owned) else {
+    async fn running(&self, owner: Option<&LeaseOwner>) -> Result<Vec<Lease>, StoreError> {
+        let Some(owner) = owner.map(ToString::to_string) else {
             return self
                 .readers
                 .blocking(|connection| {
@@ -275,7 +277,7 @@ fn lease(row: &Row<'_>) -> Result<Lease, rusqlite::Error> {
         tracking_id: row.get(0)?,
         audit_id: row.get(1)?,
         attempt: row.get(2)?,
-        owner: row.get(3)?,
+        owner: row.get::<_, String>(3)?.as_str().into(),
         expires_at: Timestamp(row.get(4)?),
         order: audits::order(row, 5)?,
         runs: row.get(9)?,

@@ -29,8 +29,8 @@ use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, LedgerEntry, ListCursor, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason,
-    Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
+    LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit,
+    ReleaseReason, Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
     UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
@@ -325,11 +325,11 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn recover(&self, owner_prefix: &str) -> Result<u64, StoreError> {
-        let owner_prefix = owner_prefix.to_owned();
+    async fn recover(&self, processes: &ProcessSet) -> Result<u64, StoreError> {
+        let processes = processes.clone();
         self.writer
             .write(Wakeup::Leasers, move |connection| {
-                queue::recover(connection, &owner_prefix)
+                queue::recover(connection, &processes)
             })
             .await
     }

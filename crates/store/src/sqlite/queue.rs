@@ -5,8 +5,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    AuditSummary, FinishedAudit, Lease, LeaseScope, LeaseState, LedgerReason, QueueDepth,
-    QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
+    AuditSummary, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState, LedgerReason,
+    ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp,
+    UnsummarizedAudit, owner::token_prefix,
 };
 
 // `INDEXED BY` makes a statement fail rather than scan a million finished audits: SQLite could
@@ -20,7 +21,7 @@ pub(super) fn lease(
     expires_at: Timestamp,
 ) -> Result<Option<Lease>, StoreError> {
     if let Some(slots) = &scope.slots {
-        let leases = count_leases(connection, &slots.owner_prefix, now)?;
+        let leases = count_leases(connection, &token_prefix(&slots.token_id), now)?;
         if leases >= i64::from(slots.max_leases) {
             return Err(StoreError::SlotsInUse(slots.max_leases));
         }
@@ -40,19 +41,22 @@ pub(super) fn lease(
              RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
                        runs, account_id, batch_id IS NULL",
         )?
-        .query_row(params![scope.owner, expires_at.0, position], |row| {
-            let lease = Lease {
-                tracking_id: row.get(0)?,
-                audit_id: row.get(1)?,
-                attempt: row.get(2)?,
-                owner: scope.owner.clone(),
-                expires_at,
-                order: audits::order(row, 4)?,
-                runs: row.get(8)?,
-                faults: row.get(3)?,
-            };
-            Ok((lease, row.get(9)?, row.get(10)?))
-        })?;
+        .query_row(
+            params![scope.owner.to_string(), expires_at.0, position],
+            |row| {
+                let lease = Lease {
+                    tracking_id: row.get(0)?,
+                    audit_id: row.get(1)?,
+                    attempt: row.get(2)?,
+                    owner: scope.owner.clone(),
+                    expires_at,
+                    order: audits::order(row, 4)?,
+                    runs: row.get(8)?,
+                    faults: row.get(3)?,
+                };
+                Ok((lease, row.get(9)?, row.get(10)?))
+            },
+        )?;
     Lane {
         account_id: &account_id,
         location: &lease.order.location,
@@ -254,8 +258,7 @@ fn open_lane(connection: &Connection, position: i64) -> Result<(), StoreError> {
     .open(connection, position)
 }
 
-pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64, StoreError> {
-    // Compared here and not in SQL: LIKE has wildcards and folds case, substr() stops at a NUL.
+pub(super) fn recover(connection: &Connection, processes: &ProcessSet) -> Result<u64, StoreError> {
     let running = connection
         .prepare_cached(
             "SELECT position, lease_owner FROM audits INDEXED BY audits_running
@@ -266,7 +269,7 @@ pub(super) fn recover(connection: &Connection, owner_prefix: &str) -> Result<u64
     let mut recovered = 0;
     for (position, _) in running
         .iter()
-        .filter(|(_, owner)| owner.starts_with(owner_prefix))
+        .filter(|(_, owner)| processes.contains(&LeaseOwner::from(owner.as_str()).process))
     {
         connection
             .prepare_cached(
@@ -328,7 +331,9 @@ pub(super) fn unfinished(
             accepted_at: Timestamp(row.get(3)?),
             attempt: row.get(4)?,
             faults: row.get(5)?,
-            lease: owner.zip(until.map(Timestamp)),
+            lease: owner
+                .map(|owner| LeaseOwner::from(owner.as_str()))
+                .zip(until.map(Timestamp)),
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -241,7 +241,7 @@ async fn a_database_that_stops_and_starts_under_load_loses_nothing_and_charges_n
     for n in 0..4 {
         let server = Arc::clone(&servers[n % 2]);
         workers.spawn(async move {
-            let scope = LeaseScope::any_location(format!("worker/{n}"));
+            let scope = LeaseScope::any_location(&*format!("worker/{n}"));
             loop {
                 match server.lease(&scope, now(), LEASE).await {
                     Ok(Some(lease)) => {

@@ -5,7 +5,7 @@ use plumbline_store::{
     PRESENCE_RETENTION_MS, ReleaseReason, ReturnReason, SlotLimit, StoreError, Timestamp,
 };
 
-use super::{Backend, LEASE, NOW, accepted, later, lease, measured};
+use super::{Backend, LEASE, NOW, accepted, later, lease, measured, single};
 
 async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
     let token = AgentToken::generate().unwrap();
@@ -18,7 +18,7 @@ async fn add(agents: &dyn AgentStore, name: &str) -> AgentToken {
 
 fn presence(process: &str, agent: Option<&AgentToken>, location: &str) -> AgentPresence {
     AgentPresence {
-        process: process.to_owned(),
+        process: process.into(),
         agent_id: agent.map(|token| token.key().id().to_owned()),
         location: location.to_owned(),
         chromium: "Chrome/1.2.3.4".to_owned(),
@@ -115,8 +115,8 @@ pub async fn the_newest_presence_is_kept_for_a_day(backend: &dyn Backend) {
     };
     agents.record_presence(late.clone()).await.unwrap();
     assert_eq!(agents.presences(Timestamp(0)).await.unwrap(), [late]);
-    assert_eq!(agents.remove_presence("agent/").await.unwrap(), 1);
-    assert_eq!(agents.remove_presence("agent/").await.unwrap(), 0);
+    assert_eq!(agents.remove_presence(&single("agent/x")).await.unwrap(), 1);
+    assert_eq!(agents.remove_presence(&single("agent/x")).await.unwrap(), 0);
     assert_eq!(agents.presences(Timestamp(0)).await.unwrap(), []);
 }
 
@@ -189,7 +189,7 @@ pub async fn running_leases_are_found_by_their_owner(backend: &dyn Backend) {
     assert_eq!(all, [first.clone(), second.clone()]);
     let own = agents.running(Some(&first.owner)).await.unwrap();
     assert_eq!(own, [first.clone(), second.clone()], "they share a name");
-    assert_eq!(agents.running(Some("agent/2")).await.unwrap(), []);
+    assert_eq!(agents.running(Some(&"agent/2".into())).await.unwrap(), []);
     store.finish(&first, measured()).await.unwrap();
     assert_eq!(agents.running(None).await.unwrap(), [second]);
 }
@@ -225,7 +225,7 @@ pub async fn the_bounds_of_a_token_are_stored(backend: &dyn Backend) {
 fn limited(owner: &str, max_leases: u32) -> LeaseScope {
     LeaseScope {
         slots: Some(SlotLimit {
-            owner_prefix: "agent/t/".to_owned(),
+            token_id: "t".to_owned(),
             max_leases,
         }),
         ..LeaseScope::any_location(owner)

@@ -166,7 +166,7 @@ pub async fn concurrent_requests_are_served_in_turn(backend: &dyn Backend) {
     let request = |locations: Option<Vec<String>>| {
         let store = store.clone();
         tokio::spawn(async move {
-            let owner = "agent/1".to_owned();
+            let owner = "agent/1".into();
             let scope = plumbline_store::LeaseScope {
                 owner,
                 locations,

@@ -1,6 +1,6 @@
 use plumbline_store::{
-    Acceptance, AuditOptions, AuditState, FinishedAudit, Key, LeaseScope, LeaseState, NewAudit,
-    Order, Submission,
+    Acceptance, AgentProcess, AuditOptions, AuditState, FinishedAudit, Key, LeaseOwner, LeaseScope,
+    LeaseState, NewAudit, Order, ProcessSet, Submission,
 };
 
 use super::{
@@ -149,16 +149,25 @@ pub async fn unusual_text_is_stored_unchanged_or_refused(backend: &dyn Backend) 
             balance(backend, &*store, &account).await,
             i64::from(expected) - 1
         );
+        let owner = LeaseOwner {
+            process: AgentProcess::Other(text.to_owned()),
+            slot: 0,
+        };
         let held = store
-            .lease(&LeaseScope::any_location(text), NOW, LEASE)
+            .lease(&LeaseScope::any_location(owner.clone()), NOW, LEASE)
             .await
             .unwrap()
             .unwrap();
         assert_eq!((&held.tracking_id, &held.order), (&text.to_owned(), &order));
-        assert_eq!(store.recover(&format!("{text}\0")).await.unwrap(), 0);
-        assert_eq!(store.recover(text).await.unwrap(), 1);
+        let longer = AgentProcess::Other(format!("{text}\0"));
+        let recovered = store.recover(&ProcessSet::Single(longer)).await;
+        assert_eq!(recovered.unwrap(), 0);
+        let recovered = store
+            .recover(&ProcessSet::Single(owner.process.clone()))
+            .await;
+        assert_eq!(recovered.unwrap(), 1);
         let held = store
-            .lease(&LeaseScope::any_location(text), NOW, LEASE)
+            .lease(&LeaseScope::any_location(owner.clone()), NOW, LEASE)
             .await
             .unwrap()
             .unwrap();

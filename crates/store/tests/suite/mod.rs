@@ -21,8 +21,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_store::{
     Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditSummary, FinishedAudit, Lease,
-    LeaseScope, LedgerEntry, LedgerReason, NewAudit, Order, PageStore, Store, Submission,
-    Timestamp,
+    LeaseScope, LedgerEntry, LedgerReason, NewAudit, Order, PageStore, ProcessSet, Store,
+    Submission, Timestamp,
 };
 
 /// A backend with its own data, initially empty.
@@ -120,9 +120,14 @@ pub async fn lease(store: &dyn Store, now: Timestamp) -> Option<Lease> {
         .unwrap()
 }
 
+/// Returns the set of one process.
+pub fn single(process: &str) -> ProcessSet {
+    ProcessSet::Single(process.into())
+}
+
 pub fn scope_at(locations: &[&str]) -> LeaseScope {
     LeaseScope {
-        owner: "agent/there".to_owned(),
+        owner: "agent/there".into(),
         locations: Some(locations.iter().map(|&name| name.to_owned()).collect()),
         slots: None,
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::{Backend, LEASE, NOW, account, audit, balance, failed, measured};
+use super::{Backend, LEASE, NOW, account, audit, balance, failed, measured, single};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -273,7 +273,7 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
                     count += 1;
                 }
             }
-            assert_eq!(store.recover("model").await.unwrap(), count);
+            assert_eq!(store.recover(&single("model")).await.unwrap(), count);
         }
         Step::AddCredits(amount) => {
             model.credits = (model.credits + amount).max(0);

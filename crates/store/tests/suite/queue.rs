@@ -9,7 +9,7 @@ use plumbline_store::{
 
 use super::{
     Backend, LEASE, NOW, accepted, account, audit, balance, failed, later, lease, measured,
-    scope_at,
+    scope_at, single,
 };
 
 pub async fn a_thousand_audits_and_sixteen_leasers_lease_each_once(backend: &dyn Backend) {
@@ -68,7 +68,7 @@ pub async fn the_oldest_waiting_audit_is_leased_first(backend: &dyn Backend) {
         assert_eq!(lease.tracking_id, expected);
         assert_eq!(lease.audit_id, audit(&account, expected).audit_id);
         assert_eq!(lease.order, audit(&account, expected).order);
-        assert_eq!(lease.owner, "agent/1");
+        assert_eq!(lease.owner, "agent/1".into());
         assert_eq!(lease.expires_at, later(LEASE));
         assert!(!lease.is_exhausted());
     }
@@ -326,7 +326,7 @@ pub async fn three_crashes_of_its_process_exhaust_an_audit(backend: &dyn Backend
         assert_eq!((held.faults, held.is_exhausted()), (faults, false));
         // Confirmed or not, the process had started to work on it.
         store.heartbeat(&held, later(LEASE)).await.unwrap();
-        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+        assert_eq!(store.recover(&single("agent")).await.unwrap(), 1);
     }
     let last = lease(&*store, NOW).await.unwrap();
     assert!(last.is_exhausted());
@@ -346,7 +346,7 @@ pub async fn crashes_are_spread_over_the_waiting_audits(backend: &dyn Backend) {
         let held = lease(&*store, NOW).await.unwrap();
         assert_eq!(held.tracking_id, names[nth % names.len()]);
         assert!(!held.is_exhausted());
-        assert_eq!(store.recover("agent/").await.unwrap(), 1);
+        assert_eq!(store.recover(&single("agent")).await.unwrap(), 1);
     }
 }
 
@@ -363,10 +363,10 @@ pub async fn recovery_returns_the_audits_of_a_dead_process_to_the_queue(backend:
                 .unwrap(),
         );
     }
-    assert_eq!(store.recover("%").await.unwrap(), 0);
-    assert_eq!(store.recover("one_").await.unwrap(), 0);
-    assert_eq!(store.recover("one/").await.unwrap(), 2);
-    assert_eq!(store.recover("one/").await.unwrap(), 0);
+    assert_eq!(store.recover(&single("%")).await.unwrap(), 0);
+    assert_eq!(store.recover(&single("one_")).await.unwrap(), 0);
+    assert_eq!(store.recover(&single("one")).await.unwrap(), 2);
+    assert_eq!(store.recover(&single("one")).await.unwrap(), 0);
     assert_eq!(
         store.finish(&leases[0], measured()).await.unwrap(),
         LeaseState::Lost
@@ -402,7 +402,7 @@ pub async fn a_client_never_sees_an_audit_go_backwards(backend: &dyn Backend) {
         .unwrap();
     assert_eq!(state().await, AuditState::InProgress);
     lease(&*store, NOW).await.unwrap();
-    store.recover("agent/").await.unwrap();
+    store.recover(&single("agent")).await.unwrap();
     assert_eq!(state().await, AuditState::InProgress);
     let last = lease(&*store, NOW).await.unwrap();
     store.finish(&last, measured()).await.unwrap();

@@ -3,13 +3,20 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{LeaseScope, ReleaseReason, ReturnReason, Store, Submission};
+use plumbline_store::{
+    AgentProcess, LeaseOwner, LeaseScope, ReleaseReason, ReturnReason, Store, Submission,
+};
 use tokio::time::timeout;
 
-use super::{Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, scope_at};
+use super::{
+    Backend, LEASE, NEVER, NOW, accepted, account, audit, lease, measured, scope_at, single,
+};
 
 static ANY_LOCATION: LeaseScope = LeaseScope {
-    owner: String::new(),
+    owner: LeaseOwner {
+        process: AgentProcess::Other(String::new()),
+        slot: 0,
+    },
     locations: None,
     slots: None,
 };
@@ -59,7 +66,7 @@ pub async fn a_waiter_wakes_when_an_audit_is_released_or_recovered(backend: &dyn
 
     lease(&*store, NOW).await.unwrap();
     let waiter = waiting(&*store, &ANY_LOCATION).await;
-    store.recover("agent/").await.unwrap();
+    store.recover(&single("agent")).await.unwrap();
     timeout(NEVER / 2, waiter).await.expect("recovered");
 }
 
