@@ -158,7 +158,8 @@ impl TargetSettings {
                 .locations()
                 .iter()
                 .map(|location| location.id.as_str());
-            return Err(Exit::usage(unknown_id("location", &agent_location, ids)));
+            let message = unknown_id("location", &agent_location, ids);
+            return Err(Exit::usage(format!("--agent-location: {message}")));
         }
         Ok(Self {
             allow,
