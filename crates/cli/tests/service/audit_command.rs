@@ -59,7 +59,7 @@ fn the_licences_of_everything_in_the_program_are_printed() {
     let text = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "Mozilla Public License, version 2.0",
-        "Copyright (c) 2017 Patrick Hulce",
+        "Copyright (c) 2019 Patrick Hulce",
         "clap 4",
         "Apache License",
     ] {
