@@ -40,8 +40,8 @@ lint:
 	$(MAKE) --no-print-directory lint-rest
 	cargo test --workspace --locked --test house
 
-# The part of `make lint` that .ci/run calls after the tests, rustfmt and clippy. `--examples` selects the features of
-# dependencies that clippy has selected, so that they are not checked again.
+# The part of `make lint` that .ci/run does not run yet. `--examples` selects the features of dependencies that clippy has
+# selected, so that they are not checked again.
 lint-rest:
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --lib --bins --examples
 
