@@ -272,8 +272,8 @@ impl Dispatcher {
         self.release(lease, ReleaseReason::Unconfirmed).await
     }
 
-    /// Records the phase of an audit on this device, and the URL of its document if it is known. The
-    /// caller has checked that the lease is held.
+    /// Records the phase of an audit on this device, and the URL of its document if it is known.
+    /// The caller has checked that the lease is held.
     pub(crate) fn record_progress(
         &self,
         tracking_id: &str,
