@@ -6,18 +6,14 @@ use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
 use plumbline_model::field::{
-    FieldData, FieldHistory, FieldKind, FieldMetric, FieldMetrics, FieldReason, Period,
-    RecordScope, Shares,
+    FieldData, FieldMetric, FieldMetrics, FieldReason, Period, RecordScope, Shares,
 };
 use plumbline_model::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
     NetworkConditions, Report, Scores, TracedMetrics,
 };
-use plumbline_report::html::{
-    self, ComparedAudit, DeviceFieldHistory, PageFrame, PastAudit, ProblemPage, ProgressPage,
-    ReportPage, Sharing, StartPage,
-};
+use plumbline_report::html::{self, PictureSource, ReportPage};
 use serde_json::json;
 
 const EVIL: &str = r#""><script>alert(1)</script><img src=x onerror=alert(1)>'"#;
@@ -74,19 +70,6 @@ fn period(text: &str) -> Period {
     Period {
         first_date: text.to_owned(),
         last_date: text.to_owned(),
-    }
-}
-
-fn field_history(text: &str) -> DeviceFieldHistory {
-    DeviceFieldHistory {
-        form_factor: FormFactor::Tablet,
-        history: Ok(FieldHistory {
-            record: RecordScope::Origin,
-            subject: text.to_owned(),
-            form_factor: FormFactor::Tablet,
-            periods: vec![period(text)],
-            p75s: vec![(FieldKind::Cls, vec![Some(0.2)])],
-        }),
     }
 }
 
@@ -232,18 +215,17 @@ fn media_of(text: &str, requests: usize) -> ReportMedia {
     }
 }
 
-fn page(report: &Report, media: Option<&[u8]>) -> String {
-    html::report_page(&ReportPage {
-        page_frame: PageFrame::signed_in(EVIL),
-        audit_id: "aud_1",
-        created_at_ms: 0,
-        report: &serde_json::to_string(report).unwrap(),
+fn page(report: &Report, media: Option<&ReportMedia>) -> String {
+    let page = ReportPage {
+        report,
         media,
         is_unreachable: false,
-        path: "/reports/aud_1",
-        sharing: Sharing::Off,
-    })
-    .unwrap()
+        pictures: PictureSource::Linked("/reports/aud_1".to_owned()),
+        made_at_ms: Some(0),
+        actions: "",
+        failure_note: EVIL,
+    };
+    page.main().unwrap()
 }
 
 #[track_caller]
@@ -259,81 +241,17 @@ fn assert_text_only(page: &str) {
 }
 
 #[test]
-fn texts_from_an_audited_page_are_escaped_on_every_page() {
+fn texts_from_an_audited_page_are_escaped() {
     let (report, media) = (report(EVIL), media_of(EVIL, 3));
-    let packed = media.pack().unwrap();
-    assert_text_only(&page(&report, Some(&packed)));
+    assert_text_only(&page(&report, Some(&media)));
     assert_text_only(&html::standalone(&report, Some(&media)).unwrap());
-
-    let text = serde_json::to_string(&report).unwrap();
-    let side = || ComparedAudit {
-        audit_id: "aud_1",
-        created_at_ms: 0,
-        report: &text,
-        media: Some(&packed),
-    };
-    assert_text_only(&html::compare_page(&PageFrame::signed_in(EVIL), &side(), &side()).unwrap());
-
-    let past = PastAudit {
-        tracking_id: "trk_1".to_owned(),
-        audit_id: Some("aud_1".to_owned()),
-        url: EVIL.to_owned(),
-        at_ms: 0,
-        summary: Some((&report).into()),
-    };
-    let twice = [past.clone(), past.clone()];
-    assert_text_only(
-        &html::history_page(
-            &PageFrame::signed_in(EVIL),
-            EVIL,
-            &twice,
-            &[field_history(EVIL)],
-        )
-        .unwrap(),
-    );
-    assert_text_only(
-        &html::progress_page(&ProgressPage {
-            page_frame: PageFrame::signed_in(EVIL),
-            url: EVIL,
-            conditions: [EVIL; 3],
-            phase: None,
-            events: "/audits/trk_1/events",
-        })
-        .unwrap(),
-    );
-    assert_text_only(
-        &html::start_page(&StartPage {
-            page_frame: PageFrame::signed_in(EVIL),
-            devices: Vec::new(),
-            networks: Vec::new(),
-            locations: Vec::new(),
-            form: html::StartForm {
-                url: EVIL.to_owned(),
-                ..html::StartForm::default()
-            },
-            to: "",
-            credits: Some(1),
-            past: vec![past],
-            problem: Some(EVIL),
-        })
-        .unwrap(),
-    );
-    assert_text_only(
-        &html::problem_page(&ProblemPage {
-            page_frame: PageFrame::signed_in(EVIL),
-            status: 404,
-            request_id: Some(EVIL),
-        })
-        .unwrap(),
-    );
 }
 
 #[test]
 fn the_page_of_three_hundred_requests_is_small() {
     use flate2::{Compression, write::GzEncoder};
     use std::io::Write;
-    let packed = media_of("bundle", 300).pack().unwrap();
-    let page = page(&report("something"), Some(&packed));
+    let page = page(&report("something"), Some(&media_of("bundle", 300)));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(page.as_bytes()).unwrap();
     let bytes = gzip.finish().unwrap().len();
@@ -393,7 +311,7 @@ fn a_standalone_page_loads_nothing() {
 fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_contains_once() {
     let media = media_of("app", 2);
     let report = report("something");
-    let served = page(&report, Some(&media.pack().unwrap()));
+    let served = page(&report, Some(&media));
     let fixes = served.split("What to fix first").nth(1).unwrap();
     assert!(fixes.contains(
         r#"<img src="/reports/aud_1/whole" width="400" height="3000" alt="" loading="lazy""#
@@ -413,8 +331,7 @@ fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_c
 
 #[test]
 fn pages_have_no_inline_styles_or_handlers() {
-    let packed = media_of("app", 2).pack().unwrap();
-    let page = page(&report("something"), Some(&packed));
+    let page = page(&report("something"), Some(&media_of("app", 2)));
     for pattern in [" style=", " onclick=", "<style", "javascript:"] {
         assert!(!page.contains(pattern), "{pattern}");
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use plumbline_catalog::FormFactor;
-use plumbline_report::html::{FieldHistory, FieldReason};
+use plumbline_model::field::{FieldHistory, FieldReason};
 
 /// A source of field data, which is what real visitors of a page experienced.
 #[async_trait]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use plumbline_report::html::Phase;
+use plumbline_bundle::Phase;
 use plumbline_store::{AuditProgress, Store};
 
 /// The phases of running audits, as their agents report them to any server on the store.

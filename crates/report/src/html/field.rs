@@ -2,19 +2,11 @@
 
 use jiff::civil::Date;
 use plumbline_catalog::FormFactor;
-use plumbline_model::field::{
-    FieldData, FieldHistory, FieldKind, FieldReason, Period, RecordScope, Shares,
-};
+use plumbline_model::field::{FieldData, FieldKind, FieldReason, Period, RecordScope, Shares};
 use plumbline_model::report::{Metric, Report};
 
-use super::charts::{self, Point, Scale};
-use super::figures::{Grade, ms, tick};
-
-/// The field data of a URL over time for one form factor, or the reason why there is none.
-pub struct DeviceFieldHistory {
-    pub form_factor: FormFactor,
-    pub history: Result<FieldHistory, FieldReason>,
-}
+use super::charts;
+use super::figures::{Grade, ms};
 
 /// A report's field data as a page shows it.
 pub(super) enum FieldView {
@@ -92,7 +84,7 @@ fn data_view(data: &FieldData, report: &Report) -> FieldDataView {
 }
 
 /// The metrics in the order shown, the three Core Web Vitals first.
-const ORDER: [(FieldKind, &str); 6] = [
+pub const ORDER: [(FieldKind, &str); 6] = [
     (FieldKind::Lcp, "Largest Contentful Paint"),
     (FieldKind::Inp, "Interaction to Next Paint"),
     (FieldKind::Cls, "Cumulative Layout Shift"),
@@ -127,7 +119,8 @@ fn parts(shares: Shares) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-fn grade(kind: FieldKind, value: f64) -> Grade {
+/// Returns the grade of a value by the thresholds of its metric.
+pub fn grade(kind: FieldKind, value: f64) -> Grade {
     let [good, poor] = kind.limits();
     if value <= good {
         Grade::Good
@@ -138,29 +131,16 @@ fn grade(kind: FieldKind, value: f64) -> Grade {
     }
 }
 
-fn value_text(kind: FieldKind, value: f64) -> String {
+/// Formats a value of a metric.
+pub fn value_text(kind: FieldKind, value: f64) -> String {
     match kind {
         FieldKind::Cls => format!("{value:.2}"),
         _ => ms(value),
     }
 }
 
-fn limit_text(kind: FieldKind) -> String {
-    let [good, _] = kind.limits();
-    tick_text(kind, good)
-}
-
-/// Formats a round value, such as a limit or a tick.
-fn tick_text(kind: FieldKind, value: f64) -> String {
-    match kind {
-        // Steps of a twentieth come as 0.15000000000000002.
-        FieldKind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),
-        _ if value < 1000.0 && value > 0.0 => ms(value),
-        _ => tick(value),
-    }
-}
-
-fn visitors(form_factor: FormFactor) -> &'static str {
+/// Returns the words for visitors with this kind of device.
+pub fn visitors(form_factor: FormFactor) -> &'static str {
     match form_factor {
         FormFactor::Phone => "visitors on phones",
         FormFactor::Tablet => "visitors on tablets",
@@ -169,7 +149,7 @@ fn visitors(form_factor: FormFactor) -> &'static str {
 }
 
 /// Formats a period, for instance as `15 Oct to 11 Nov 2026`.
-fn days(period: &Period) -> String {
+pub fn days(period: &Period) -> String {
     let (first, last) = (&period.first_date, &period.last_date);
     let same_year = first.get(..4) == last.get(..4);
     format!(
@@ -179,18 +159,14 @@ fn days(period: &Period) -> String {
     )
 }
 
-fn last_day(period: &Period) -> String {
-    date(&period.last_date, "%-d %b %Y")
-}
-
 /// Formats a date. Charts contain it unescaped, so anything that is not a date becomes `?`.
-fn date(text: &str, format: &str) -> String {
+pub fn date(text: &str, format: &str) -> String {
     let date: Result<Date, _> = text.parse();
     date.map_or_else(|_| "?".to_owned(), |date| date.strftime(format).to_string())
 }
 
 /// Explains to users why there is no field data.
-pub(super) fn sentence(reason: FieldReason) -> &'static str {
+pub fn sentence(reason: FieldReason) -> &'static str {
     match reason {
         FieldReason::NoKey => {
             "Field data is not enabled on this service. To enable it, set a Chrome UX Report API key with --crux-key."
@@ -216,93 +192,6 @@ pub(super) fn sentence(reason: FieldReason) -> &'static str {
             "The Chrome UX Report API could not be reached. Try again later."
         }
     }
-}
-
-/// The trends of one form factor.
-pub(super) struct FieldSeries {
-    pub(super) title: String,
-    /// The reason why there are no trends.
-    pub(super) missing: Option<&'static str>,
-    pub(super) trends: Vec<FieldTrend>,
-}
-
-pub(super) struct FieldTrend {
-    pub(super) name: &'static str,
-    pub(super) newest: String,
-    pub(super) class: &'static str,
-    pub(super) limit: String,
-    pub(super) svg: String,
-}
-
-pub(super) fn field_series(past: &[DeviceFieldHistory]) -> Vec<FieldSeries> {
-    let mut all: Vec<FieldSeries> = past.iter().map(series).collect();
-    // If the reason is the same for all form factors, it is shown once.
-    if let [first, others @ ..] = &mut all[..]
-        && first.missing.is_some()
-        && !others.is_empty()
-        && others.iter().all(|other| other.missing == first.missing)
-    {
-        first.title = "Field data".to_owned();
-        all.truncate(1);
-    }
-    all
-}
-
-fn series(past: &DeviceFieldHistory) -> FieldSeries {
-    let visitors = visitors(past.form_factor);
-    match &past.history {
-        Err(reason) => FieldSeries {
-            title: format!("Field data · {visitors}"),
-            missing: Some(sentence(*reason)),
-            trends: Vec::new(),
-        },
-        Ok(history) => FieldSeries {
-            title: match history.record {
-                RecordScope::Url => format!("Field data · {visitors}"),
-                RecordScope::Origin => format!("Field data · {visitors} · all pages of the origin"),
-            },
-            missing: None,
-            trends: ORDER
-                .into_iter()
-                .filter_map(|(kind, name)| trend(history, kind, name))
-                .collect(),
-        },
-    }
-}
-
-fn trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> Option<FieldTrend> {
-    let (_, values) = history.p75s.iter().find(|(other, _)| *other == kind)?;
-    let newest = values.iter().rev().find_map(|value| *value)?;
-    let points: Vec<Option<Point>> = values
-        .iter()
-        .zip(&history.periods)
-        .map(|(value, period)| {
-            let value = (*value)?;
-            Some(Point {
-                value,
-                class: grade(kind, value).class(),
-                title: format!("{}: {}", days(period), value_text(kind, value)),
-                day: last_day(period),
-            })
-        })
-        .collect();
-    let limit = limit_text(kind);
-    let good_up_to = kind.limits()[0];
-    let highest = values.iter().flatten().copied();
-    let scale = Scale::up_to(highest.fold(good_up_to, f64::max));
-    let tick = |value: f64| tick_text(kind, value);
-    let aria_label = format!(
-        "{name}, 75th percentile of {} periods: newest {}, good up to {limit}",
-        points.iter().flatten().count(),
-        value_text(kind, newest)
-    );
-    Some(FieldTrend {
-        name,
-        newest: value_text(kind, newest),
-        class: grade(kind, newest).class(),
-        svg: charts::trend(&points, good_up_to, &scale, tick, &aria_label),
-        limit,
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use plumbline_model::report::Metric;
 const NBSP: char = '\u{a0}';
 
 /// Formats a duration in milliseconds or seconds.
-pub(super) fn ms(ms: f64) -> String {
+pub fn ms(ms: f64) -> String {
     let ms = ms.max(0.0);
     if ms.round() < 1000.0 {
         format!("{}{NBSP}ms", ms.round())
@@ -18,7 +18,7 @@ pub(super) fn ms(ms: f64) -> String {
 }
 
 /// Formats a time on an axis in seconds, without trailing zeros.
-pub(super) fn tick(ms: f64) -> String {
+pub fn tick(ms: f64) -> String {
     if ms == 0.0 {
         return "0".to_owned();
     }
@@ -29,7 +29,7 @@ pub(super) fn tick(ms: f64) -> String {
 }
 
 /// Formats a size in units of 1,024 bytes, as the checks' summaries and Lighthouse do.
-pub(super) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     const KIB: f64 = 1024.0;
     let kib = bytes as f64 / KIB;
     match bytes {
@@ -41,7 +41,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 }
 
 /// Formats a number with its noun.
-pub(super) fn count(number: usize, one: &str, many: &str) -> String {
+pub fn count(number: usize, one: &str, many: &str) -> String {
     match number {
         1 => format!("1{NBSP}{one}"),
         _ => format!("{number}{NBSP}{many}"),
@@ -49,14 +49,14 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 /// Formats a coordinate of a chart. A tenth of a unit is less than a pixel.
-pub(super) fn coordinate(value: f64) -> String {
+pub fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 /// A grade by Lighthouse's limits for scores: good from 90, middling from 50.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grade {
+pub enum Grade {
     Good,
     Middling,
     Poor,
@@ -64,7 +64,8 @@ pub(super) enum Grade {
 }
 
 impl Grade {
-    pub(super) fn of_score(score: Option<u8>) -> Self {
+    /// Returns the grade of a score from 0 to 100.
+    pub fn of_score(score: Option<u8>) -> Self {
         match score {
             Some(90..) => Self::Good,
             Some(50..) => Self::Middling,
@@ -73,12 +74,13 @@ impl Grade {
         }
     }
 
-    pub(super) fn of_metric(metric: Option<Metric>) -> Self {
+    /// Returns the grade of a metric.
+    pub fn of_metric(metric: Option<Metric>) -> Self {
         Self::of_score(metric.map(|metric| (metric.score * 100.0).round() as u8))
     }
 
     /// The class name in the stylesheet.
-    pub(super) fn class(self) -> &'static str {
+    pub fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Middling => "middling",
@@ -88,7 +90,7 @@ impl Grade {
     }
 
     /// The grade as text, because colour alone is not accessible.
-    pub(super) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Middling => "needs improvement",
@@ -99,14 +101,14 @@ impl Grade {
 }
 
 /// Formats a time, for instance as `15 Nov 2026, 05:18 UTC`.
-pub(super) fn date(ms_since_epoch: i64) -> String {
+pub fn date(ms_since_epoch: i64) -> String {
     let time =
         jiff::Timestamp::from_millisecond(ms_since_epoch).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     time.strftime("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 /// Formats a day, for instance as `15 Nov 2026`.
-pub(super) fn day(ms_since_epoch: i64) -> String {
+pub fn day(ms_since_epoch: i64) -> String {
     date(ms_since_epoch)
         .split(',')
         .next()
@@ -115,7 +117,7 @@ pub(super) fn day(ms_since_epoch: i64) -> String {
 }
 
 /// Returns a catalog name without its figures: `Slow 4G` for `Slow 4G (1.6 Mbps down …)`.
-pub(super) fn short_name(name: &str) -> &str {
+pub fn short_name(name: &str) -> &str {
     name.split_once(" (").map_or(name, |(short, _)| short)
 }
 

@@ -10,28 +10,29 @@ use super::load::milestones;
 use super::pictures::{PictureId, PictureSource};
 
 /// An image of a filmstrip.
-pub(super) struct FilmImage {
-    pub(super) src: String,
-    pub(super) width: u32,
-    pub(super) height: u32,
+pub struct FilmImage {
+    pub src: String,
+    pub width: u32,
+    pub height: u32,
 }
 
 /// A filmstrip as a page shows it.
-pub(super) struct FilmView {
-    pub(super) frames: Vec<FrameView>,
+pub struct FilmView {
+    pub frames: Vec<FrameView>,
     /// The width and height of its images in pixels; blank frames have the same size.
-    pub(super) size: (u32, u32),
-    pub(super) marks: String,
-    pub(super) aria_label: String,
+    pub size: (u32, u32),
+    pub marks: String,
+    pub aria_label: String,
 }
 
-pub(super) struct FrameView {
-    pub(super) at: String,
-    pub(super) image: Option<FilmImage>,
+/// A frame of a filmstrip.
+pub struct FrameView {
+    pub at: String,
+    pub image: Option<FilmImage>,
     /// The milestones since the previous frame: `FCP`, `LCP`, `Load`.
-    pub(super) events: Vec<&'static str>,
+    pub events: Vec<&'static str>,
     /// Trusted markup: the outline of the largest content, in the first frame that shows it.
-    pub(super) outline: Option<String>,
+    pub outline: Option<String>,
 }
 
 /// The most frames that fit next to each other.
@@ -44,7 +45,7 @@ const STEPS_MS: [f64; 14] = [
 
 /// The times of the frames of a filmstrip. Two filmstrips on one timeline share them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FilmTimes {
+pub struct FilmTimes {
     step_ms: f64,
     frames: usize,
 }
@@ -53,7 +54,7 @@ impl FilmTimes {
     /// Returns times up to the end of the longest film. The interval is the longest recorded
     /// interval if that gives few enough frames, because then every frame has its own image.
     /// Returns `None` if there is no film.
-    pub(super) fn of<'e>(all: impl IntoIterator<Item = &'e ReportMedia>) -> Option<Self> {
+    pub fn of<'e>(all: impl IntoIterator<Item = &'e ReportMedia>) -> Option<Self> {
         let mut times: Option<(f64, f64)> = None;
         for media in all {
             let (Some(first), Some(last)) = (media.film.first(), media.film.last()) else {
@@ -77,11 +78,7 @@ impl FilmTimes {
 }
 
 /// Returns the filmstrip of one audit.
-pub(super) fn film(
-    media: &ReportMedia,
-    source: &PictureSource,
-    times: FilmTimes,
-) -> Option<FilmView> {
+pub fn film(media: &ReportMedia, source: &PictureSource, times: FilmTimes) -> Option<FilmView> {
     if media.film.is_empty() {
         return None;
     }

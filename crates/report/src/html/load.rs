@@ -65,7 +65,7 @@ pub(super) struct RowView {
 }
 
 /// Returns the position in per cent and the label of each tick.
-pub(super) fn ticks(axis: Axis) -> Vec<(String, String)> {
+pub fn ticks(axis: Axis) -> Vec<(String, String)> {
     // A label close to the edge would not fit.
     const LAST: f64 = 0.97;
     axis.ticks()
@@ -214,7 +214,7 @@ fn facts(request: &RequestEntry) -> Vec<(String, String)> {
 }
 
 /// Returns the file name of a URL, or its host if there is none.
-pub(super) fn last_part(url: &str) -> String {
+pub fn last_part(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or(url);
     let after_scheme = plain.split_once("://").map_or(plain, |(_, rest)| rest);
     let trimmed = after_scheme.trim_end_matches('/');

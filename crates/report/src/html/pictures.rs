@@ -6,7 +6,7 @@ use super::HtmlError;
 
 /// The way a page refers to its pictures.
 #[derive(Debug, Clone)]
-pub(super) enum PictureSource {
+pub enum PictureSource {
     /// Pictures are served below this path.
     Linked(String),
     /// Pictures are data URLs.

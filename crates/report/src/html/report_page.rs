@@ -7,72 +7,44 @@ use plumbline_model::report::Report;
 
 use super::checks::{CategoryView, DetailsView, category_view};
 use super::crops::Screenshots;
+use super::document::{BRAND, Document, INLINED_HEAD};
 use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, ShareView, WaterfallView};
-use super::page_frame::PageFrame;
 use super::pictures::PictureSource;
 use super::summary::{MetricCard, Ring, cards, headline, rings};
 use super::{HtmlError, environment};
 
-/// The content of a report page.
+/// A report as a page shows it.
 pub struct ReportPage<'a> {
-    pub page_frame: PageFrame,
-    pub audit_id: &'a str,
-    pub created_at_ms: i64,
-    /// The stored report as JSON.
-    pub report: &'a str,
-    /// The packed report media; `None` if they are no longer stored or unreachable.
-    pub media: Option<&'a [u8]>,
+    pub report: &'a Report,
+    /// The report media; `None` if they are no longer stored or unreachable.
+    pub media: Option<&'a ReportMedia>,
     /// Whether the report media are missing because their storage does not respond.
     pub is_unreachable: bool,
-    /// The path of the page; its pictures are below it.
-    pub path: &'a str,
-    pub sharing: Sharing<'a>,
-}
-
-/// Whether the report is shared, as far as the reader may know.
-#[derive(Debug, Clone, Copy)]
-pub enum Sharing<'a> {
-    /// The reader does not own the report and cannot share it.
-    NotOwner,
-    /// The report is not shared.
-    Off,
-    /// The report is shared at `path`, until a time or without expiry.
-    On {
-        path: &'a str,
-        until_ms: Option<i64>,
-    },
-}
-
-impl Sharing<'_> {
-    fn until_ms(&self) -> Option<i64> {
-        match self {
-            Self::On { until_ms, .. } => *until_ms,
-            Self::NotOwner | Self::Off => None,
-        }
-    }
+    /// The place of the pictures.
+    pub pictures: PictureSource,
+    /// The time of the audit, in milliseconds since 1970.
+    pub made_at_ms: Option<i64>,
+    /// Trusted markup: what the reader can do with the report, below the heading.
+    pub actions: &'a str,
+    /// A sentence that is added to the error of a page that could not be measured.
+    pub failure_note: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "report.html")]
 struct ReportTemplate<'a> {
-    page_frame: &'a PageFrame,
-    title: String,
-    description: String,
-    audit_id: Option<&'a str>,
-    sharing: Sharing<'a>,
-    shared_until: Option<String>,
-    url: String,
-    requested_url: Option<String>,
+    actions: &'a str,
+    failure_note: &'a str,
+    url: &'a str,
+    requested_url: Option<&'a str>,
     when: Option<String>,
     device: &'a str,
     network: &'a str,
     location: &'a str,
-    /// The fields of the form that starts the same audit again.
-    audit_again: [(&'static str, &'a str); 4],
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
@@ -94,52 +66,66 @@ struct ReportTemplate<'a> {
     is_unreachable: bool,
 }
 
-/// The validity periods of a shared link that the form offers: days, or empty for no expiry.
-const SHARE_EXPIRY: [(&str, &str); 5] = [
-    ("", "never"),
-    ("1", "after 1 day"),
-    ("7", "after 7 days"),
-    ("30", "after 30 days"),
-    ("90", "after 90 days"),
-];
-
 struct FailureView {
     code: &'static str,
     message: String,
     advice: &'static str,
 }
 
-/// Renders the page of a stored report.
-pub fn report_page(page: &ReportPage<'_>) -> Result<String, HtmlError> {
-    let report: Report = serde_json::from_str(page.report)?;
-    let media = page.media.map(ReportMedia::unpack).transpose()?;
-    let source = PictureSource::Linked(page.path.to_owned());
-    let template = ReportTemplate {
-        audit_id: Some(page.audit_id),
-        sharing: page.sharing,
-        shared_until: page.sharing.until_ms().map(date),
-        is_unreachable: page.is_unreachable,
-        when: Some(date(page.created_at_ms)),
-        ..template(&page.page_frame, &report, media.as_ref(), &source)
-    };
-    Ok(template.render()?)
-}
-
 /// Renders a report as a single file without external resources.
 pub fn standalone(report: &Report, media: Option<&ReportMedia>) -> Result<String, HtmlError> {
-    let page_frame = PageFrame::standalone();
-    Ok(template(&page_frame, report, media, &PictureSource::Inlined).render()?)
+    let page = ReportPage {
+        report,
+        media,
+        is_unreachable: false,
+        pictures: PictureSource::Inlined,
+        made_at_ms: None,
+        actions: "",
+        failure_note: "",
+    };
+    let document = Document {
+        title: &page.title(),
+        description: &page.description(),
+        head: &INLINED_HEAD,
+        header: BRAND,
+        main: &page.main()?,
+    };
+    Ok(document.render()?)
 }
 
-fn template<'a>(
-    page_frame: &'a PageFrame,
-    report: &'a Report,
-    media: Option<&ReportMedia>,
-    source: &PictureSource,
-) -> ReportTemplate<'a> {
+impl ReportPage<'_> {
+    /// Returns the title of the document.
+    pub fn title(&self) -> String {
+        format!("Audit of {} · Plumbline", short_url(self.url()))
+    }
+
+    /// Returns the description of the document.
+    pub fn description(&self) -> String {
+        let conditions = &self.report.conditions;
+        format!(
+            "Scores, metrics and checks of {} on {}, {}.",
+            short_url(self.url()),
+            conditions.device.name,
+            conditions.network.name
+        )
+    }
+
+    /// Renders the content of the page.
+    pub fn main(&self) -> Result<String, HtmlError> {
+        Ok(template(self).render()?)
+    }
+
+    /// Returns the URL of the measured document, or the requested one if there is none.
+    fn url(&self) -> &str {
+        let final_url = self.report.final_url.as_deref();
+        final_url.unwrap_or(&self.report.requested_url)
+    }
+}
+
+fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
+    let (report, media, source) = (page.report, page.media, &page.pictures);
     let conditions = &report.conditions;
-    let url = report.final_url.clone();
-    let url = url.unwrap_or_else(|| report.requested_url.clone());
+    let url = page.url();
     let screenshots =
         media.map_or_else(Screenshots::default, |media| Screenshots::of(media, source));
     let fixes = fixes(report, &screenshots);
@@ -154,29 +140,14 @@ fn template<'a>(
     let film =
         film.map(|film| film.outlined(outline.as_deref().filter(|_| has_stable_layout(report))));
     ReportTemplate {
-        page_frame,
-        title: format!("Audit of {}", short_url(&url)),
-        description: format!(
-            "Scores, metrics and checks of {} on {}, {}.",
-            short_url(&url),
-            conditions.device.name,
-            conditions.network.name
-        ),
-        audit_id: None,
-        sharing: Sharing::NotOwner,
-        shared_until: None,
-        requested_url: (url != report.requested_url).then(|| report.requested_url.clone()),
+        actions: page.actions,
+        failure_note: page.failure_note,
+        requested_url: (url != report.requested_url).then_some(&*report.requested_url),
         url,
-        when: None,
+        when: page.made_at_ms.map(date),
         device: &conditions.device.name,
         network: &conditions.network.name,
         location: &conditions.location.name,
-        audit_again: [
-            ("url", &report.requested_url),
-            ("device", &conditions.device.id),
-            ("network", &conditions.network.id),
-            ("location", &conditions.location.id),
-        ],
         failure: report.error.as_ref().map(|failure| FailureView {
             code: failure.code.as_str(),
             message: failure.message.clone(),
@@ -204,7 +175,7 @@ fn template<'a>(
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
         environment: environment::rows(report),
         warnings: report.warnings.clone(),
-        is_unreachable: false,
+        is_unreachable: page.is_unreachable,
     }
 }
 

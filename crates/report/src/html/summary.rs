@@ -56,7 +56,7 @@ pub(super) struct MetricCard {
 }
 
 /// The metrics with their names and abbreviations.
-pub(super) const METRICS: [(MetricKind, &str, &str); 6] = [
+pub const METRICS: [(MetricKind, &str, &str); 6] = [
     (MetricKind::Fcp, "First Contentful Paint", "FCP"),
     (MetricKind::Lcp, "Largest Contentful Paint", "LCP"),
     (MetricKind::Tbt, "Total Blocking Time", "TBT"),
@@ -66,7 +66,7 @@ pub(super) const METRICS: [(MetricKind, &str, &str); 6] = [
 ];
 
 /// Returns a metric by its kind.
-pub(super) fn metric(metrics: &Metrics, kind: MetricKind) -> Option<Metric> {
+pub fn metric(metrics: &Metrics, kind: MetricKind) -> Option<Metric> {
     match kind {
         MetricKind::Fcp => metrics.fcp,
         MetricKind::Lcp => metrics.lcp,
@@ -78,7 +78,7 @@ pub(super) fn metric(metrics: &Metrics, kind: MetricKind) -> Option<Metric> {
 }
 
 /// Formats the value of a metric.
-pub(super) fn value_text(kind: MetricKind, value: f64) -> String {
+pub fn value_text(kind: MetricKind, value: f64) -> String {
     match kind {
         MetricKind::Cls => format!("{value:.3}"),
         _ => ms(value),
@@ -86,7 +86,7 @@ pub(super) fn value_text(kind: MetricKind, value: f64) -> String {
 }
 
 /// Formats a limit of a metric without trailing zeros.
-pub(super) fn limit_text(kind: MetricKind, value: f64) -> String {
+pub fn limit_text(kind: MetricKind, value: f64) -> String {
     match kind {
         _ if value == 0.0 => "0".to_owned(),
         MetricKind::Cls => format!("{}", (value * 1000.0).round() / 1000.0),

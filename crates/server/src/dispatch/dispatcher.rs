@@ -9,9 +9,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
-use plumbline_report::html::Phase;
 use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason};
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use plumbline_report::html::Asset;
 use serde_json::Value;
 
 use super::operations;
+use crate::pages::Asset;
 
 pub(super) fn render(document: &Value) -> String {
     let mut page = Page(String::new());

@@ -1,7 +1,7 @@
 //! The JSON schemas of bodies (draft 2020-12, which OpenAPI 3.1 uses).
 
 use plumbline_catalog::Catalog;
-use plumbline_report::html::FieldReason;
+use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
 
 use crate::{api::request_body::MAX_RUNS, app::Limits};

@@ -11,8 +11,9 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 use http_body_util::BodyExt;
-use plumbline_report::html::{self, CONTENT_SECURITY_POLICY, PageFrame, ProblemPage};
 
+use super::frame::{CONTENT_SECURITY_POLICY, PageFrame};
+use super::problem::ProblemPage;
 use crate::{errors::Failure, middleware::REQUEST_ID, state::SharedState};
 
 /// The smallest response that is compressed; below it, compression gains nothing.
@@ -80,12 +81,9 @@ fn has_media_type(response: &Response, media_type: &str) -> bool {
 fn as_page(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let id = parts.headers.get(REQUEST_ID);
-    let page = html::problem_page(&ProblemPage {
-        page_frame: PageFrame::signed_out(),
-        status: parts.status.as_u16(),
-        request_id: id.and_then(|id| id.to_str().ok()),
-    });
-    match page {
+    let id = id.and_then(|id| id.to_str().ok());
+    let page = ProblemPage::new(parts.status.as_u16(), id);
+    match PageFrame::SignedOut.render(&page) {
         Ok(page) => {
             parts.headers.remove(header::CONTENT_LENGTH);
             parts.headers.insert(header::CONTENT_TYPE, HTML);

@@ -1,18 +1,28 @@
-//! The web pages, rendered by `plumbline_report::html`.
+//! The web pages. Each page has a folder with its handlers, its template and the struct that fills
+//! it; the report page takes its content from `plumbline_report::html`. `frame.rs` renders what is
+//! around the content of all pages.
 //!
 //! `middleware.rs` turns failures of page requests into pages, compresses responses, and sets the
-//! headers of pages. `session.rs` handles sign-in, and `page_rate.rs` limits the rate of requests.
+//! headers of pages. `session.rs` identifies signed-in users, and `page_rate.rs` limits the rate of
+//! requests.
 
 mod assets;
+mod audit_list;
 mod compare;
 mod cookies;
 mod form;
+mod frame;
+mod history;
 mod middleware;
 mod page_rate;
+mod problem;
 mod progress;
 mod report;
 mod session;
+mod sign_in;
 mod start;
+#[cfg(test)]
+mod testing;
 
 use std::io;
 
@@ -22,6 +32,7 @@ use axum::{
 };
 use plumbline_store::{AttemptBlob, StoredReport};
 
+pub(crate) use assets::Asset;
 pub(crate) use middleware::process_response;
 
 use crate::{
@@ -34,8 +45,8 @@ use crate::{
 pub(crate) fn routes() -> Router<SharedState> {
     Router::new()
         .route("/", get(start::page))
-        .route("/sign-in", post(session::sign_in))
-        .route("/sign-out", post(session::sign_out))
+        .route("/sign-in", post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
         .route("/audits", post(start::start))
         .route("/audits/{id}", get(progress::page))
         .route("/audits/{id}/events", get(progress::events))
@@ -44,8 +55,8 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/reports/{id}/{picture}", get(report::picture))
         .route("/shared/{token}", get(report::shared))
         .route("/shared/{token}/{picture}", get(report::shared_picture))
-        .route("/history", get(compare::history))
-        .route("/compare", get(compare::compare))
+        .route("/history", get(history::page))
+        .route("/compare", get(compare::page))
         .route("/assets/{file}", get(assets::asset))
 }
 

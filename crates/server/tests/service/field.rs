@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plumbline_catalog::FormFactor;
-use plumbline_report::html::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
+use plumbline_model::field::{FieldHistory, FieldKind, FieldReason, Period, RecordScope};
 use plumbline_server::FieldSource;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use plumbline_report::html::Phase;
+use plumbline_bundle::Phase;
 
 use crate::{
     rig::{HttpRequest, Rig, failure, get},

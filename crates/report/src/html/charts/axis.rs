@@ -2,16 +2,17 @@ use crate::html::figures::tick;
 
 /// A horizontal time axis of 1000 units.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Axis {
-    pub(crate) end_ms: f64,
+pub struct Axis {
+    /// The time at the right end.
+    pub end_ms: f64,
 }
 
 /// The length of the axis in units.
-pub(crate) const WIDTH: f64 = 1000.0;
+pub const WIDTH: f64 = 1000.0;
 
 impl Axis {
     /// Returns the position of a time.
-    pub(crate) fn x(&self, ms: f64) -> f64 {
+    pub fn x(&self, ms: f64) -> f64 {
         if self.end_ms <= 0.0 {
             return 0.0;
         }
@@ -19,7 +20,7 @@ impl Axis {
     }
 
     /// Returns the position and label of at most eight round times.
-    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
+    pub fn ticks(&self) -> Vec<(f64, String)> {
         const STEPS_MS: [f64; 10] = [
             100.0, 200.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0, 60_000.0,
         ];

@@ -6,13 +6,11 @@ mod curve;
 mod field;
 mod main_thread;
 mod ring;
-mod trend;
 mod waterfall;
 
-pub(super) use axis::{Axis, WIDTH};
+pub use axis::{Axis, WIDTH};
 pub(super) use curve::curve;
 pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::ring;
-pub(super) use trend::{Point, Scale, trend};
-pub(super) use waterfall::bar;
+pub use waterfall::bar;

@@ -6,7 +6,7 @@ use super::axis::{Axis, WIDTH};
 use crate::html::figures::coordinate;
 
 /// Draws the phases of a request. The row contains the same figures as text.
-pub(crate) fn bar(request: &RequestEntry, axis: Axis) -> String {
+pub fn bar(request: &RequestEntry, axis: Axis) -> String {
     format!(
         r#"<svg class="bar" viewBox="0 0 {WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>"#,
         pieces(request, axis)

@@ -2,40 +2,38 @@
 
 use askama::Template;
 
-use super::HtmlError;
-use super::page_frame::PageFrame;
+use super::frame::Page;
 
-/// The content of an error page.
-pub struct ProblemPage<'a> {
-    pub page_frame: PageFrame,
-    pub status: u16,
-    /// The identifier under which the server logged the request.
-    pub request_id: Option<&'a str>,
-}
-
+/// The error page of a response.
 #[derive(Template)]
-#[template(path = "problem.html")]
-struct ProblemTemplate<'a> {
-    page_frame: &'a PageFrame,
+#[template(path = "problem/problem.html")]
+pub(super) struct ProblemPage<'a> {
     title: &'static str,
     happened: &'static str,
     advice: &'static str,
     status: u16,
+    /// The identifier under which the server logged the request.
     request_id: Option<&'a str>,
 }
 
-/// Renders an error page.
-pub fn problem_page(problem: &ProblemPage<'_>) -> Result<String, HtmlError> {
-    let (title, happened, advice) = texts(problem.status);
-    let template = ProblemTemplate {
-        page_frame: &problem.page_frame,
-        title,
-        happened,
-        advice,
-        status: problem.status,
-        request_id: problem.request_id,
-    };
-    Ok(template.render()?)
+impl<'a> ProblemPage<'a> {
+    /// Creates the page for an HTTP status.
+    pub(super) fn new(status: u16, request_id: Option<&'a str>) -> Self {
+        let (title, happened, advice) = texts(status);
+        Self {
+            title,
+            happened,
+            advice,
+            status,
+            request_id,
+        }
+    }
+}
+
+impl Page for ProblemPage<'_> {
+    fn title(&self) -> String {
+        format!("{} · Plumbline", self.title)
+    }
 }
 
 /// The title, explanation and advice for an HTTP status.
@@ -91,5 +89,16 @@ fn texts(status: u16) -> (&'static str, &'static str, &'static str) {
             "The request does not contain what this page needs.",
             "Go back, check what you entered, and try again.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{EVIL, assert_text_only};
+    use super::*;
+
+    #[test]
+    fn texts_of_a_request_are_escaped() {
+        assert_text_only(&ProblemPage::new(404, Some(EVIL)));
     }
 }

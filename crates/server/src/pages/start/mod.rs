@@ -2,22 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
+use askama::Template;
 use axum::{
     extract::State,
     http::{HeaderMap, request::Parts},
-    response::{Html, IntoResponse, Response},
+    response::{IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
-use plumbline_model::summary::ReportSummary;
-use plumbline_report::html::{self, PageFrame, PastAudit, SelectOption, StartForm, StartPage};
 use plumbline_seam::Order;
-use plumbline_store::RecentAudit;
 
+use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
 use super::form::{Form, query};
-use super::page_rate;
+use super::frame::Page;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
+use super::{page_rate, sign_in};
 use crate::{
     api::request_body::AuditRequest, auth::Starter, errors::Failure,
     request_context::RequestContext, start, state::SharedState,
@@ -29,6 +29,37 @@ const CHOICE_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The number of recent audits on the page.
 const MAX_RECENT: u32 = 12;
 
+/// The start page of a signed-in user: a form that starts an audit, and recent audits.
+#[derive(Template)]
+#[template(path = "start/start.html")]
+struct StartPage {
+    catalog: Arc<Catalog>,
+    form: StartForm,
+    credits: i64,
+    /// Recent audits, newest first.
+    past: Vec<AuditRow>,
+    /// The error of the last attempt to start an audit.
+    problem: Option<&'static str>,
+}
+
+/// The values of the form.
+struct StartForm {
+    url: String,
+    device: String,
+    network: String,
+    location: String,
+}
+
+impl Page for StartPage {
+    fn title(&self) -> String {
+        sign_in::TITLE.to_owned()
+    }
+
+    fn description(&self) -> String {
+        sign_in::DESCRIPTION.to_owned()
+    }
+}
+
 /// `GET /`: the start page, or the sign-in form.
 pub(crate) async fn page(
     State(service): State<SharedState>,
@@ -37,27 +68,11 @@ pub(crate) async fn page(
 ) -> Result<Response, Failure> {
     let Some(visitor) = page_rate::visitor(&parts, &service).await? else {
         let to = query(&parts, "to")?.unwrap_or_default();
-        return Ok(signed_out(&to, None)?.into_response());
+        return Ok(sign_in::form(&to, None)?.into_response());
     };
     let mut form = last_choice(&service, &headers);
     form.url = query(&parts, "url")?.unwrap_or_default();
     render(&service, &visitor, form, None).await
-}
-
-/// Returns the sign-in form.
-pub(super) fn signed_out(to: &str, problem: Option<&str>) -> Result<Html<String>, Failure> {
-    let page = StartPage {
-        page_frame: PageFrame::signed_out(),
-        devices: Vec::new(),
-        networks: Vec::new(),
-        locations: Vec::new(),
-        form: StartForm::default(),
-        to,
-        credits: None,
-        past: Vec::new(),
-        problem,
-    };
-    Ok(Html(html::start_page(&page).map_err(Failure::internal)?))
 }
 
 async fn render(
@@ -66,80 +81,19 @@ async fn render(
     form: StartForm,
     problem: Option<&'static str>,
 ) -> Result<Response, Failure> {
-    let catalog = Arc::clone(&service.app.catalog);
     let store = &page_parts(service)?.store;
     let recent = store.recent(&visitor.account_id, None, MAX_RECENT).await?;
-    let past = recent.into_iter().map(past).collect();
-    let (page_frame, credits) = (visitor.page_frame(), visitor.credits);
-    let page = service.render_pool.page(move || {
-        html::start_page(&signed_in(
-            &catalog, page_frame, credits, form, past, problem,
-        ))
-    });
-    Ok(page.await?.into_response())
-}
-
-fn signed_in<'a>(
-    catalog: &'a Catalog,
-    page_frame: PageFrame,
-    credits: i64,
-    form: StartForm,
-    past: Vec<PastAudit>,
-    problem: Option<&'a str>,
-) -> StartPage<'a> {
-    StartPage {
-        page_frame,
-        devices: catalog
-            .devices()
-            .iter()
-            .map(|device| SelectOption {
-                id: &device.id,
-                name: &device.name,
-            })
-            .collect(),
-        networks: catalog
-            .networks()
-            .iter()
-            .map(|network| SelectOption {
-                id: &network.id,
-                name: &network.name,
-            })
-            .collect(),
-        locations: catalog
-            .locations()
-            .iter()
-            .map(|location| SelectOption {
-                id: &location.id,
-                name: &location.name,
-            })
-            .collect(),
+    let past: Vec<_> = recent.into_iter().map(PastAudit::from).collect();
+    let page_frame = visitor.page_frame();
+    let page = StartPage {
+        catalog: Arc::clone(&service.app.catalog),
         form,
-        to: "",
-        credits: Some(credits),
-        past,
+        credits: visitor.credits,
+        past: audit_rows(&past),
         problem,
-    }
-}
-
-/// Reads a stored summary. One that cannot be read is logged, and its audit is listed without
-/// figures.
-fn read_summary(text: String) -> Option<ReportSummary> {
-    let summary = serde_json::from_str(&text);
-    summary
-        .inspect_err(|error| tracing::error!(%error, "unreadable audit summary"))
-        .ok()
-        .flatten()
-}
-
-/// Converts an audit to a row of the page.
-pub(super) fn past(audit: RecentAudit) -> PastAudit {
-    PastAudit {
-        tracking_id: audit.tracking_id,
-        audit_id: audit.audit_id,
-        url: audit.url,
-        at_ms: audit.at.0,
-        summary: audit.summary.and_then(read_summary),
-    }
+    };
+    let page = service.render_pool.page(move || page_frame.render(&page));
+    Ok(page.await?.into_response())
 }
 
 /// Returns the last choice if the catalog still has it, and defaults otherwise.
@@ -236,5 +190,36 @@ fn problem_text(failure: &Failure) -> &'static str {
             "You have no credits left. Ask the operator of this service for more."
         }
         _ => "Enter a URL, and choose a device, a network and a location.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_catalog::BUILT_IN;
+
+    use super::super::testing::{EVIL, assert_text_only, report};
+    use super::*;
+
+    #[test]
+    fn texts_of_audits_and_of_the_form_are_escaped() {
+        let past = PastAudit {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: Some("aud_1".to_owned()),
+            url: EVIL.to_owned(),
+            at_ms: 0,
+            summary: Some((&report(EVIL)).into()),
+        };
+        assert_text_only(&StartPage {
+            catalog: Arc::new(Catalog::load(BUILT_IN).unwrap()),
+            form: StartForm {
+                url: EVIL.to_owned(),
+                device: EVIL.to_owned(),
+                network: EVIL.to_owned(),
+                location: EVIL.to_owned(),
+            },
+            credits: 1,
+            past: audit_rows(&[past]),
+            problem: Some(EVIL),
+        });
     }
 }

@@ -1,5 +1,5 @@
-// All pages work without this file. It adds sorting and filtering of requests, live progress and a print button,
-// opens checks that a link points to, and highlights the current section of a report.
+// All pages work without this file. It adds sorting and filtering of requests and a print button, opens checks
+// that a link points to, and highlights the current section of a report.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 const tools = document.querySelector(".js-tools");
@@ -84,35 +84,5 @@ for (const button of all(".js-print")) {
 if (!CSS.supports("selector(::details-content)")) {
   addEventListener("beforeprint", () => {
     for (const details of all(".check.poor, .check.middling, .folded")) details.open = true;
-  });
-}
-
-const phases = document.querySelector(".js-phases");
-if (phases && window.EventSource) {
-  const events = new EventSource(phases.dataset.events);
-  const status = document.querySelector(".js-status");
-  events.addEventListener("phase", (event) => {
-    const items = all("li", phases);
-    const now = items.findIndex((item) => item.dataset.phase === event.data);
-    items.forEach((item, index) => {
-      item.className = index < now ? "done" : index === now ? "now" : "";
-      item.ariaCurrent = index === now ? "step" : null;
-    });
-    if (now >= 0) status.textContent = items[now].textContent;
-  });
-  events.addEventListener("done", (event) => {
-    events.close();
-    location.replace(event.data);
-  });
-  // If the server does not stream or is unavailable, reload the page.
-  let failures = 0;
-  events.addEventListener("open", () => (failures = 0));
-  events.addEventListener("error", () => {
-    failures += 1;
-    // The browser does not reconnect to a refused stream.
-    if (failures > 2 || events.readyState === EventSource.CLOSED) {
-      events.close();
-      setTimeout(() => location.reload(), 5000);
-    }
   });
 }

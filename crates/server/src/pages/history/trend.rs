@@ -1,26 +1,28 @@
+//! The chart of a figure over time, as SVG. It contains numbers and trusted texts only.
+
 use std::fmt::Write;
 
-use crate::html::figures::coordinate;
+use plumbline_report::html::figures::coordinate;
 
 /// A value of a trend.
-pub(crate) struct Point {
-    pub(crate) value: f64,
-    pub(crate) class: &'static str,
+pub(super) struct Point {
+    pub(super) value: f64,
+    pub(super) class: &'static str,
     /// The tooltip.
-    pub(crate) title: String,
+    pub(super) title: String,
     /// The label of the horizontal axis.
-    pub(crate) day: String,
+    pub(super) day: String,
 }
 
 /// A vertical axis of round values. It starts at zero, so that a small change looks small.
-pub(crate) struct Scale {
+pub(super) struct Scale {
     step: f64,
     steps: usize,
 }
 
 impl Scale {
     /// Returns the scale with the fewest steps that includes `highest`.
-    pub(crate) fn up_to(highest: f64) -> Self {
+    pub(super) fn up_to(highest: f64) -> Self {
         const MAX_STEPS: f64 = 4.0;
         let min_step = if highest > 0.0 { highest } else { 1.0 } / MAX_STEPS;
         let power = 10_f64.powf(min_step.log10().floor());
@@ -52,7 +54,7 @@ const MAX_DAYS: usize = 3;
 /// Draws values of a series of audits or periods, oldest first, at equal distances. `None` is a
 /// gap. The dashed line is at `guide`. Horizontal positions are in per cent and vertical ones in
 /// pixels, so that text has the same size on every screen.
-pub(crate) fn trend(
+pub(super) fn draw(
     points: &[Option<Point>],
     guide: f64,
     scale: &Scale,
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn a_missing_value_is_a_gap() {
         let points = [point("1"), None, point("2"), point("3")];
-        let svg = trend(
+        let svg = draw(
             &points,
             0.5,
             &Scale::up_to(1.0),

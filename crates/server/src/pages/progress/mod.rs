@@ -1,9 +1,11 @@
 //! The progress of a running audit: a page, and a stream of events.
 
+use std::cmp::Ordering;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use askama::Template;
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::State,
@@ -11,17 +13,84 @@ use axum::{
     response::{Html, IntoResponse, Response},
 };
 use hyper::body::Frame;
-use plumbline_report::html::{self, Phase, ProgressPage};
+use plumbline_bundle::Phase;
 use plumbline_store::AuditState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::frame::Page;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other};
 use crate::{
     api::PathId, errors::Failure, guarded_body::with_guard, peer::client_address,
     state::SharedState,
 };
+
+/// The progress page.
+#[derive(Template)]
+#[template(path = "progress/progress.html")]
+struct ProgressPage<'a> {
+    url: &'a str,
+    conditions: [&'a str; 3],
+    /// The path of the event stream with the phases.
+    events: &'a str,
+    steps: Vec<Step>,
+    /// The label of the current phase.
+    now: &'static str,
+}
+
+struct Step {
+    id: &'static str,
+    label: &'static str,
+    class: &'static str,
+}
+
+/// The phases of an audit with their labels, in order.
+const STEPS: [(&str, &str); 5] = [
+    ("waiting", "Waiting in the queue"),
+    ("preparing", "Starting a fresh browser"),
+    ("loading", "Loading until network and CPU are idle"),
+    ("gathering", "Collecting data"),
+    ("judging", "Scoring"),
+];
+
+impl<'a> ProgressPage<'a> {
+    /// Creates the page of an audit in a phase; `None` while it is queued.
+    fn new(url: &'a str, conditions: [&'a str; 3], phase: Option<Phase>, events: &'a str) -> Self {
+        let id = phase.map_or("waiting", Phase::as_str);
+        let now = STEPS.iter().position(|(step, _)| *step == id).unwrap_or(0);
+        let steps = STEPS.iter().enumerate().map(|(index, (id, label))| Step {
+            id,
+            label,
+            class: match index.cmp(&now) {
+                Ordering::Less => "done",
+                Ordering::Equal => "now",
+                Ordering::Greater => "",
+            },
+        });
+        Self {
+            url,
+            conditions,
+            events,
+            steps: steps.collect(),
+            now: STEPS[now].1,
+        }
+    }
+}
+
+impl Page for ProgressPage<'_> {
+    fn title(&self) -> String {
+        format!("Auditing {} · Plumbline", self.url)
+    }
+
+    fn description(&self) -> String {
+        "The progress of an audit, phase by phase.".to_owned()
+    }
+
+    fn head(&self) -> &'static str {
+        r#"<noscript><meta http-equiv="refresh" content="3"></noscript>"#
+    }
+}
 
 /// `GET /audits/{id}`: the progress of an audit, by tracking id. Redirects to the report if there
 /// is one.
@@ -39,24 +108,21 @@ pub(crate) async fn page(
     let order = pages.store.order(&visitor.account_id, &id).await?;
     let order = order.ok_or(Failure::NotFound)?;
     let catalog = &service.app.catalog;
-    let page = ProgressPage {
-        page_frame: visitor.page_frame(),
-        url: &status.url,
-        conditions: [
-            catalog
-                .device(&order.device)
-                .map_or(&*order.device, |d| &d.name),
-            catalog
-                .network(&order.network)
-                .map_or(&*order.network, |n| &n.name),
-            catalog
-                .location(&order.location)
-                .map_or(&*order.location, |l| &l.name),
-        ],
-        phase: pages.phases.current(&id),
-        events: &format!("/audits/{id}/events"),
-    };
-    Ok(Html(html::progress_page(&page).map_err(Failure::internal)?).into_response())
+    let conditions = [
+        catalog
+            .device(&order.device)
+            .map_or(&*order.device, |d| &d.name),
+        catalog
+            .network(&order.network)
+            .map_or(&*order.network, |n| &n.name),
+        catalog
+            .location(&order.location)
+            .map_or(&*order.location, |l| &l.name),
+    ];
+    let events = format!("/audits/{id}/events");
+    let page = ProgressPage::new(&status.url, conditions, pages.phases.current(&id), &events);
+    let page = visitor.page_frame().render(&page);
+    Ok(Html(page.map_err(Failure::internal)?).into_response())
 }
 
 /// How often the store is queried while no phase changes.
@@ -136,5 +202,17 @@ impl HttpBody for Events {
         self.0
             .poll_recv(cx)
             .map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{EVIL, assert_text_only};
+    use super::*;
+
+    #[test]
+    fn texts_of_an_order_are_escaped() {
+        let events = "/audits/trk_1/events";
+        assert_text_only(&ProgressPage::new(EVIL, [EVIL; 3], None, events));
     }
 }

@@ -3,15 +3,20 @@
 use std::error::Error;
 use std::time::Duration;
 
+use askama::Template;
 use axum::{
     extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use plumbline_report::html::{self, PageFrame, PictureId, ReportPage, Sharing};
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::Report;
+use plumbline_report::html::figures::date;
+use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
 use plumbline_store::{Share, StoreError, StoredReport, random_text};
 
 use super::form::Form;
+use super::frame::PageFrame;
 use super::page_rate::Guest;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other};
@@ -37,15 +42,9 @@ pub(crate) async fn page(
     let now = (service.app.clock)();
     let store = &page_parts(&service)?.store;
     let share = store.shared(&visitor.account_id, &id, now).await?;
-    let sharing = match share {
-        Some(share) => OwnedSharing::On {
-            path: format!("/shared/{}", share.token),
-            until_ms: share.expires_at.map(|until| until.0),
-        },
-        None => OwnedSharing::Off,
-    };
     let path = format!("/reports/{id}");
-    render(&service, stored, visitor.page_frame(), path, sharing).await
+    let frame = visitor.page_frame();
+    render(&service, stored, frame, path, Reader::Owner(share)).await
 }
 
 /// `GET /shared/{token}`: the report page for anyone with the link.
@@ -56,36 +55,63 @@ pub(crate) async fn shared(
 ) -> Result<Response, Failure> {
     let stored = shared_report(&service, &token).await?;
     let path = format!("/shared/{token}");
-    let sharing = OwnedSharing::NotOwner;
-    render(&service, stored, PageFrame::shared(), path, sharing).await
+    render(&service, stored, PageFrame::Shared, path, Reader::Guest).await
 }
 
-/// A [`Sharing`] that can be sent to another thread.
-enum OwnedSharing {
-    Off,
-    On { path: String, until_ms: Option<i64> },
-    NotOwner,
+/// The reader of a report.
+enum Reader {
+    /// The owner, with the link by which the report is shared, if it is.
+    Owner(Option<Share>),
+    /// Anyone with a shared link.
+    Guest,
 }
 
-impl OwnedSharing {
-    fn borrow(&self) -> Sharing<'_> {
-        match self {
-            Self::Off => Sharing::Off,
-            Self::On { path, until_ms } => Sharing::On {
-                path,
-                until_ms: *until_ms,
-            },
-            Self::NotOwner => Sharing::NotOwner,
+/// The actions that the owner of a report has, below its heading.
+#[derive(Template)]
+#[template(path = "report/actions.html")]
+struct Actions<'a> {
+    audit_id: &'a str,
+    /// The fields of the form that starts the same audit again.
+    audit_again: [(&'static str, &'a str); 4],
+    share: Option<&'a Share>,
+}
+
+impl<'a> Actions<'a> {
+    fn new(audit_id: &'a str, report: &'a Report, share: Option<&'a Share>) -> Self {
+        let conditions = &report.conditions;
+        Self {
+            audit_id,
+            audit_again: [
+                ("url", &report.requested_url),
+                ("device", &conditions.device.id),
+                ("network", &conditions.network.id),
+                ("location", &conditions.location.id),
+            ],
+            share,
         }
     }
+
+    /// Returns the time at which the link expires.
+    fn shared_until(&self) -> Option<String> {
+        Some(date(self.share?.expires_at?.0))
+    }
 }
+
+/// The validity periods of a shared link that the form offers: days, or empty for no expiry.
+const SHARE_EXPIRY: [(&str, &str); 5] = [
+    ("", "never"),
+    ("1", "after 1 day"),
+    ("7", "after 7 days"),
+    ("30", "after 30 days"),
+    ("90", "after 90 days"),
+];
 
 async fn render(
     service: &SharedState,
     stored: StoredReport,
     page_frame: PageFrame,
     path: String,
-    sharing: OwnedSharing,
+    reader: Reader,
 ) -> Result<Response, Failure> {
     // The report is shown even if its report media cannot be reached.
     let (media, is_unreachable) = match page_parts(service)?.media_of(&stored).await {
@@ -101,16 +127,24 @@ async fn render(
         }
     };
     let page = service.render_pool.page(move || {
-        html::report_page(&ReportPage {
+        let report: Report = serde_json::from_str(&stored.report)?;
+        let media = media.as_deref().map(ReportMedia::unpack).transpose()?;
+        let actions = match &reader {
+            Reader::Owner(share) => {
+                Actions::new(&stored.audit_id, &report, share.as_ref()).render()?
+            }
+            Reader::Guest => String::new(),
+        };
+        let page = ReportPage {
+            report: &report,
+            media: media.as_ref(),
             is_unreachable,
-            page_frame,
-            audit_id: &stored.audit_id,
-            created_at_ms: stored.created_at.0,
-            report: &stored.report,
-            media: media.as_deref(),
-            path: &path,
-            sharing: sharing.borrow(),
-        })
+            pictures: PictureSource::Linked(path),
+            made_at_ms: Some(stored.created_at.0),
+            actions: &actions,
+            failure_note: "The credit for this audit was refunded.",
+        };
+        page_frame.wrap(&page.title(), &page.description(), &page.main()?)
     });
     Ok(page.await?.into_response())
 }

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use plumbline_model::media::{ReportMedia, RequestEntry};
-
-use super::charts::{self, Axis};
-use super::figures::{bytes, ms};
-use super::load::{last_part, ticks};
+use plumbline_report::html::charts::{self, Axis};
+use plumbline_report::html::figures::{bytes, ms};
+use plumbline_report::html::load::{last_part, ticks};
 
 /// The paired requests of two audits.
 pub(super) struct PairsView {

@@ -1,0 +1,98 @@
+//! The list of audits on the start page and the history page. The template needs the variables
+//! `past`, the rows, and `same_address`, whether all audits have the same URL.
+
+use plumbline_model::summary::ReportSummary;
+use plumbline_report::html::figures::{Grade, date, short_name};
+use plumbline_store::RecentAudit;
+
+/// An audit in a list.
+#[derive(Debug, Clone)]
+pub(super) struct PastAudit {
+    pub(super) tracking_id: String,
+    /// The id of the report; `None` until the audit is completed.
+    pub(super) audit_id: Option<String>,
+    pub(super) url: String,
+    pub(super) at_ms: i64,
+    /// The summary of the report; `None` until the audit is completed.
+    pub(super) summary: Option<ReportSummary>,
+}
+
+impl From<RecentAudit> for PastAudit {
+    fn from(audit: RecentAudit) -> Self {
+        Self {
+            tracking_id: audit.tracking_id,
+            audit_id: audit.audit_id,
+            url: audit.url,
+            at_ms: audit.at.0,
+            summary: audit.summary.and_then(read_summary),
+        }
+    }
+}
+
+/// Reads a stored summary. One that cannot be read is logged, and its audit is listed without
+/// figures.
+fn read_summary(text: String) -> Option<ReportSummary> {
+    let summary = serde_json::from_str(&text);
+    summary
+        .inspect_err(|error| tracing::error!(%error, "unreadable audit summary"))
+        .ok()
+        .flatten()
+}
+
+/// A row in a list of audits.
+pub(super) struct AuditRow {
+    pub(super) href: String,
+    pub(super) audit_id: Option<String>,
+    pub(super) url: String,
+    pub(super) when: String,
+    pub(super) conditions: String,
+    /// Class and text of the five scores, in the order of the rings; `None` if nothing was
+    /// measured.
+    pub(super) scores: Option<Vec<(&'static str, String)>>,
+    pub(super) state: &'static str,
+}
+
+/// Returns the rows of a list of audits.
+pub(super) fn audit_rows(past: &[PastAudit]) -> Vec<AuditRow> {
+    past.iter().map(audit_row).collect()
+}
+
+fn audit_row(past: &PastAudit) -> AuditRow {
+    let summary = past.summary.as_ref();
+    let measured = summary.filter(|summary| summary.metrics.is_some());
+    AuditRow {
+        href: match &past.audit_id {
+            Some(id) => format!("/reports/{id}"),
+            None => format!("/audits/{}", past.tracking_id),
+        },
+        audit_id: past.audit_id.clone(),
+        url: past.url.clone(),
+        when: date(past.at_ms),
+        conditions: summary.map_or_else(String::new, |summary| {
+            let conditions = &summary.conditions;
+            let names = [&conditions.device.name, &conditions.network.name];
+            names.map(|name| short_name(name)).join(" · ")
+        }),
+        scores: measured.map(|summary| {
+            let scores = &summary.scores;
+            [
+                scores.performance,
+                scores.accessibility,
+                scores.best_practices,
+                scores.seo,
+                scores.pwa,
+            ]
+            .into_iter()
+            .map(|score| {
+                let text = score.map_or("–".to_owned(), |score| score.to_string());
+                (Grade::of_score(score).class(), text)
+            })
+            .collect()
+        }),
+        state: match (&past.audit_id, measured) {
+            (None, _) => "running",
+            (Some(_), None) => "not measured",
+            (Some(_), Some(_)) => "",
+        },
+    }
+}

@@ -1,0 +1,87 @@
+//! Texts and reports that try to break out of a page.
+
+use plumbline_bundle::{Failure, FailureCode};
+use plumbline_catalog::Mode;
+use plumbline_model::report::{
+    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
+    NetworkConditions, Report, Scores, TracedMetrics,
+};
+use serde_json::json;
+
+use super::frame::{Page, PageFrame};
+
+/// A text that runs a script on a page that does not escape it.
+pub(super) const EVIL: &str = r#""><script>alert(1)</script><img src=x onerror=alert(1)>'"#;
+
+/// Asserts that a page, for an account with the name [`EVIL`], shows that text and does not contain
+/// it as markup.
+#[track_caller]
+pub(super) fn assert_text_only(page: &impl Page) {
+    let frame = PageFrame::SignedIn(EVIL.to_owned());
+    let page = frame.render(page).unwrap();
+    for pattern in ["<script>alert", "<img src=x", "alert(1)</script>"] {
+        assert!(
+            !page.contains(pattern),
+            "the page contains {pattern} as markup"
+        );
+    }
+    let main = page.split("<main").nth(1).unwrap();
+    assert!(main.contains("alert(1)"), "the text is shown");
+}
+
+/// Returns a measured report in which every text from the audited page is `text`.
+pub(super) fn report(text: &str) -> Report {
+    let metric = Some(Metric {
+        value: 1234.0,
+        score: 0.8,
+    });
+    let categories = json!([{
+        "id": "accessibility", "title": "Accessibility", "score": 40,
+        "checks": [{
+            "id": "a", "title": text, "verdict": "fail", "score": 0.0, "weight": 3.0,
+            "group": "a11y-aria", "summary": text, "why": text, "fix": text,
+        }],
+    }]);
+    let conditions = Conditions {
+        device: DeviceConditions {
+            id: "mobile".to_owned(),
+            name: text.to_owned(),
+            mode: Mode::Mobile,
+        },
+        network: NetworkConditions {
+            id: "cable".to_owned(),
+            name: text.to_owned(),
+            down_kbps: 5000.0,
+            up_kbps: 1000.0,
+            rtt_ms: 28.0,
+            isolation: None,
+        },
+        location: LocationConditions {
+            id: "eu".to_owned(),
+            name: text.to_owned(),
+            mode: LocationMode::Agent,
+            added_rtt_ms: 0.0,
+        },
+        cpu: CpuConditions::default(),
+    };
+    Report {
+        error: None,
+        final_url: Some(format!("https://example.com/{text}")),
+        scores: Scores {
+            performance: Some(87),
+            accessibility: Some(40),
+            ..Scores::default()
+        },
+        metrics: Some(Metrics {
+            fcp: metric,
+            lcp: metric,
+            tbt: metric,
+            cls: metric,
+            si: metric,
+            tti: None,
+            as_traced: TracedMetrics::default(),
+        }),
+        categories: serde_json::from_value(categories).unwrap(),
+        ..Report::failed(text, conditions, Failure::new(FailureCode::NoPaint, text))
+    }
+}
