@@ -12,17 +12,16 @@ use plumbline_field::{
     CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
     Quota, TransportError,
 };
+use plumbline_http::{Bytes, ClientBuilder, HttpClient, HttpError, Limits, Request, header};
 use plumbline_link::{Guard, Resolver, SystemResolver};
 use plumbline_model::field::{FieldHistory, FieldReason};
 use plumbline_model::report::Report;
 use plumbline_server::{AuditObserver, FieldSource};
 use plumbline_store::Lease;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::clock::now;
-use crate::https_client::{HttpsClient, ResponseLimits, host_and_port};
 use crate::settings::FieldSettings;
 
 /// The time limit for the field data of a history page.
@@ -43,13 +42,7 @@ pub struct FieldData {
 }
 
 impl FieldData {
-    /// `https` is called only if there is an API key.
-    pub fn new(
-        settings: FieldSettings,
-        catalog: Arc<Catalog>,
-        quota: Arc<dyn Quota>,
-        https: impl FnOnce() -> HttpsClient,
-    ) -> Self {
+    pub fn new(settings: FieldSettings, catalog: Arc<Catalog>, quota: Arc<dyn Quota>) -> Self {
         let dataset = settings.key.map(|key| {
             let policy = PublicHostsOnly {
                 disclosed: Guard::new(settings.disclosed).denying(settings.denied.clone()),
@@ -59,7 +52,7 @@ impl FieldData {
             CruxClient::new(
                 settings.base,
                 key,
-                Arc::new(HttpsTransport(https())),
+                Arc::new(FieldTransport::new()),
                 Arc::new(policy),
                 quota,
                 Arc::new(|| now().0),
@@ -154,31 +147,33 @@ impl FieldSource for FieldData {
 }
 
 /// Sends requests to the URL that the operator set, without the guard. Redirects are not followed.
-struct HttpsTransport(HttpsClient);
+struct FieldTransport(HttpClient);
+
+impl FieldTransport {
+    fn new() -> Self {
+        Self(ClientBuilder::new(RESPONSE_TIMEOUT).build())
+    }
+}
 
 #[async_trait]
-impl HttpTransport for HttpsTransport {
+impl HttpTransport for FieldTransport {
     async fn post(&self, url: &Url, body: String) -> Result<HttpResponse, TransportError> {
-        let (host, port) = host_and_port(url).map_err(TransportError::Unreachable)?;
-        let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
-            .await
+        let request = Request::post(url.as_str())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .body(Bytes::from(body).into())
             .map_err(|error| TransportError::Unreachable(error.to_string()))?;
-        let headers = vec![
-            ("content-type", "application/json".to_owned()),
-            ("accept", "application/json".to_owned()),
-        ];
-        let limits = ResponseLimits {
-            bytes: MAX_RESPONSE_BYTES,
-            head_deadline: tokio::time::Instant::now() + RESPONSE_TIMEOUT,
-            body_timeout: RESPONSE_TIMEOUT,
+        let limits = Limits::total(RESPONSE_TIMEOUT, MAX_RESPONSE_BYTES);
+        let failed = |error| match error {
+            HttpError::TooLarge => TransportError::TooLarge,
+            other => TransportError::Unreachable(other.to_string()),
         };
-        let response = self.0.post(stream, url, headers, body, limits).await;
-        let response = response.map_err(TransportError::Unreachable)?;
-        let retry_after = response.headers.get("retry-after");
+        let response = self.0.send(request, limits).await.map_err(failed)?;
+        let retry_after = response.headers().get(header::RETRY_AFTER);
         Ok(HttpResponse {
-            status: response.status,
+            status: response.status(),
             retry_after: retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned),
-            body: response.body.ok_or(TransportError::TooLarge)?.to_vec(),
+            body: response.body.map_err(failed)?.to_vec(),
         })
     }
 }
@@ -197,7 +192,9 @@ struct PublicHostsOnly {
 #[async_trait]
 impl PrivacyPolicy for PublicHostsOnly {
     async fn may_disclose(&self, url: &Url) -> bool {
-        let (Some(host), Ok((name, port))) = (url.host(), host_and_port(url)) else {
+        let (Some(host), Some(name), Some(port)) =
+            (url.host(), url.host_str(), url.port_or_known_default())
+        else {
             return false;
         };
         let addresses = match host {

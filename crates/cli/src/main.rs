@@ -11,7 +11,6 @@ mod command;
 mod exit;
 mod field_data;
 mod field_quota;
-mod https_client;
 mod output;
 mod progress_line;
 mod retention;

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use plumbline_http::{Bytes, ClientBuilder, HttpClient, Limits, Request};
 use plumbline_link::{Guard, SystemResolver, connect_guarded};
 use plumbline_server::{WEBHOOK_HEAD_TIMEOUT, WebhookRequest, WebhookTransport};
-use tokio::time::{Instant, timeout_at};
 use url::Url;
-
-use crate::https_client::{HttpsClient, ResponseLimits, host_and_port};
 
 /// The most bytes of a response that are read, so that the receiver does not see an aborted
 /// connection.
@@ -19,18 +17,21 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An HTTP client for webhooks.
 pub struct WebhookClient {
-    guard: Arc<Guard>,
-    https: HttpsClient,
+    client: HttpClient,
     /// The time limit from the DNS lookup to the head of the response.
     head_timeout: Duration,
 }
 
 impl WebhookClient {
-    /// Creates a client.
-    pub fn new(guard: Arc<Guard>, https: HttpsClient) -> Self {
+    /// Creates a client that opens every connection through the guard. It reuses none, so that
+    /// every request is checked.
+    pub fn new(guard: Arc<Guard>) -> Self {
+        let connect = move |host: String, port: u16| {
+            let guard = Arc::clone(&guard);
+            async move { connect_guarded(&guard, &SystemResolver, &host, port).await }
+        };
         Self {
-            guard,
-            https,
+            client: ClientBuilder::new(WEBHOOK_HEAD_TIMEOUT).build_with(connect),
             head_timeout: WEBHOOK_HEAD_TIMEOUT,
         }
     }
@@ -39,22 +40,25 @@ impl WebhookClient {
 #[async_trait]
 impl WebhookTransport for WebhookClient {
     async fn post(&self, request: WebhookRequest) -> Result<u16, String> {
+        // `Url` normalizes the host, for instance `2130706433` to `127.0.0.1`.
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
-        let (host, port) = host_and_port(&url)?;
-        let limits = ResponseLimits {
+        let mut post = Request::post(url.as_str());
+        for (name, value) in request.headers {
+            post = post.header(name, value);
+        }
+        let post = post.body(Bytes::from(request.body).into());
+        let post = post.map_err(|error| error.to_string())?;
+        let limits = Limits {
+            head: self.head_timeout,
+            body: BODY_TIMEOUT,
+            total: self.head_timeout + BODY_TIMEOUT,
             bytes: MAX_BODY_BYTES,
-            head_deadline: Instant::now() + self.head_timeout,
-            body_timeout: BODY_TIMEOUT,
         };
-        let connecting = connect_guarded(&self.guard, &SystemResolver, host, port);
-        let stream = timeout_at(limits.head_deadline, connecting)
-            .await
-            .map_err(|_| "connection timed out")?
-            .map_err(|error| error.to_string())?;
-        let (headers, body) = (request.headers, request.body);
-        let response = self.https.post(stream, &url, headers, body, limits);
+        let response = self.client.send(post, limits).await;
         // Only the status matters: an unreadable body is not an error.
-        Ok(response.await?.status)
+        response
+            .map(|response| response.status())
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -76,7 +80,7 @@ mod tests {
 
     fn client(allow: &[&str]) -> WebhookClient {
         let allow = allow.iter().map(|text| text.parse().unwrap()).collect();
-        WebhookClient::new(Arc::new(Guard::new(allow)), HttpsClient::new())
+        WebhookClient::new(Arc::new(Guard::new(allow)))
     }
 
     /// Starts a server that sends the same response to every request.

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 18] = [
+const DEPENDENCIES: [(&str, &[&str]); 19] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
     ("vendored", &[]),
     ("source", &[]),
     ("isolation", &[]),
-    ("store", &["seam"]),
+    ("http", &[]),
+    ("store", &["http", "seam"]),
     ("model", &["bundle", "catalog"]),
     (
         "engine",
@@ -39,12 +40,12 @@ const DEPENDENCIES: [(&str, &[&str]); 18] = [
             "browser", "bundle", "catalog", "engine", "link", "model", "seam",
         ],
     ),
-    ("remote", &["bundle", "seam"]),
+    ("remote", &["bundle", "http", "seam"]),
     (
         "cli",
         &[
-            "agent", "browser", "bundle", "catalog", "engine", "field", "link", "model", "remote",
-            "report", "seam", "server", "store", "trace", "vendored",
+            "agent", "browser", "bundle", "catalog", "engine", "field", "http", "link", "model",
+            "remote", "report", "seam", "server", "store", "trace", "vendored",
         ],
     ),
 ];

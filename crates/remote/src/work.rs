@@ -2,9 +2,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hyper::Method;
-use hyper::body::Bytes;
 use plumbline_bundle::Phase;
+use plumbline_http::{Bytes, Method};
 use plumbline_seam::{
     self as seam, Announcement, AuditOutput, Evidence, Finish, Heartbeat, Job, LeaseRequest,
     LeaseResponse, LeaseState, LeaseStatus, NextJob, PROTOCOL, ProgressUpdate, Return,

@@ -22,7 +22,6 @@ use crate::budget;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
-use crate::https_client::HttpsClient;
 use crate::output::Outputs;
 use crate::progress_line::ProgressLine;
 use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
@@ -59,12 +58,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     } = targets;
     let launcher = super::serve::find_browser(launch_options(args.browser))?;
     let catalog = Arc::new(catalog);
-    let field = FieldData::new(
-        field,
-        Arc::clone(&catalog),
-        Arc::new(UnsharedQuota),
-        HttpsClient::new,
-    );
+    let field = FieldData::new(field, Arc::clone(&catalog), Arc::new(UnsharedQuota));
     field.begin(TRACKING_ID, &order.url, &order.device);
     let auditor = Auditor {
         cpu: Cpu::new(launcher.clone(), calibration_file()),

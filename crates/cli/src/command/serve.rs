@@ -24,7 +24,6 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
 use crate::field_quota::SharedQuota;
-use crate::https_client::HttpsClient;
 use crate::retention;
 use crate::settings::{ServeSettings, TargetSettings, calibration_file};
 use crate::standard_output as out;
@@ -79,11 +78,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         ..
     } = settings.targets;
     let catalog = Arc::new(catalog);
-    let https = HttpsClient::new();
     let quota = Arc::new(SharedQuota::new(Arc::clone(&store), Arc::new(now)));
-    let field = FieldData::new(settings.field, Arc::clone(&catalog), quota, || {
-        https.clone()
-    });
+    let field = FieldData::new(settings.field, Arc::clone(&catalog), quota);
     let field = Arc::new(field);
 
     let blobs = EvidenceBlobs::open(&settings.blobs, data)?;
@@ -184,7 +180,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     if let Some(credits) = settings.create_key {
         print_example_key(&store, credits, &base).await?;
     }
-    let webhook_client = WebhookClient::new(Arc::clone(&guard), https);
+    let webhook_client = WebhookClient::new(Arc::clone(&guard));
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
         limits: settings.limits,

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use plumbline_http::roots;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
@@ -22,13 +23,10 @@ pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
     pub(super) fn with_system_roots() -> Result<Self, StoreError> {
-        let mut roots = RootCertStore::empty();
-        // Some of the system's certificates may be unreadable; a server that needs one is refused.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Self::trusting(roots)
+        Self::trusting(roots::of_system())
     }
 
-    fn trusting(roots: RootCertStore) -> Result<Self, StoreError> {
+    fn trusting(roots: impl Into<Arc<RootCertStore>>) -> Result<Self, StoreError> {
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
