@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::engine::general_purpose::{self, GeneralPurpose};
+use base64::{Engine, alphabet};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -118,7 +120,8 @@ async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<Text, Cal
         let params = json!({"handle": stream, "size": PART_BYTES});
         let part: Part = page.call("IO.read", params).await?;
         if part.base64_encoded {
-            bytes.extend(from_base64(&part.data));
+            // The browser writes valid Base64.
+            bytes.extend(from_base64(&part.data).unwrap_or_default());
         } else {
             bytes.extend(part.data.as_bytes());
         }
@@ -134,28 +137,15 @@ async fn read(page: &Caller, stream: &str, max_bytes: usize) -> Result<Text, Cal
     Ok(Text { text, is_cut })
 }
 
-/// Decodes Base64 as the browser writes it: no line ends, and padding as the only other characters
-/// (RFC 4648, section 4).
-pub(super) fn from_base64(text: &str) -> Vec<u8> {
-    let digits = text.bytes().filter_map(|letter| match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    });
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut bit_count) = (0_u32, 0);
-    for digit in digits {
-        bits = bits << 6 | u32::from(digit);
-        bit_count += 6;
-        if bit_count >= 8 {
-            bit_count -= 8;
-            bytes.push((bits >> bit_count) as u8);
-        }
-    }
-    bytes
+/// Decodes Base64 with or without padding, and ignores white space, as browsers do (Infra
+/// Standard, forgiving-base64 decode).
+pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let text: String = text.split_ascii_whitespace().collect();
+    const FORGIVING: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        general_purpose::PAD_INDIFFERENT.with_decode_allow_trailing_bits(true),
+    );
+    FORGIVING.decode(text).ok()
 }
 
 #[cfg(test)]
@@ -170,8 +160,9 @@ mod tests {
             ("Zm8=", b"fo"),
             ("Zm9vYmFy", b"foobar"),
             ("+/+/", &[0xfb, 0xff, 0xbf]),
+            ("Zm9v\nYmFy", b"foobar"),
         ] {
-            assert_eq!(from_base64(text), bytes, "{text}");
+            assert_eq!(from_base64(text).as_deref(), Some(bytes), "{text}");
         }
     }
 }

@@ -210,7 +210,7 @@ impl SourceMap {
 /// fetch such URLs.
 async fn decode_data(page: &Caller, url: &str) -> Result<String, String> {
     if let Some((_, data)) = url.split_once(";base64,") {
-        let bytes = network_resource::from_base64(data);
+        let bytes = network_resource::from_base64(data).ok_or("the URL is not valid Base64")?;
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     let script = format!("fetch({}).then(answer => answer.text())", Value::from(url));

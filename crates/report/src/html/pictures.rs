@@ -1,5 +1,7 @@
 //! The pictures of a report: served under their own paths, or inlined into the page.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
 use plumbline_model::media::{Picture, ReportMedia};
 
 use super::HtmlError;
@@ -76,25 +78,7 @@ impl PictureSource {
 }
 
 fn decode(base64: &str) -> Option<Vec<u8>> {
-    let text = base64.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0_u32;
-        for symbol in group {
-            let sextet = match symbol {
-                b'A'..=b'Z' => symbol - b'A',
-                b'a'..=b'z' => symbol - b'a' + 26,
-                b'0'..=b'9' => symbol - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(sextet);
-        }
-        bits <<= 6 * (4 - group.len());
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..=group.len() * 6 / 8]);
-    }
-    Some(bytes)
+    STANDARD_PAD_INDIFFERENT.decode(base64).ok()
 }
 
 #[cfg(test)]
