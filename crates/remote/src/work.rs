@@ -1,4 +1,3 @@
-use std::fmt::Write;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -58,7 +57,7 @@ impl RemoteWork {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)
             .map_err(|error| RemoteError::NoResponse(format!("no random bytes: {error}")))?;
-        Ok(hex(&bytes))
+        Ok(hex::encode(bytes))
     }
 
     /// Repeats a request until it succeeds or fails permanently.
@@ -113,7 +112,7 @@ impl RemoteWork {
             job.attempt.number,
             kind.as_str()
         );
-        let sha256 = hex(&Sha256::digest(&bytes));
+        let sha256 = hex::encode(Sha256::digest(&bytes));
         let mut next_offset = Some(0);
         let mut corrupt_uploads = 0;
         loop {
@@ -352,13 +351,4 @@ fn decode<T: DeserializeOwned>(response: ServerResponse) -> Result<T, RemoteErro
         403 => Err(RemoteError::Refused(message)),
         status => Err(RemoteError::Status { status, message }),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -264,8 +264,7 @@ fn sign(secret: &str, sent_at_s: i64, body: &str) -> Result<String, String> {
         .map_err(|error| format!("cannot sign: {error}"))?;
     mac.update(format!("{sent_at_s}.{body}").as_bytes());
     let digest = mac.finalize().into_bytes();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("v1={hex}"))
+    Ok(format!("v1={}", hex::encode(digest)))
 }
 
 #[cfg(test)]

@@ -137,14 +137,9 @@ fn upload_name(tracking_id: &str, attempt: u32, kind: Evidence) -> String {
     format!("{tracking_id}-{attempt}-{}", kind.as_str())
 }
 
-fn parse_digest(hex: &str) -> Option<[u8; 32]> {
+fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
-    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
+    hex::decode_to_slice(text, &mut digest).ok()?;
     Some(digest)
 }
 

@@ -1,7 +1,6 @@
 //! The static files of pages: the stylesheet and script of reports, followed by those of the other
 //! pages, and the icon.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use axum::{
@@ -60,10 +59,7 @@ impl Asset {
             Self::Icon => "svg",
         };
         let digest = Sha256::digest(self.text());
-        let mut hash = String::new();
-        for byte in &digest[..6] {
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let hash = hex::encode(&digest[..6]);
         format!("plumbline-{hash}.{extension}")
     }
 
