@@ -1,9 +1,9 @@
 //! The work loop of each slot: lease, visit while sending heartbeats, finish.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use plumbline_browser::VisitEvent;
 use plumbline_bundle::Phase;
 use plumbline_seam::{AuditOutput, Job, LeaseState, NextJob, ReturnReason, Work, WorkError};
@@ -17,9 +17,10 @@ use crate::{AuditFault, Auditor};
 
 /// How long one request for a job may wait.
 const POLL: Duration = Duration::from_secs(25);
-/// Backoff after a failed request for a job, doubling from `MIN_BACKOFF` to `MAX_BACKOFF`.
-const MIN_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Backoff after a failed request for a job, doubling from `MIN_BACKOFF` to `MAX_BACKOFF`. Jitter
+/// adds up to the same time again.
+const MIN_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// Deadline of delivering a report with its evidence, over any connection.
 const DELIVERY_DEADLINE: Duration = Duration::from_secs(10 * 60);
 /// Deadline of releasing a slot. If it fails, the lease expires instead.
@@ -75,7 +76,7 @@ struct Slot {
 
 impl Slot {
     async fn work(self) -> Result<(), WorkError> {
-        let mut failures = 0;
+        let mut delays = backoff();
         let mut drain = self.drain.clone();
         while !*self.drain.borrow() {
             let next = tokio::select! {
@@ -89,16 +90,18 @@ impl Slot {
             };
             match next {
                 Ok(NextJob::Job(job)) => {
-                    failures = 0;
+                    delays = backoff();
                     self.attempt(&job).await;
                 }
-                Ok(NextJob::None) => failures = 0,
+                Ok(NextJob::None) => delays = backoff(),
                 Ok(NextJob::Drain) => break,
                 Err(WorkError::Refused(reason)) => return Err(WorkError::Refused(reason)),
                 Err(error) => {
                     tracing::warn!(%error, "failed to request a job");
+                    // There is always another delay, because their number is not limited.
+                    let delay = delays.next().unwrap_or(MAX_BACKOFF);
                     tokio::select! {
-                        () = sleep(backoff(failures)) => failures += 1,
+                        () = sleep(delay) => {}
                         _ = drain.wait_for(|drain| *drain) => {}
                     }
                 }
@@ -206,14 +209,15 @@ impl Slot {
     }
 }
 
-/// Backoff after a number of failures in a row, with jitter, so that many agents do not retry at
-/// the same moment.
-fn backoff(failures: u32) -> Duration {
-    let wait = MIN_BACKOFF
-        .saturating_mul(2_u32.saturating_pow(failures))
-        .min(MAX_BACKOFF);
-    let jitter = RandomState::new().hash_one(failures) % 1000;
-    wait.mul_f64(0.5 + jitter as f64 / 2000.0)
+/// Returns the delays after failures in a row, with jitter, so that many agents do not retry at the
+/// same moment.
+fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(MIN_BACKOFF)
+        .with_max_delay(MAX_BACKOFF)
+        .with_jitter()
+        .without_max_times()
+        .build()
 }
 
 /// How an attempt at an audit ended.
@@ -239,13 +243,11 @@ mod tests {
 
     #[test]
     fn the_backoff_grows_and_stays_within_its_bounds() {
-        for failures in 0..100 {
-            let wait = backoff(failures);
-            assert!(
-                wait >= MIN_BACKOFF / 2 && wait <= MAX_BACKOFF,
-                "{failures}: {wait:?}"
-            );
+        let delays: Vec<Duration> = backoff().take(100).collect();
+        assert_eq!(delays.len(), 100);
+        for delay in &delays {
+            assert!((MIN_BACKOFF..=MAX_BACKOFF * 2).contains(delay), "{delay:?}");
         }
-        assert!(backoff(20) > backoff(0));
+        assert!(delays[20] > delays[0]);
     }
 }
