@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use plumbline_catalog::{Catalog, FormFactor};
 use plumbline_field::{
     CruxClient, HttpResponse, HttpTransport, MAX_RESPONSE_BYTES, PendingQuery, PrivacyPolicy,
@@ -70,7 +71,7 @@ impl FieldData {
         let (Some(dataset), Some(device)) = (&self.dataset, self.catalog.device(device)) else {
             return;
         };
-        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock();
         if all
             .get(tracking_id)
             .is_some_and(|(_, query)| query.matches_url(url))
@@ -91,7 +92,7 @@ impl FieldData {
     /// Adds the field data that has arrived to the report, or the reason why there is none. Does
     /// not wait.
     pub fn add_to(&self, report: &mut Report, tracking_id: &str) {
-        let all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.queries.lock();
         let result = match (&self.dataset, all.get(tracking_id)) {
             (None, _) => Err(FieldReason::NoKey),
             // There is no query if the audit ended before the visit.
@@ -121,7 +122,7 @@ impl AuditObserver for FieldData {
     }
 
     fn on_finish(&self, lease: &Lease) {
-        let mut all = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.queries.lock();
         all.remove(&lease.tracking_id);
     }
 }

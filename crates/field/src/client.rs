@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use plumbline_catalog::FormFactor;
 use plumbline_model::field::{FieldData, FieldHistory, FieldReason};
 use tokio::sync::watch;
@@ -167,7 +168,7 @@ impl CruxClient {
 
     /// Returns the number of queries since the start of the process, by outcome.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
-        let state = self.0.state();
+        let state = self.0.state.lock();
         state
             .counts
             .iter()
@@ -242,7 +243,7 @@ impl Inner {
     /// Returns the cached result, joins an equal query in flight, or starts one.
     fn start_query(self: &Arc<Self>, query: Query) -> watch::Receiver<QueryProgress> {
         let now_ms = (self.clock)();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(result) = state.cache.get(&query, now_ms) {
             state.count("cached");
             return watch::channel(QueryProgress::Done(result)).1;
@@ -276,7 +277,7 @@ impl Inner {
 
     fn store_result(&self, query: &Query, result: &QueryResult) {
         let now_ms = (self.clock)();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let outcome = result.as_ref().map_or_else(|r| r.as_str(), |_| "found");
         state.count(outcome);
         if matches!(
@@ -333,13 +334,17 @@ impl Inner {
     /// Requests admission by this process' own rate limiter, and then by the shared quota.
     async fn request_admission(&self) -> Admission {
         let _first = self.admission_lock.lock().await;
-        let admission = self.state().rate_limiter.admit(Instant::now());
+        let admission = self.state.lock().rate_limiter.admit(Instant::now());
         if admission != Admission::Granted {
             return admission;
         }
         match self.quota.take().await {
             Ok(()) => Admission::Granted,
-            Err(wait) => self.state().rate_limiter.withdraw(Instant::now(), wait),
+            Err(wait) => self
+                .state
+                .lock()
+                .rate_limiter
+                .withdraw(Instant::now(), wait),
         }
     }
 
@@ -356,7 +361,7 @@ impl Inner {
         let wait = wait.and_then(|text| retry_after(text, (self.clock)()));
         match interpret(query, response.status, &response.body) {
             Interpretation::Final(result) => {
-                self.state().rate_limiter.record_success();
+                self.state.lock().rate_limiter.record_success();
                 Ok(result)
             }
             Interpretation::KeyRefused => Err(RequestError::KeyRefused),
@@ -369,7 +374,7 @@ impl Inner {
     /// Updates the rate limiter after a failed request and returns the reason to report.
     fn record_failure(&self, error: &RequestError) -> FieldReason {
         tracing::warn!(%error, "field data request failed");
-        let (now, mut state) = (Instant::now(), self.state());
+        let (now, mut state) = (Instant::now(), self.state.lock());
         let reason = match error {
             RequestError::TimedOut => FieldReason::TimedOut,
             RequestError::Failed(..) | RequestError::Unreachable(_) => FieldReason::Unavailable,
@@ -387,11 +392,7 @@ impl Inner {
     }
 
     fn count(&self, outcome: &'static str) {
-        self.state().count(outcome);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().count(outcome);
     }
 }
 
@@ -409,7 +410,7 @@ struct InFlightGuard<'a> {
 
 impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        self.inner.state().in_flight.remove(self.query);
+        self.inner.state.lock().in_flight.remove(self.query);
     }
 }
 

@@ -9,12 +9,13 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
+use parking_lot::Mutex;
 
 /// Maximum age of the list of networks, and thus the longest time until a new network is known. A
 /// new address of the machine itself is known immediately.
@@ -71,7 +72,7 @@ impl LocalNetworks {
 
     /// Reads the networks now.
     pub(crate) fn refresh(&self) -> io::Result<()> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         self.read_into(&mut cache)
     }
 
@@ -79,7 +80,7 @@ impl LocalNetworks {
         if is_own_address(ip) {
             return Locality::OwnAddress;
         }
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         if cache.read_at.is_none_or(|at| at.elapsed() >= MAX_AGE)
             && let Err(error) = self.read_into(&mut cache)
         {
@@ -102,7 +103,7 @@ impl LocalNetworks {
 
 impl std::fmt::Debug for LocalNetworks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.cache.lock();
         f.debug_tuple("LocalNetworks")
             .field(&cache.networks)
             .finish()

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::{Announcement, AuditOutput, LeaseState, NextJob, Work};
 use serde_json::{Value, json};
@@ -67,13 +68,13 @@ async fn main() -> Result<(), Failure> {
     }
     let deadline = Instant::now() + FINISH_DEADLINE;
     let all_finished = || {
-        let record = lock(&record);
+        let record = record.lock();
         record.finished.len() >= record.accepted.len()
     };
     while Instant::now() < deadline && !all_finished() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("{}", summary(&lock(&record), began.elapsed()));
+    println!("{}", summary(&record.lock(), began.elapsed()));
     Ok(())
 }
 
@@ -94,17 +95,17 @@ async fn agent(server: Server, visit: Duration, record: Shared) -> Result<(), Fa
             Ok(NextJob::Job(job)) => job,
             Ok(_) => continue,
             Err(_) => {
-                lock(&record).failures += 1;
+                record.lock().failures += 1;
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }
         };
         let id = job.attempt.tracking_id.clone();
-        lock(&record).leased.insert(id.clone(), Instant::now());
+        record.lock().leased.insert(id.clone(), Instant::now());
         tokio::time::sleep(visit).await;
         let began = Instant::now();
         let result = work.finish(&job, output()?).await;
-        let mut record = lock(&record);
+        let mut record = record.lock();
         record.finish_ms.push(ms(began.elapsed()));
         match result {
             Ok(LeaseState::Held) => *record.finished.entry(id).or_default() += 1,
@@ -138,7 +139,7 @@ async fn starter(
         stream.write_all(request.as_bytes()).await?;
         let response = read_response(&mut stream).await?;
         let id = response["trackingId"].as_str().ok_or("not accepted")?;
-        lock(record).accepted.insert(id.to_owned(), Instant::now());
+        record.lock().accepted.insert(id.to_owned(), Instant::now());
     }
     Ok(())
 }
@@ -213,8 +214,4 @@ fn percentile(values: &mut [f64], fraction: f64) -> Option<f64> {
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
-}
-
-fn lock(record: &Shared) -> std::sync::MutexGuard<'_, Record> {
-    record.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,8 @@
 //! Limits concurrent requests, in total and per client.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{errors::Failure, peer::network_of};
@@ -140,7 +137,7 @@ impl ClientCounts {
     }
 
     fn acquire(&self, client: &str) -> Option<ClientPermit> {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         let count = counts.get(client).copied().unwrap_or_default();
         if count >= self.at_most {
             return None;
@@ -160,7 +157,7 @@ struct ClientPermit {
 
 impl Drop for ClientPermit {
     fn drop(&mut self) {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
@@ -168,10 +165,6 @@ impl Drop for ClientPermit {
             }
         }
     }
-}
-
-fn locked(counts: &Mutex<HashMap<String, usize>>) -> MutexGuard<'_, HashMap<String, usize>> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -231,7 +224,7 @@ mod tests {
             "the key has reached its limit"
         );
         drop((here, there));
-        assert!(locked(&capacity.waits_by_key.counts).is_empty());
-        assert!(locked(&capacity.waits_by_address.counts).is_empty());
+        assert!(capacity.waits_by_key.counts.lock().is_empty());
+        assert!(capacity.waits_by_address.counts.lock().is_empty());
     }
 }

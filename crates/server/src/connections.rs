@@ -5,14 +5,9 @@
 //! one that waits for a head is closed: the oldest of the address that has most of them. A client
 //! that sends a head at once is served, however many others hold theirs back.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::peer::network_of;
@@ -91,13 +86,13 @@ impl Connections {
     /// Returns whether one more connection may be opened. If not, an idle connection is told to
     /// close.
     fn try_make_capacity(&self) -> bool {
-        let table = locked(&self.table);
+        let table = self.table.lock();
         if table.by_id.len() < self.at_most {
             return true;
         }
         let mut waiting: HashMap<&str, Vec<(Instant, &Entry)>> = HashMap::new();
         for entry in table.by_id.values() {
-            match *locked(&entry.state) {
+            match *entry.state.lock() {
                 ConnectionState::Waiting { since, .. } => {
                     waiting
                         .entry(&entry.network)
@@ -116,7 +111,7 @@ impl Connections {
         });
         let entry = largest.and_then(|entries| entries.iter().min_by_key(|(since, _)| *since));
         if let Some((_, entry)) = entry {
-            let mut state = locked(&entry.state);
+            let mut state = entry.state.lock();
             // Its request may just have arrived; then another is chosen the next time.
             if matches!(*state, ConnectionState::Waiting { .. }) {
                 *state = ConnectionState::Closed;
@@ -140,7 +135,7 @@ impl Connections {
             }),
             closed: Notify::new(),
         });
-        let mut table = locked(&self.table);
+        let mut table = self.table.lock();
         table.last_id += 1;
         let id = table.last_id;
         table.by_id.insert(id, Arc::clone(&entry));
@@ -169,7 +164,7 @@ struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        locked(&self.all.table).by_id.remove(&self.id);
+        self.all.table.lock().by_id.remove(&self.id);
         self.all.changed.notify_waiters();
     }
 }
@@ -182,7 +177,7 @@ impl Connection {
 
     /// Returns the time at which the connection must be closed, unless its state changes before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match *locked(&self.entry.state) {
+        match *self.entry.state.lock() {
             ConnectionState::Waiting { until, .. } => Some(until),
             ConnectionState::Serving | ConnectionState::Closed => None,
         }
@@ -192,7 +187,7 @@ impl Connection {
     /// connection was closed just before: then the request must not be served, because its response
     /// could not be sent.
     pub(crate) fn serve(&self) -> Option<Serving> {
-        let mut state = locked(&self.entry.state);
+        let mut state = self.entry.state.lock();
         if matches!(*state, ConnectionState::Closed) {
             return None;
         }
@@ -202,7 +197,7 @@ impl Connection {
 
     /// Records that bytes have arrived. The first byte of a head starts the time for that head.
     pub(crate) fn record_read(&self) {
-        let mut state = locked(&self.entry.state);
+        let mut state = self.entry.state.lock();
         if let ConnectionState::Waiting {
             until, has_begun, ..
         } = &mut *state
@@ -215,7 +210,7 @@ impl Connection {
 
     /// Records that bytes of a response were sent, which may be long after it was made.
     pub(crate) fn record_write(&self) {
-        let mut state = locked(&self.entry.state);
+        let mut state = self.entry.state.lock();
         if let ConnectionState::Waiting {
             since,
             until,
@@ -235,7 +230,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         let all = &self.0.registration.all;
         let now = Instant::now();
-        *locked(&self.0.entry.state) = ConnectionState::Waiting {
+        *self.0.entry.state.lock() = ConnectionState::Waiting {
             since: now,
             until: now + all.timeouts.idle,
             has_begun: false,
@@ -247,10 +242,6 @@ impl Drop for Serving {
 /// Returns a deadline that is never reached.
 pub(crate) fn never() -> Instant {
     Instant::now() + NEVER
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -272,7 +263,7 @@ mod tests {
     }
 
     fn is_closed(connection: &Connection) -> bool {
-        matches!(*locked(&connection.entry.state), ConnectionState::Closed)
+        matches!(*connection.entry.state.lock(), ConnectionState::Closed)
     }
 
     /// Whether one more connection may be opened now.

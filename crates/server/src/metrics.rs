@@ -2,17 +2,13 @@
 //!
 //! No metric names an account, a key or a page.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 use axum::{
     body::Bytes,
     http::{Method, StatusCode},
 };
+use parking_lot::Mutex;
 use plumbline_store::{
     DeliveryDepth, LATENCY_BOUNDS_US, LatencyCounts, QueueDepth, StoreLatency, Timestamp,
 };
@@ -88,7 +84,7 @@ impl Metrics {
         status: StatusCode,
         duration: Duration,
     ) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         // Clients can send any method, but routes are fixed.
         let method = match *method {
             Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE => {
@@ -107,7 +103,7 @@ impl Metrics {
 
     /// Counts a finished audit.
     pub fn audit_finished(&self, figures: &AuditFigures) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         *counts.audits.entry(figures.outcome.clone()).or_default() += 1;
         counts.visits += u64::from(figures.visits);
         for (phase, duration) in &figures.phases {
@@ -127,26 +123,22 @@ impl Metrics {
 
     /// Counts an attempt that failed because of Plumbline itself.
     pub fn audit_faulted(&self) {
-        self.lock().audit_faults += 1;
+        self.0.lock().audit_faults += 1;
     }
 
     /// Counts an audit that was returned to the queue.
     pub fn audit_handed_back(&self) {
-        self.lock().audits_handed_back += 1;
+        self.0.lock().audits_handed_back += 1;
     }
 
     /// Counts an attempt to deliver a webhook.
     pub(crate) fn webhook(&self, outcome: &'static str) {
-        *self.lock().webhooks.entry(outcome).or_default() += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock().webhooks.entry(outcome).or_default() += 1;
     }
 
     /// Renders all metrics.
     pub(crate) fn text(&self, snapshot: &Snapshot) -> String {
-        let counts = self.lock();
+        let counts = self.0.lock();
         let mut text = Text::default();
         text.head(
             "plumbline_requests_total",

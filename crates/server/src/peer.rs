@@ -3,10 +3,10 @@
 use std::{
     collections::HashSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use axum::http::request::Parts;
+use parking_lot::Mutex;
 use plumbline_store::{Key, Timestamp};
 
 use crate::{
@@ -83,7 +83,7 @@ impl FailedKeyLimiter {
         now: Timestamp,
     ) -> Result<(), Failure> {
         if let Some(key) = key {
-            self.locked_digests().remove(&key.digest().0);
+            self.valid_digests.lock().remove(&key.digest().0);
         }
         match self.limiter.take(&network_of(address), now, 1).await? {
             Some(status) if status.is_refused() => Err(too_many(status, now)),
@@ -93,7 +93,7 @@ impl FailedKeyLimiter {
 
     /// Remembers that a key is valid.
     pub(crate) fn record_success(&self, key: &Key) {
-        let mut digests = self.locked_digests();
+        let mut digests = self.valid_digests.lock();
         if digests.len() >= MAX_VALID_DIGESTS {
             digests.clear();
         }
@@ -101,13 +101,7 @@ impl FailedKeyLimiter {
     }
 
     fn was_valid(&self, key: &Key) -> bool {
-        self.locked_digests().contains(&key.digest().0)
-    }
-
-    fn locked_digests(&self) -> MutexGuard<'_, HashSet<[u8; 32]>> {
-        self.valid_digests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.valid_digests.lock().contains(&key.digest().0)
     }
 }
 

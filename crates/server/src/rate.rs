@@ -2,12 +2,10 @@
 
 mod shared;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use parking_lot::Mutex;
 use plumbline_store::{Store, StoreError, Timestamp};
 
 use self::shared::SharedBuckets;
@@ -147,7 +145,7 @@ impl Buckets {
         if self.limit == 0 {
             return None;
         }
-        let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.map.lock();
         if let Some(bucket) = map.by_key.get_mut(key) {
             return Some(bucket.take(now, self.limit, count));
         }
@@ -321,7 +319,7 @@ mod tests {
             // A second apart, so that each is full again when the next is used.
             buckets.take(&format!("key-{n}"), after_ms(n * 1000));
         }
-        assert!(buckets.map.lock().unwrap().by_key.len() <= SWEEP_AT_LEAST);
+        assert!(buckets.map.lock().by_key.len() <= SWEEP_AT_LEAST);
     }
 
     proptest! {

@@ -1,9 +1,10 @@
 //! Values that a handler learns about its request and the middleware needs: the state of the rate
 //! limit, and the audit that the request concerns.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::http::request::Parts;
+use parking_lot::Mutex;
 
 use crate::rate::RateStatus;
 
@@ -26,20 +27,16 @@ impl RequestContext {
 
     /// Sets the rate limit that the response's headers describe.
     pub(crate) fn set_rate_status(&self, status: Option<RateStatus>) {
-        self.lock().rate_status = status;
+        self.0.lock().rate_status = status;
     }
 
     /// Sets the audit that the log names.
     pub(crate) fn set_audit(&self, id: &str) {
-        self.lock().audit = Some(id.to_owned());
+        self.0.lock().audit = Some(id.to_owned());
     }
 
     /// Returns the details, and clears them.
     pub(crate) fn take(&self) -> RequestDetails {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RequestDetails> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.0.lock())
     }
 }

@@ -3,10 +3,11 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
 use tokio_rustls::{
     TlsAcceptor,
@@ -65,12 +66,7 @@ struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(
-            self.0
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
-        )
+        Some(self.0.read().clone())
     }
 }
 
@@ -125,11 +121,7 @@ impl TlsFiles {
         };
         match loaded {
             Ok(certified) => {
-                let mut current = self
-                    .current
-                    .0
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut current = self.current.0.write();
                 *current = Arc::new(certified);
                 info!("TLS certificate reloaded");
             }

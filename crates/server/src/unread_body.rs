@@ -7,7 +7,7 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use axum::{
 };
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 
 const MAX_DISCARDED_BYTES: usize = 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
@@ -87,7 +88,7 @@ struct BodyState {
 impl TrackedBody {
     /// Returns whether the body was polled, and whether it has ended.
     fn progress(&self) -> (bool, bool) {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         (
             state.was_polled,
             state.has_ended || state.body.is_end_stream(),
@@ -103,7 +104,7 @@ impl HttpBody for TrackedBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.was_polled = true;
         if state.has_ended {
             return Poll::Ready(None);
@@ -118,10 +119,6 @@ impl HttpBody for TrackedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .body
-            .size_hint()
+        self.0.lock().body.size_hint()
     }
 }

@@ -1,9 +1,10 @@
 //! The progress of running audits, shared by all servers on a store and kept in memory only.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -43,7 +44,7 @@ impl AuditProgress {
             name: name.to_owned(),
             is_local: true,
         };
-        let mut phases = self.lock();
+        let mut phases = self.0.phases.lock();
         phases.by_audit.insert(tracking_id.to_owned(), phase);
         self.queue_change(&mut phases, tracking_id, Some(name));
         drop(phases);
@@ -52,7 +53,7 @@ impl AuditProgress {
 
     /// Removes an audit that is finished or went back into the queue.
     pub fn remove(&self, tracking_id: &str) {
-        let mut phases = self.lock();
+        let mut phases = self.0.phases.lock();
         if phases.by_audit.remove(tracking_id).is_none() {
             return;
         }
@@ -63,7 +64,7 @@ impl AuditProgress {
 
     /// Returns the phase that an audit is in.
     pub fn phase(&self, tracking_id: &str) -> Option<String> {
-        let phases = self.lock();
+        let phases = self.0.phases.lock();
         phases
             .by_audit
             .get(tracking_id)
@@ -81,18 +82,13 @@ impl AuditProgress {
             self.0.has_unsent.notify_one();
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Phases> {
-        // The maps are consistent after every statement, so a panic elsewhere cannot harm them.
-        self.0.phases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Methods for a store that carries progress from server to server.
 impl AuditProgress {
     pub(crate) fn shared() -> Self {
         let progress = Self::default();
-        progress.lock().unsent = Some(HashMap::new());
+        progress.0.phases.lock().unsent = Some(HashMap::new());
         progress
     }
 
@@ -103,7 +99,7 @@ impl AuditProgress {
 
     /// Takes the changes to send, only the newest of each audit.
     pub(crate) fn take_unsent(&self) -> HashMap<String, Option<String>> {
-        let mut phases = self.lock();
+        let mut phases = self.0.phases.lock();
         phases
             .unsent
             .as_mut()
@@ -114,7 +110,7 @@ impl AuditProgress {
     /// Applies a change received from another server, unless this server has a newer one that the
     /// other has not received yet.
     pub(crate) fn receive(&self, tracking_id: &str, phase: Option<&str>) {
-        let mut phases = self.lock();
+        let mut phases = self.0.phases.lock();
         if phases
             .unsent
             .as_ref()
@@ -139,13 +135,17 @@ impl AuditProgress {
     /// Discards what other servers sent, because messages may have been missed. The caller then
     /// requests their state again.
     pub(crate) fn discard_remote(&self) {
-        self.lock().by_audit.retain(|_, phase| phase.is_local);
+        self.0
+            .phases
+            .lock()
+            .by_audit
+            .retain(|_, phase| phase.is_local);
         self.0.changed.notify_waiters();
     }
 
     /// Queues all local phases again, because another server requested them.
     pub(crate) fn resend(&self) {
-        let mut phases = self.lock();
+        let mut phases = self.0.phases.lock();
         let Phases { by_audit, unsent } = &mut *phases;
         if let Some(unsent) = unsent {
             for (tracking_id, phase) in by_audit.iter().filter(|(_, phase)| phase.is_local) {

@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 use tokio::sync::watch;
@@ -85,7 +86,7 @@ impl Process {
     }
 
     pub(crate) fn kill(&self) {
-        let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let reaped = self.reaped.lock();
         if !*reaped {
             let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
         }
@@ -102,9 +103,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if !*self.ended.borrow() {
             self.kill();
-            let ended = self.ended_for_drop.get_mut();
-            let ended = ended.unwrap_or_else(PoisonError::into_inner);
-            let _ = ended.recv_timeout(END_DEADLINE);
+            let _ = self.ended_for_drop.get_mut().recv_timeout(END_DEADLINE);
         }
     }
 }
@@ -137,7 +136,7 @@ fn wait_for_end(group: Pid, limit_bytes: u64) -> bool {
 
 /// Kills the whole group and waits until all its processes have ended.
 fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
-    let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reaped = reaped.lock();
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let _ = child.wait();
     *reaped = true;

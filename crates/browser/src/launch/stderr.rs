@@ -1,7 +1,8 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 
@@ -33,7 +34,7 @@ impl StderrTail {
                 let truncated = &line[..line.len().min(MAX_LINE_BYTES)];
                 let text = String::from_utf8_lossy(truncated).trim().to_owned();
                 line.clear();
-                let mut lines = shared_lines.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut lines = shared_lines.lock();
                 if !text.is_empty() {
                     lines.push_back(text);
                 }
@@ -46,7 +47,7 @@ impl StderrTail {
     }
 
     pub(crate) fn text(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         lines.iter().cloned().collect::<Vec<_>>().join("\n")
     }
 }

@@ -1,8 +1,8 @@
 //! Assigns a page's main thread to a core.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -19,7 +19,7 @@ pub(super) struct Core {
 impl Core {
     pub(super) fn take() -> rustix::io::Result<Self> {
         let all = sched_getaffinity(None)?;
-        let mut pages_by_core = PAGES_BY_CORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages_by_core = PAGES_BY_CORE.lock();
         // The last core is preferred: interrupts and short-lived helpers tend to run on the first.
         let number = (0..CpuSet::MAX_CPU)
             .rev()
@@ -45,7 +45,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let mut pages_by_core = PAGES_BY_CORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages_by_core = PAGES_BY_CORE.lock();
         if let Some(pages) = pages_by_core.get_mut(&self.number) {
             *pages = pages.saturating_sub(1);
         }

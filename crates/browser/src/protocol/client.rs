@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -133,7 +134,7 @@ impl Client {
                 Ok(Ok(Err(CallFailure::Closed(error)))) => return Err(error),
                 Ok(Err(_)) => return Err(CallError::Ended),
                 Err(_) => {
-                    shared.lock().pending.remove(&id);
+                    shared.state.lock().pending.remove(&id);
                     return Err(CallError::TimedOut { method });
                 }
             };
@@ -160,12 +161,12 @@ impl Client {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.shared.lock().ended
+        self.shared.state.lock().ended
     }
 
     /// Returns the limit that the page exceeded, if any.
     pub(crate) fn limit_exceeded(&self) -> Option<LimitExceeded> {
-        self.shared.lock().limit_exceeded
+        self.shared.state.lock().limit_exceeded
     }
 
     /// Ends the connection because the page exceeded a limit.
@@ -185,7 +186,7 @@ impl Client {
         params: impl Serialize,
         sender: Option<oneshot::Sender<Result<Response, CallFailure>>>,
     ) -> Result<u64, CallError> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.ended {
             return Err(CallError::Ended);
         }
@@ -219,19 +220,15 @@ impl Client {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn complete_call(&self, id: u64, result: Result<Response, CallFailure>) {
-        if let Some(call) = self.lock().pending.remove(&id) {
+        if let Some(call) = self.state.lock().pending.remove(&id) {
             let _ = call.sender.send(result);
         }
     }
 
     /// Fails all pending calls of a session that will not respond any more.
     fn close_session(&self, session: SessionId, error: &CallError) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let ids: Vec<u64> = state
             .pending
             .iter()
@@ -250,7 +247,7 @@ impl Shared {
     }
 
     fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ended = true;
         // Dropping the senders fails all pending calls.
         state.pending.clear();
@@ -258,7 +255,7 @@ impl Shared {
 
     /// Fails all pending calls because the page exceeded a limit.
     fn abort(&self, limit: LimitExceeded) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let limit = *state.limit_exceeded.get_or_insert(limit);
         for (_, call) in state.pending.drain() {
             let failure = CallFailure::Closed(CallError::TooLarge(limit));
@@ -350,7 +347,7 @@ async fn read_all(
 ) {
     let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, from_browser);
     let mut message = Vec::new();
-    while shared.lock().limit_exceeded.is_none() {
+    while shared.state.lock().limit_exceeded.is_none() {
         let read = messages::read_message(&mut reader, &mut message, max_message_bytes).await;
         let result = match read {
             Ok(ReadResult::Message) => shared.handle_message(&message, &events),

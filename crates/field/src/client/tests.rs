@@ -23,10 +23,7 @@ struct MockTransport {
 impl HttpTransport for MockTransport {
     async fn post(&self, url: &Url, body: String) -> PostResult {
         let body: Value = serde_json::from_str(&body).unwrap();
-        self.requests
-            .lock()
-            .unwrap()
-            .push((url.to_string(), body.clone()));
+        self.requests.lock().push((url.to_string(), body.clone()));
         self.permits.acquire().await.unwrap().forget();
         (self.respond)(&body)
     }
@@ -109,7 +106,7 @@ impl Rig {
     }
 
     fn bodies(&self) -> Vec<Value> {
-        let requests = self.transport.requests.lock().unwrap();
+        let requests = self.transport.requests.lock();
         requests.iter().map(|(_, body)| body.clone()).collect()
     }
 
@@ -164,7 +161,7 @@ async fn the_page_is_queried_first_and_with_the_key() {
         (RecordScope::Url, "https://example.com/a")
     );
     assert_eq!(data.metrics.lcp.unwrap().p75, 2100.0);
-    let requests = rig.transport.requests.lock().unwrap();
+    let requests = rig.transport.requests.lock();
     assert_eq!(
         *requests,
         [(
@@ -258,7 +255,7 @@ async fn a_query_without_a_response_ends_at_its_timeout() {
 async fn a_temporary_error_is_retried() {
     let times = Mutex::new(0);
     let rig = rig(move |body| {
-        let mut times = times.lock().unwrap();
+        let mut times = times.lock();
         *times += 1;
         match *times {
             1 => respond(503, &json!({})),
@@ -424,7 +421,7 @@ async fn a_history_is_queried_in_the_same_way() {
         (history.record, history.form_factor),
         (RecordScope::Origin, FormFactor::Desktop)
     );
-    let requests = rig.transport.requests.lock().unwrap();
+    let requests = rig.transport.requests.lock();
     assert!(requests[0].0.contains("/v1/records:queryHistoryRecord?"));
 }
 

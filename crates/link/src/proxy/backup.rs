@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::dial::Dialed;
@@ -41,10 +41,7 @@ pub(super) enum BackupState {
 
 impl Backups {
     pub(super) fn take(&self, request: &ConnectRequest) -> BackupState {
-        let mut requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut requested = self.requested.lock();
         match requested.entry(request.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(None);
@@ -58,10 +55,7 @@ impl Backups {
     }
 
     pub(super) fn insert(&self, request: &ConnectRequest, backup: Backup) {
-        let mut requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut requested = self.requested.lock();
         requested.insert(request.clone(), Some(backup));
     }
 }

@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::timer::Timer;
@@ -78,7 +79,7 @@ impl NetworkEmulator {
     pub(super) async fn run(&self) -> io::Result<()> {
         loop {
             self.timer.wait().await?;
-            self.lock().timer_ns = u64::MAX;
+            self.state.lock().timer_ns = u64::MAX;
             self.update(|_| ());
         }
     }
@@ -87,15 +88,11 @@ impl NetworkEmulator {
         self.opened_at.elapsed().as_nanos() as u64
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Advances the network to the current time, applies `change` to it, and wakes the tasks whose
     /// events have occurred.
     fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let now_ns = self.now_ns();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.net.advance(now_ns);
         let result = change(&mut state);
         let wakers = state.process_outputs();
@@ -215,7 +212,7 @@ impl EmulatedConnection {
     /// Waits for the next event at the receiving end of the flow.
     pub(super) async fn next_event(&self, direction: Direction) -> FlowEvent {
         poll_fn(|context| {
-            let mut state = self.emulator.lock();
+            let mut state = self.emulator.state.lock();
             let Some(connection) = state.connections.get_mut(&self.id) else {
                 return Poll::Ready(FlowEvent::Reset);
             };
@@ -244,7 +241,7 @@ impl EmulatedConnection {
     /// Waits until the connection is reset.
     pub(super) async fn wait_for_reset(&self) {
         poll_fn(|context| {
-            let mut state = self.emulator.lock();
+            let mut state = self.emulator.state.lock();
             match state.connections.get_mut(&self.id) {
                 Some(connection) if !connection.reset => {
                     connection.reset_waker = Some(context.waker().clone());

@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::guard::Refusal;
 
@@ -103,7 +105,7 @@ impl ConnectionLog {
                 ended_at: None,
             }),
         });
-        let mut entries = lock(&self.entries);
+        let mut entries = self.entries.lock();
         if entries.len() == MAX_RECORDS {
             entries.pop_front();
         }
@@ -112,18 +114,18 @@ impl ConnectionLog {
     }
 
     pub(super) fn records(&self) -> Vec<ConnectionRecord> {
-        lock(&self.entries).iter().map(|e| e.record()).collect()
+        self.entries.lock().iter().map(|e| e.record()).collect()
     }
 }
 
 impl ConnectionLogEntry {
     pub(super) fn set_address(&self, address: SocketAddr) {
-        lock(&self.state).address = Some(address);
+        self.state.lock().address = Some(address);
     }
 
     pub(super) fn set_outcome(&self, outcome: ConnectionOutcome) {
         let now = self.link_opened_at.elapsed();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if outcome != ConnectionOutcome::Connected {
             state.ended_at = Some(now);
         }
@@ -132,11 +134,11 @@ impl ConnectionLogEntry {
     }
 
     pub(super) fn end(&self) {
-        lock(&self.state).ended_at = Some(self.link_opened_at.elapsed());
+        self.state.lock().ended_at = Some(self.link_opened_at.elapsed());
     }
 
     fn record(&self) -> ConnectionRecord {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         ConnectionRecord {
             host: self.host.clone(),
             port: self.port,
@@ -149,9 +151,4 @@ impl ConnectionLogEntry {
             ended_at: state.ended_at,
         }
     }
-}
-
-/// Locks a mutex, also after a panic: no holder leaves its data in an inconsistent state.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

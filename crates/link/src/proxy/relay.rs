@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -82,7 +82,7 @@ async fn send(
             BUFFER.with_borrow_mut(|buffer| {
                 let max = buffer.len().min(capacity as usize);
                 let bytes = source.try_read(&mut buffer[..max])?;
-                let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut queue = queue.lock();
                 queue.push(&buffer[..bytes]);
                 Ok(bytes)
             })
@@ -117,7 +117,7 @@ async fn receive(
         };
         while remaining > 0 {
             let chunk = {
-                let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut queue = queue.lock();
                 queue.pop(usize::try_from(remaining).unwrap_or(usize::MAX))
             };
             let Some(chunk) = chunk else {

@@ -3,9 +3,10 @@ use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 /// A future of the addresses of a name, or of the error of its lookup.
@@ -60,7 +61,7 @@ impl LookupCache {
     ) -> Result<Lookup, E> {
         let key = host.trim_end_matches('.').to_ascii_lowercase();
         let cell = {
-            let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lookups = self.lookups.lock();
             Arc::clone(lookups.entry(key).or_default())
         };
         let complete = async {

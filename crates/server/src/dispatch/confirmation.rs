@@ -8,9 +8,10 @@
 //! access. Any other server moves the expiry of the lease, which has the same effect.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use plumbline_store::{AttemptState, Lease, LeaseState, ProcessSet, StoreError};
 use tokio::time::sleep;
 
@@ -22,17 +23,12 @@ pub(super) struct Unconfirmed(Mutex<HashMap<(String, u32), Lease>>);
 
 impl Unconfirmed {
     fn insert(&self, lease: &Lease) {
-        self.locked().insert(key(lease), lease.clone());
+        self.0.lock().insert(key(lease), lease.clone());
     }
 
     /// Removes a lease, and returns whether it was still unconfirmed.
     pub(super) fn remove(&self, lease: &Lease) -> bool {
-        self.locked().remove(&key(lease)).is_some()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<(String, u32), Lease>> {
-        // The map is consistent after every statement, even if a thread panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&key(lease)).is_some()
     }
 }
 
@@ -80,7 +76,7 @@ impl Dispatcher {
     /// confirmed already. No other agent can hold the attempt before the lease expires, so the
     /// store is not needed.
     pub(crate) fn confirm(&self, processes: &ProcessSet, tracking_id: &str, attempt: u32) -> bool {
-        let mut unconfirmed = self.unconfirmed.locked();
+        let mut unconfirmed = self.unconfirmed.0.lock();
         let key = (tracking_id.to_owned(), attempt);
         let is_holder = unconfirmed.get(&key).is_some_and(|lease| {
             processes.contains(&lease.owner.process) && self.now() < lease.expires_at

@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
@@ -405,10 +406,7 @@ impl Dispatcher {
     }
 
     fn lease_permits(&self, scope: &LeaseScope) -> Arc<Semaphore> {
-        let mut permits = self
-            .lease_permits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut permits = self.lease_permits.lock();
         // Semaphores that no poll uses are removed; they are created again when needed.
         permits.retain(|_, permits| Arc::strong_count(permits) > 1);
         let entry = permits.entry(scope.locations.clone());

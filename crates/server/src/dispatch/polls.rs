@@ -6,8 +6,9 @@
 //! request by itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use plumbline_store::{AgentProcess, LeaseOwner};
 
 /// The newest poll of every slot.
@@ -23,7 +24,7 @@ struct Newest {
 impl Polls {
     /// Registers a new poll, which becomes the newest of this owner.
     pub(super) fn begin(self: &Arc<Self>, owner: LeaseOwner) -> Poll {
-        let mut newest = self.locked();
+        let mut newest = self.0.lock();
         newest.last_number += 1;
         let number = newest.last_number;
         newest.by_owner.insert(owner.clone(), number);
@@ -37,13 +38,10 @@ impl Polls {
 
     /// Invalidates all polls of a process that seems to be gone. If it is not, it polls again.
     pub(super) fn invalidate(&self, process: &AgentProcess) {
-        self.locked()
+        self.0
+            .lock()
             .by_owner
             .retain(|owner, _| owner.process != *process);
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Newest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,13 +55,13 @@ pub(crate) struct Poll {
 impl Poll {
     /// Whether the slot has made no later request, and its process is not believed to be gone.
     pub(crate) fn is_newest(&self) -> bool {
-        self.polls.locked().by_owner.get(&self.owner) == Some(&self.number)
+        self.polls.0.lock().by_owner.get(&self.owner) == Some(&self.number)
     }
 }
 
 impl Drop for Poll {
     fn drop(&mut self) {
-        let mut newest = self.polls.locked();
+        let mut newest = self.polls.0.lock();
         if newest.by_owner.get(&self.owner) == Some(&self.number) {
             newest.by_owner.remove(&self.owner);
         }
@@ -84,7 +82,7 @@ mod tests {
         drop(second);
         assert!(!first.is_newest());
         drop((first, other));
-        assert!(polls.locked().by_owner.is_empty());
+        assert!(polls.0.lock().by_owner.is_empty());
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! for all waiting requests, and cached for a moment.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use plumbline_store::{
     AgentPresence, AgentProcess, AgentRecord, AgentStore, StoreError, Timestamp,
 };
@@ -47,7 +48,7 @@ impl AgentRegistry {
     /// Records that this agent is active, but no more often than needed to keep it listed.
     pub(super) async fn record_presence(&self, agent: &AgentPresence) -> Result<(), StoreError> {
         let interval = self.lease / 2;
-        let last = locked(&self.recorded_at).get(&agent.process).copied();
+        let last = self.recorded_at.lock().get(&agent.process).copied();
         if last.is_some_and(|at| at.elapsed() < interval) {
             return Ok(());
         }
@@ -58,7 +59,7 @@ impl AgentRegistry {
         };
         self.agents.record_presence(presence).await?;
         {
-            let mut recorded_at = locked(&self.recorded_at);
+            let mut recorded_at = self.recorded_at.lock();
             recorded_at.retain(|_, at| at.elapsed() < interval);
             recorded_at.insert(agent.process.clone(), now);
         }
@@ -74,7 +75,7 @@ impl AgentRegistry {
 
     /// Returns the record of a token, which may be up to [`RECORD_CACHED_FOR`] old.
     pub(super) async fn record(&self, token_id: &str) -> Result<Option<AgentRecord>, StoreError> {
-        let cached = locked(&self.records).get(token_id).cloned();
+        let cached = self.records.lock().get(token_id).cloned();
         if let Some((at, record)) = cached
             && at.elapsed() < RECORD_CACHED_FOR
         {
@@ -82,7 +83,7 @@ impl AgentRegistry {
         }
         let read_at = Instant::now();
         let record = self.agents.agent(token_id).await?;
-        let mut records = locked(&self.records);
+        let mut records = self.records.lock();
         records.retain(|_, (at, _)| at.elapsed() < RECORD_CACHED_FOR);
         records.insert(token_id.to_owned(), (read_at, record.clone()));
         Ok(record)
@@ -109,8 +110,4 @@ impl AgentRegistry {
 
 fn ms(duration: Duration) -> i64 {
     duration.as_millis().try_into().unwrap_or(i64::MAX)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

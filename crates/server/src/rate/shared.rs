@@ -9,10 +9,11 @@
 use std::{
     collections::{HashMap, HashSet},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use plumbline_store::{BucketGrant, BucketRate, BucketRequest, Store, StoreError, Timestamp};
 use tokio::{
     sync::{Notify, oneshot},
@@ -108,7 +109,7 @@ impl SharedBuckets {
     ) -> Result<RateStatus, StoreError> {
         let count = count.min(self.limit);
         let reply = {
-            let mut state = self.locked();
+            let mut state = self.state.lock();
             state.now = Some(now);
             let known = state.known(key, now);
             let mut bucket = known.bucket;
@@ -129,7 +130,7 @@ impl SharedBuckets {
 
     /// Returns the state as far as this server knows it, without taking anything.
     pub(super) fn peek(&self, key: &str, now: Timestamp) -> RateStatus {
-        let state = self.locked();
+        let state = self.state.lock();
         let known = state.by_key.get(key).map(|known| known.bucket);
         let mut bucket = known.unwrap_or(Bucket::full(now));
         self.take_from(&mut bucket, now, 0)
@@ -143,7 +144,7 @@ impl SharedBuckets {
         now: Timestamp,
     ) -> Result<RateStatus, StoreError> {
         let reply = {
-            let mut state = self.locked();
+            let mut state = self.state.lock();
             state.now = Some(now);
             let known = state.known(key, now);
             let mut bucket = known.bucket;
@@ -222,7 +223,7 @@ impl SharedBuckets {
     }
 
     fn has_waiters(&self) -> bool {
-        let state = self.locked();
+        let state = self.state.lock();
         let waits = |key: &String| {
             let known = state.by_key.get(key);
             known.is_some_and(|known| !known.waiters.is_empty())
@@ -234,7 +235,7 @@ impl SharedBuckets {
     /// want the same count. Returns `None` if there is nothing pending; the next request then
     /// starts the task again.
     fn next_queries(&self) -> Option<Vec<Query>> {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let Some(now) = state.now.filter(|_| !state.pending.is_empty()) else {
             state.is_syncing = false;
@@ -290,7 +291,7 @@ impl SharedBuckets {
 
     /// Stores the results of a query, and replies to its waiters.
     fn complete(&self, query: Query, grants: &[BucketGrant]) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         let each = ns_per_token(self.limit);
         for (part, grant) in query.parts.into_iter().zip(grants) {
             let known = state.known(&part.key, query.now);
@@ -319,7 +320,7 @@ impl SharedBuckets {
     /// Replies to the waiters of a failed query. Its tokens are reported again the next time. If
     /// the query was in fact executed, they count twice, and no client gets more than its limit.
     fn fail(&self, query: Query, error: &str) {
-        let mut state = self.locked();
+        let mut state = self.state.lock();
         for part in query.parts {
             let known = state.known(&part.key, query.now);
             known.unreported += part.unreported;
@@ -330,11 +331,6 @@ impl SharedBuckets {
                 state.pending.insert(part.key);
             }
         }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        // The state is consistent after every statement, even if a thread panicked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{PostgresStore, lanes};
 use crate::LeaseScope;
@@ -16,13 +17,9 @@ pub(super) struct EmptyQueueCache(Mutex<HashMap<Locations, u64>>);
 
 impl EmptyQueueCache {
     pub(super) fn record_empty(&self, locations: Locations, arrival_count: u64) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let entry = entries.entry(locations).or_default();
         *entry = arrival_count.max(*entry);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Locations, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -34,7 +31,7 @@ impl PostgresStore {
     /// `must_query` skips the cache, because notifications may have been missed.
     pub(super) async fn may_have_work(&self, scope: &LeaseScope, must_query: bool) -> bool {
         let arrival_count = self.notifier.arrival_count.load(Ordering::SeqCst);
-        let empty_at = self.empty_queues.lock().get(&scope.locations).copied();
+        let empty_at = self.empty_queues.0.lock().get(&scope.locations).copied();
         if self.notifier.is_listening.load(Ordering::Relaxed)
             && !must_query
             && let Some(empty_at) = empty_at

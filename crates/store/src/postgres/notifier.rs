@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::AsyncMessage;
@@ -93,7 +94,7 @@ impl Notifier {
 
     /// Wakes waiting tasks on all servers. Must be called after the commit.
     pub(super) fn notify(&self, wakeup: &Wakeup) {
-        let mut unsent = lock(&self.unsent);
+        let mut unsent = self.unsent.lock();
         match wakeup {
             Wakeup::None => return,
             Wakeup::Leasers => {
@@ -127,14 +128,14 @@ impl Notifier {
     }
 
     fn notify_finished(&self, tracking_id: &str) {
-        if let Some(finish) = lock(&self.finishes).get(tracking_id) {
+        if let Some(finish) = self.finishes.lock().get(tracking_id) {
             finish.notify_waiters();
         }
     }
 
     /// Wakes all waiting tasks, because notifications may have been missed.
     fn notify_all(&self) {
-        for finish in lock(&self.finishes).values() {
+        for finish in self.finishes.lock().values() {
             finish.notify_waiters();
         }
         self.deliveries.notify_waiters();
@@ -167,13 +168,14 @@ impl Notifier {
     /// Requests the progress of audits from other servers, because changes may have been missed.
     fn request_progress(&self) {
         self.progress.discard_remote();
-        lock(&self.unsent).lines.push(REQUEST_PROGRESS.to_owned());
+        self.unsent.lock().lines.push(REQUEST_PROGRESS.to_owned());
         self.has_unsent.notify_one();
     }
 
     pub(super) fn watch(&self, tracking_id: &str) -> Watch<'_> {
         let finish = Arc::clone(
-            lock(&self.finishes)
+            self.finishes
+                .lock()
                 .entry(tracking_id.to_owned())
                 .or_default(),
         );
@@ -206,17 +208,12 @@ pub(super) struct Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        let mut finishes = lock(&self.notifier.finishes);
+        let mut finishes = self.notifier.finishes.lock();
         // The references of the map and of this subscription.
         if Arc::strong_count(&self.finish) == 2 {
             finishes.remove(&self.tracking_id);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data is consistent after every statement, so a panic elsewhere cannot harm it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sends messages to other servers, without end.
@@ -230,7 +227,7 @@ pub(super) async fn send(notifier: Arc<Notifier>, connections: Arc<Connections>)
         let UnsentMessage {
             arrivals,
             mut lines,
-        } = mem::take(&mut *lock(&notifier.unsent));
+        } = mem::take(&mut *notifier.unsent.lock());
         let progress = notifier.progress.take_unsent().into_iter();
         lines.extend(progress.map(|(tracking_id, phase)| {
             format!("{tracking_id} {}", phase.as_deref().unwrap_or(ENDED))
@@ -338,8 +335,8 @@ mod tests {
         let notifier = Notifier::new("me".to_owned());
         let (one, two) = (notifier.watch("trk_1"), notifier.watch("trk_1"));
         drop(one);
-        assert_eq!(lock(&notifier.finishes).len(), 1);
+        assert_eq!(notifier.finishes.lock().len(), 1);
         drop(two);
-        assert!(lock(&notifier.finishes).is_empty());
+        assert!(notifier.finishes.lock().is_empty());
     }
 }

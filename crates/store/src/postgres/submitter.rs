@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::audits;
@@ -47,7 +48,7 @@ impl Submitter {
         let account_id = submission.account_id.clone();
         let pending = Pending { submission, reply };
         let is_first = {
-            let mut waiting = self.locked();
+            let mut waiting = self.pending.lock();
             let is_first = !waiting.contains_key(&account_id);
             waiting.entry(account_id.clone()).or_default().push(pending);
             is_first
@@ -77,7 +78,7 @@ impl Submitter {
     /// Takes the next group of an account. `None` if no submission is waiting; the entry is
     /// removed, so that the next submission spawns a task again.
     fn next_group(&self, account_id: &str) -> Option<Vec<Pending>> {
-        let mut waiting = self.locked();
+        let mut waiting = self.pending.lock();
         let of_account = waiting.get_mut(account_id)?;
         if of_account.is_empty() {
             waiting.remove(account_id);
@@ -128,11 +129,6 @@ impl Submitter {
             Ok(acceptances)
         })
         .await
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Vec<Pending>>> {
-        // The map is consistent after every statement, so a panic elsewhere cannot harm it.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Connections for reading. In WAL mode readers and the writer do not block each other.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::open::{self, BusyPolicy};
@@ -65,15 +66,13 @@ impl Readers {
         &self,
         work: impl Fn(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, rusqlite::Error> {
-        if let Some(free) = self.quick.iter().find_map(|reader| reader.try_lock().ok()) {
+        if let Some(free) = self.quick.iter().find_map(|reader| reader.try_lock()) {
             return work(&free);
         }
         // All are in use, for some microseconds each.
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.quick.len();
         // A reader has no state that a panic could have left inconsistent.
-        let connection = self.quick[next]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let connection = self.quick[next].lock();
         work(&connection)
     }
 
