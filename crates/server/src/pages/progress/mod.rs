@@ -1,18 +1,19 @@
 //! The progress of a running audit: a page, and a stream of events.
 
 use std::cmp::Ordering;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::convert::Infallible;
 use std::time::Duration;
 
 use askama::Template;
 use axum::{
-    body::{Body, Bytes, HttpBody},
     extract::State,
     http::{HeaderValue, header, request::Parts},
-    response::{Html, IntoResponse, Response},
+    response::{
+        Html, IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
 };
-use hyper::body::Frame;
+use futures_util::{StreamExt, stream};
 use plumbline_bundle::Phase;
 use plumbline_store::AuditState;
 use tokio::sync::mpsc;
@@ -142,21 +143,23 @@ pub(crate) async fn events(
     status.ok_or(Failure::NotFound)?;
     let address = client_address(&parts, &service.app.limits);
     let permit = service.capacity.acquire_wait(address, &visitor.key_id)?;
-    let (sender, receiver) = mpsc::channel(8);
+    let (sender, mut receiver) = mpsc::channel(8);
     tokio::spawn(follow(service, visitor.account_id, id, sender));
-    let mut response = with_guard(Body::new(Events(receiver)), permit).into_response();
-    let media_type = HeaderValue::from_static("text/event-stream");
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, media_type);
-    // Tells proxies not to buffer the stream.
+    let events = stream::poll_fn(move |context| receiver.poll_recv(context));
+    // Comments keep the connection open, and detect whether it still is.
+    let keep_alive = KeepAlive::new().interval(QUERY_INTERVAL);
+    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
+    let mut response = events.into_response().map(|body| with_guard(body, permit));
     let headers = response.headers_mut();
+    // `Sse` would let caches store the stream.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Tells proxies not to buffer the stream.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
 /// Sends events until the audit ends, the client disconnects, or the stream has lasted long enough.
-async fn follow(service: SharedState, account_id: String, id: String, events: mpsc::Sender<Bytes>) {
+async fn follow(service: SharedState, account_id: String, id: String, events: mpsc::Sender<Event>) {
     let Ok(pages) = page_parts(&service) else {
         return;
     };
@@ -168,40 +171,21 @@ async fn follow(service: SharedState, account_id: String, id: String, events: mp
             return;
         };
         if status.state == AuditState::Completed {
-            let event = format!("event: done\ndata: /reports/{}\n\n", status.audit_id);
+            let event = Event::default().event("done");
+            let event = event.data(format!("/reports/{}", status.audit_id));
             // Fails if the client has disconnected, which needs no handling.
-            let _ = events.send(Bytes::from(event)).await;
+            let _ = events.send(event).await;
             return;
         }
         let phase = pages.phases.current(&id).map_or("waiting", Phase::as_str);
-        // A comment keeps the connection open, and detects whether it still is.
-        let event = if last_phase == Some(phase) {
-            ":\n\n".to_owned()
-        } else {
-            format!("event: phase\ndata: {phase}\n\n")
-        };
-        last_phase = Some(phase);
-        if events.send(Bytes::from(event)).await.is_err() {
+        if last_phase.replace(phase) != Some(phase) {
+            let event = Event::default().event("phase").data(phase);
+            let _ = events.send(event).await;
+        }
+        if events.is_closed() {
             return;
         }
         pages.phases.changed(QUERY_INTERVAL).await;
-    }
-}
-
-/// The body of an event stream.
-struct Events(mpsc::Receiver<Bytes>);
-
-impl HttpBody for Events {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0
-            .poll_recv(cx)
-            .map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 
