@@ -1,13 +1,12 @@
 //! Applied to every request: id, deadline, panic handling, default headers, log line.
+//!
+//! This is one function rather than layers of `tower-http`, because the steps share values and
+//! their order matters: a permit is released before an unread body is discarded, and the log line
+//! and the metrics need the id, the route and the final status. The layers also differ in details:
+//! `SetRequestIdLayer` accepts any id of a client, and each default header would need a
+//! `SetResponseHeaderLayer` of its own.
 
-use std::{
-    any::Any,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    task::Poll,
-    time::Instant,
-};
+use std::{any::Any, panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -15,6 +14,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use futures_util::FutureExt;
 use plumbline_store::random_text;
 use tracing::{error, info};
 
@@ -47,7 +47,10 @@ pub(crate) async fn process_request(
     let (mut response, mut permit) = match permit {
         Err(failure) => (failure.into_response(), None),
         Ok(permit) => {
-            let responding = catch_panic(next.run(request));
+            // A panic ends only the request that caused it. Unwind safe: after a panic the future
+            // is never polled again, and state that it shares with others (store, buckets) keeps
+            // its own invariants.
+            let responding = AssertUnwindSafe(next.run(request)).catch_unwind();
             let extra_time = service.extra_times.get(route).copied().unwrap_or_default();
             let timeout = service.app.limits.answer + extra_time;
             let response = match tokio::time::timeout(timeout, responding).await {
@@ -140,23 +143,6 @@ pub(crate) fn new_request_id() -> HeaderValue {
         .and_then(|id| HeaderValue::try_from(id).ok())
         // Without a random source no audit can be started either, so an id need not be unique.
         .unwrap_or(HeaderValue::from_static("none"))
-}
-
-type Panic = Box<dyn Any + Send>;
-
-/// Catches a panic, so that it ends only the request that caused it.
-async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
-    let mut work = pin!(work);
-    poll_fn(
-        // Unwind safe: after a panic the future is never polled again, and state that it shares
-        // with others (store, buckets) keeps its own invariants.
-        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        },
-    )
-    .await
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

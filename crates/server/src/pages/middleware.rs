@@ -110,7 +110,9 @@ fn apply_page_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Compresses a response that is a complete text; a stream stays as it is.
+/// Compresses a response that is a complete text; a stream stays as it is. Reports have hundreds of
+/// kilobytes, so this is work for the pool that renders pages; the layer of `tower-http` would
+/// compress them on the threads that serve all other requests.
 async fn compressed(response: Response, service: &SharedState) -> Response {
     let is_text = ["text/html", "text/css", "text/javascript", "image/svg+xml"]
         .iter()
