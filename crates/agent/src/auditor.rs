@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
-use plumbline_bundle::{Bundle, Failure, FailureCode, Phase};
+use plumbline_bundle::{Bundle, Encoding, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use plumbline_model::report::{Conditions, NetworkIsolation, Report};
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::conditions::{self, ResolvedOrder};
 use crate::cpu::{Calibration, Cpu};
 use crate::failure_reason;
+use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
 use crate::redaction::Redacted;
 use crate::visits::{RepeatPolicy, Visit, are_enough, choose};
@@ -52,8 +53,8 @@ impl Auditor {
         order: &Order,
         progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
-        let policy = RepeatPolicy::UntilCertain;
-        self.audit_with(policy, order, progress).await
+        self.audit_encoded(order, Encoding::Container, progress)
+            .await
     }
 
     /// Performs one of several runs that will be compared: only visits that the host disturbed are
@@ -63,23 +64,43 @@ impl Auditor {
         order: &Order,
         progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
+        let encoding = Encoding::Container;
         let policy = RepeatPolicy::IfDisturbed;
-        self.audit_with(policy, order, progress).await
+        let visit = self.audit_with(policy, order, encoding, progress).await?;
+        visit.pack(encoding).await
     }
 
-    async fn audit_with(
+    /// Audits like [`Auditor::audit`], with the evidence in an encoding.
+    pub(crate) async fn audit_encoded(
+        &self,
+        order: &Order,
+        encoding: Encoding,
+        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+    ) -> Result<AuditOutput, AuditFault> {
+        let policy = RepeatPolicy::UntilCertain;
+        let visit = self.audit_with(policy, order, encoding, progress).await?;
+        visit.pack(encoding).await
+    }
+
+    /// Visits and judges a page as often as `policy` demands, and returns the visit to report.
+    /// `encoding` is that of evidence too large to be held unpacked.
+    pub(crate) async fn audit_with(
         &self,
         policy: RepeatPolicy,
         order: &Order,
+        encoding: Encoding,
         progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
-    ) -> Result<AuditOutput, AuditFault> {
+    ) -> Result<JudgedVisit, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         // The first audit of a host waits for the calibration, which is not part of the time for
         // its visits.
         let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
         let start = Instant::now();
-        let (mut outputs, mut visits) = (Vec::new(), Vec::new());
+        let (mut outputs, mut visits) = (Vec::<JudgedVisit>::new(), Vec::new());
         while !are_enough(&visits, policy, self.max_visits, start.elapsed()) {
+            if let Some(last) = outputs.pop() {
+                outputs.push(last.hold(self.max_visits, encoding).await?);
+            }
             let result = self
                 .visit_and_judge(order, &resolved, &calibration, progress)
                 .await;
@@ -116,7 +137,7 @@ impl Auditor {
         resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
         progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
-    ) -> Result<AuditOutput, AuditFault> {
+    ) -> Result<JudgedVisit, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
         let choice = calibration.choose(cpu.device_index);

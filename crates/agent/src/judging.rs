@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
 use plumbline_engine::evaluate_with_media;
 use plumbline_model::report::{Conditions, Report};
-use plumbline_seam::AuditOutput;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::AuditFault;
+use crate::held_evidence::{HeldEvidence, JudgedVisit};
 
 /// Deadline of judging one visit. The largest evidence that is accepted takes a few seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -32,19 +32,19 @@ static PERMITS: Semaphore = Semaphore::const_new(MAX_TRACES_KB as usize);
 pub(crate) async fn judge(
     bundle: Bundle,
     conditions: Conditions,
-) -> Result<AuditOutput, AuditFault> {
+) -> Result<JudgedVisit, AuditFault> {
     judge_with(DEADLINE, judge_bundle, bundle, conditions).await
 }
 
 /// A function that judges a visit; it returns `None` when it was stopped.
-type Judge = fn(Bundle, Conditions, &AtomicBool) -> Result<Option<AuditOutput>, AuditFault>;
+type Judge = fn(Bundle, Conditions, &AtomicBool) -> Result<Option<JudgedVisit>, AuditFault>;
 
 async fn judge_with(
     deadline: Duration,
     judge: Judge,
     bundle: Bundle,
     conditions: Conditions,
-) -> Result<AuditOutput, AuditFault> {
+) -> Result<JudgedVisit, AuditFault> {
     // The threads that hold the permits stop at their own deadlines.
     let trace_kb = u32::try_from(bundle.trace.len() / 1000).unwrap_or(u32::MAX);
     let permits = PERMITS.acquire_many(trace_kb.clamp(1, MAX_TRACES_KB));
@@ -89,7 +89,7 @@ fn judge_bundle(
     mut bundle: Bundle,
     conditions: Conditions,
     stop: &AtomicBool,
-) -> Result<Option<AuditOutput>, AuditFault> {
+) -> Result<Option<JudgedVisit>, AuditFault> {
     let started = Instant::now();
     conditions.store_in(&mut bundle).map_err(AuditFault::of)?;
     let Some((mut report, media)) = evaluate_with_media(&bundle, conditions, stop) else {
@@ -99,13 +99,12 @@ fn judge_bundle(
         phase: Phase::Judging,
         ms: started.elapsed().as_secs_f64() * 1000.0,
     });
-    let media = media.map(|media| media.pack()).transpose();
-    let media = media.map_err(AuditFault::of)?;
-    let bundle = bundle.pack().map_err(AuditFault::of)?;
-    Ok(Some(AuditOutput {
+    Ok(Some(JudgedVisit {
         report,
-        bundle: Some(bundle),
-        media,
+        evidence: Some(HeldEvidence::Unpacked {
+            bundle: Box::new(bundle),
+            media: media.map(Box::new),
+        }),
     }))
 }
 
@@ -113,7 +112,7 @@ fn judge_bundle(
 mod tests {
     use std::collections::BTreeMap;
 
-    use plumbline_bundle::{BrowserIdentity, FORMAT, MainDocument};
+    use plumbline_bundle::{BrowserIdentity, Encoding, FORMAT, MainDocument};
     use plumbline_catalog::{BUILT_IN, Catalog};
 
     use super::*;
@@ -149,7 +148,7 @@ mod tests {
         _: Bundle,
         _: Conditions,
         stop: &AtomicBool,
-    ) -> Result<Option<AuditOutput>, AuditFault> {
+    ) -> Result<Option<JudgedVisit>, AuditFault> {
         while !stop.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
@@ -171,6 +170,34 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn evidence_is_packed_when_it_is_chosen_or_too_large_to_be_held() {
+        let is_packed = async |trace_bytes: usize, visits: usize| {
+            let (mut bundle, _) = visit();
+            bundle.trace = vec![b' '; trace_bytes];
+            let (_, conditions) = visit();
+            let failure = Failure::new(FailureCode::Internal, "");
+            let judged = JudgedVisit {
+                report: Report::failed("https://example.com/", conditions, failure),
+                evidence: Some(HeldEvidence::Unpacked {
+                    bundle: Box::new(bundle),
+                    media: None,
+                }),
+            };
+            let held = judged.hold(visits, Encoding::GzipJson).await.unwrap();
+            let is_packed = matches!(held.evidence, Some(HeldEvidence::Packed { .. }));
+            let output = held.pack(Encoding::GzipJson).await.unwrap();
+            let packed = output.bundle.unwrap();
+            assert_eq!(packed[..2], [0x1f, 0x8b]);
+            assert_eq!(Bundle::unpack(&packed).unwrap().trace.len(), trace_bytes);
+            is_packed
+        };
+        assert!(!is_packed(1_000_000, 3).await);
+        assert!(!is_packed(10_000_000, 3).await);
+        assert!(is_packed(11_000_000, 3).await);
+        assert!(is_packed(4_000_000, 9).await);
+    }
+
     #[test]
     fn judging_that_is_stopped_returns_no_report() {
         let (bundle, conditions) = visit();
@@ -182,7 +209,9 @@ mod tests {
     async fn a_page_that_is_judged_in_time_gets_a_report_with_its_evidence() {
         let (bundle, conditions) = visit();
         let output = judge(bundle, conditions).await.unwrap();
-        assert!(output.bundle.is_some());
+        let output = output.pack(Encoding::Container).await.unwrap();
+        let packed = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+        assert_eq!(packed.requested_url, "https://example.com/");
         // The trace has no events.
         assert_eq!(output.report.error.unwrap().code, FailureCode::Internal);
     }

@@ -7,6 +7,7 @@ mod auditor;
 mod conditions;
 mod cpu;
 mod failure_reason;
+mod held_evidence;
 mod host;
 mod judging;
 mod redaction;

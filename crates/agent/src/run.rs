@@ -182,7 +182,9 @@ impl Slot {
         };
         // Log lines from below, for instance from the link, then name the audit.
         let span = tracing::info_span!("visiting", audit = %job.attempt.tracking_id);
-        let audit = self.auditor.audit_runs(&job.order, job.runs, &progress);
+        let audit = self
+            .auditor
+            .audit_runs(&job.order, job.runs, job.encoding(), &progress);
         tokio::select! {
             result = audit.instrument(span) => result.into(),
             () = self.lease_lost(job) => AttemptEnd::Lost,

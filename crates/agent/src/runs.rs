@@ -1,9 +1,12 @@
 //! An audit of several runs.
 
 use plumbline_browser::VisitEvent;
+use plumbline_bundle::Encoding;
 use plumbline_model::runs::{representative, spread};
 use plumbline_seam::{AuditOutput, Order};
 
+use crate::held_evidence::JudgedVisit;
+use crate::visits::RepeatPolicy;
 use crate::{AuditFault, Auditor};
 
 /// The number of failed runs at the start after which no further run is tried.
@@ -11,29 +14,35 @@ const MAX_FAILURES_AT_START: usize = 2;
 
 impl Auditor {
     /// Audits `runs` times. The report is that of the representative run, with the spread of all
-    /// runs.
+    /// runs. Its evidence is packed in `encoding`.
     pub async fn audit_runs(
         &self,
         order: &Order,
         runs: u32,
+        encoding: Encoding,
         progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
     ) -> Result<AuditOutput, AuditFault> {
         if runs <= 1 {
-            return self.audit(order, progress).await;
+            return self.audit_encoded(order, encoding, progress).await;
         }
-        let mut outputs = Vec::new();
+        let mut outputs: Vec<JudgedVisit> = Vec::new();
         for _ in 0..runs {
-            outputs.push(self.audit_run(order, progress).await?);
+            let policy = RepeatPolicy::IfDisturbed;
+            let run = self.audit_with(policy, order, encoding, progress).await?;
+            // A run is held until all are made and one of them is chosen.
+            outputs.push(run.hold(runs as usize, encoding).await?);
             let all_failed = outputs.iter().all(|run| run.report.error.is_some());
             if outputs.len() >= MAX_FAILURES_AT_START && all_failed {
                 break;
             }
         }
-        choose_run(outputs, runs).ok_or_else(|| AuditFault("the page was not visited".to_owned()))
+        let chosen = choose_run(outputs, runs);
+        let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+        chosen.pack(encoding).await
     }
 }
 
-fn choose_run(mut outputs: Vec<AuditOutput>, requested: u32) -> Option<AuditOutput> {
+fn choose_run(mut outputs: Vec<JudgedVisit>, requested: u32) -> Option<JudgedVisit> {
     let reports: Vec<_> = outputs.iter().map(|run| run.report.clone()).collect();
     let Some(index) = representative(&reports) else {
         // No run was measured: the reason of the last one is as good as any.

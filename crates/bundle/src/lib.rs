@@ -11,9 +11,13 @@
     )
 )]
 
+pub mod container;
 mod failure;
 mod full_page;
+pub mod gzip_json;
+mod pack_error;
 mod packed;
+pub mod versioned_json;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +26,8 @@ use serde_json::value::RawValue;
 
 pub use failure::{Failure, FailureCode};
 pub use full_page::FullPagePicture;
-pub use packed::BundleError;
+pub use pack_error::PackError;
+pub use packed::{BundleParts, Encoding};
 
 /// Format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;

@@ -1,112 +1,173 @@
-//! Serializes bundles as gzipped JSON, which common tools can read.
+//! Packs bundles as containers, and unpacks those and the gzipped JSON of earlier versions.
 
-use std::io::{BufWriter, Read};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Bundle, FORMAT};
+use crate::container::{Container, ContainerWriter, Limits};
+use crate::{
+    Artifact, BrowserIdentity, Bundle, FORMAT, MainDocument, PackError, PhaseTiming, gzip_json,
+    versioned_json,
+};
 
-#[derive(Debug, thiserror::Error)]
-pub enum BundleError {
-    #[error("not a bundle: {0}")]
-    Unreadable(String),
-    #[error("the bundle has format {found}; this version reads up to {FORMAT}")]
-    Newer { found: u32 },
-    #[error("the bundle unpacks to more than {MAX_BYTES} bytes")]
-    TooLarge,
+/// The maximum unpacked size: far above the limits of a visit, far below the memory of a host.
+const LIMITS: Limits = Limits {
+    member_bytes: 512 << 20,
+    total_bytes: 1 << 30,
+};
+
+const META: &str = "meta";
+const TRACE: &str = "trace";
+const LOG: &str = "log";
+const SCREENSHOT: &str = "screenshot";
+/// The prefix of artifacts, before their names.
+const ARTIFACT: &str = "artifact/";
+
+/// The encodings of packed evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Encoding {
+    /// A [`Container`].
+    #[default]
+    Container,
+    /// Gzipped JSON, for servers that cannot read containers.
+    GzipJson,
 }
 
-/// Maximum unpacked size: far above the limits of a visit, far below the memory of a host.
-const MAX_BYTES: u64 = 1 << 30;
+/// The parts of a bundle that an operation uses. Others are neither read nor unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BundleParts {
+    pub trace: bool,
+    pub log: bool,
+    pub screenshot: bool,
+    /// The names of artifacts; `None` means all.
+    pub artifacts: Option<&'static [&'static str]>,
+}
 
-const WRITE_BUFFER_BYTES: usize = 64 << 10;
+impl BundleParts {
+    pub const ALL: Self = Self {
+        trace: true,
+        log: true,
+        screenshot: true,
+        artifacts: None,
+    };
 
-/// The format version, parsed first so that a newer format is reported instead of misread.
-#[derive(Deserialize)]
-struct FormatVersion {
+    /// Returns whether the member of a packed bundle belongs to these parts.
+    pub fn contain(&self, member: &str) -> bool {
+        match member {
+            META => true,
+            TRACE => self.trace,
+            LOG => self.log,
+            SCREENSHOT => self.screenshot,
+            _ => member
+                .strip_prefix(ARTIFACT)
+                .is_some_and(|name| self.artifacts.is_none_or(|names| names.contains(&name))),
+        }
+    }
+}
+
+/// The small fields of a bundle, which are one member.
+#[derive(Serialize, Deserialize)]
+struct Meta {
     format: u32,
+    requested_url: String,
+    final_url: String,
+    document: MainDocument,
+    browser: BrowserIdentity,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    timings: Vec<PhaseTiming>,
 }
 
 impl Bundle {
-    pub fn pack(&self) -> Result<Vec<u8>, BundleError> {
-        let unreadable = |error: &dyn std::error::Error| BundleError::Unreadable(error.to_string());
-        // Packed as it is written: a trace as JSON in JSON is large, and need never be there whole.
-        let packed = GzEncoder::new(Vec::new(), Compression::fast());
-        let mut text = BufWriter::with_capacity(WRITE_BUFFER_BYTES, packed);
-        serde_json::to_writer(&mut text, self).map_err(|error| unreadable(&error))?;
-        let packed = text.into_inner().map_err(|error| unreadable(&error))?;
-        packed.finish().map_err(|error| unreadable(&error))
+    /// Packs the bundle as a container.
+    pub fn pack(&self) -> Result<Vec<u8>, PackError> {
+        self.pack_as(Encoding::Container)
     }
 
-    pub fn unpack(bytes: &[u8]) -> Result<Self, BundleError> {
-        let mut text = Vec::new();
-        GzDecoder::new(bytes)
-            .take(MAX_BYTES + 1)
-            .read_to_end(&mut text)
-            .map_err(|error| BundleError::Unreadable(error.to_string()))?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(BundleError::TooLarge);
+    /// Packs the bundle in an encoding.
+    pub fn pack_as(&self, encoding: Encoding) -> Result<Vec<u8>, PackError> {
+        match encoding {
+            Encoding::Container => self.write(Vec::new()).map_err(PackError::unreadable),
+            Encoding::GzipJson => gzip_json::pack(self),
         }
-        let unreadable = |error: serde_json::Error| BundleError::Unreadable(error.to_string());
-        let version: FormatVersion = serde_json::from_slice(&text).map_err(unreadable)?;
-        if version.format > FORMAT {
-            return Err(BundleError::Newer {
-                found: version.format,
-            });
+    }
+
+    /// Writes the bundle as a container, one member after the other, and returns the output.
+    pub fn write<W: Write>(&self, output: W) -> io::Result<W> {
+        let mut container = ContainerWriter::new(output)?;
+        container.add(TRACE, &self.trace)?;
+        container.add(LOG, &self.log)?;
+        if let Some(screenshot) = &self.screenshot {
+            container.add_json(SCREENSHOT, screenshot)?;
         }
-        serde_json::from_slice(&text).map_err(unreadable)
+        for (name, artifact) in &self.artifacts {
+            container.add_json(&format!("{ARTIFACT}{name}"), artifact)?;
+        }
+        // At the end, so that reading the index usually reads it as well.
+        container.add_json(
+            META,
+            &Meta {
+                format: self.format,
+                requested_url: self.requested_url.clone(),
+                final_url: self.final_url.clone(),
+                document: self.document.clone(),
+                browser: self.browser.clone(),
+                warnings: self.warnings.clone(),
+                timings: self.timings.clone(),
+            },
+        )?;
+        container.finish()
+    }
+
+    /// Unpacks a bundle.
+    pub fn unpack(bytes: &[u8]) -> Result<Self, PackError> {
+        Self::unpack_parts(bytes, BundleParts::ALL)
+    }
+
+    /// Unpacks parts of a bundle and leaves others empty. A bundle of an earlier version has no
+    /// parts and is unpacked whole.
+    pub fn unpack_parts(bytes: &[u8], parts: BundleParts) -> Result<Self, PackError> {
+        if !Container::is_container(bytes) {
+            return gzip_json::unpack(bytes, FORMAT, LIMITS.total_bytes);
+        }
+        let container = Container::open(bytes, LIMITS)?;
+        let read = |name: &str| {
+            if parts.contain(name) {
+                container.read(name)
+            } else {
+                Ok(None)
+            }
+        };
+        let meta = read(META)?.ok_or_else(|| PackError::Unreadable("it has no meta".to_owned()))?;
+        let meta: Meta = versioned_json::parse(&meta, FORMAT)?;
+        let mut artifacts = BTreeMap::new();
+        for member in container.names() {
+            if let Some(name) = member.strip_prefix(ARTIFACT)
+                && let Some(text) = read(member)?
+            {
+                let artifact: Artifact =
+                    serde_json::from_slice(&text).map_err(PackError::unreadable)?;
+                artifacts.insert(name.to_owned(), artifact);
+            }
+        }
+        let screenshot = read(SCREENSHOT)?.map(|text| serde_json::from_slice(&text));
+        Ok(Self {
+            format: meta.format,
+            requested_url: meta.requested_url,
+            final_url: meta.final_url,
+            document: meta.document,
+            browser: meta.browser,
+            trace: read(TRACE)?.unwrap_or_default(),
+            log: read(LOG)?.unwrap_or_default(),
+            screenshot: screenshot.transpose().map_err(PackError::unreadable)?,
+            artifacts,
+            warnings: meta.warnings,
+            timings: meta.timings,
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{BrowserIdentity, MainDocument};
-
-    fn bundle() -> Bundle {
-        Bundle {
-            format: FORMAT,
-            requested_url: "https://example.com/".to_owned(),
-            final_url: "https://example.com/".to_owned(),
-            document: MainDocument::default(),
-            browser: BrowserIdentity::default(),
-            trace: b"{\"traceEvents\":[]}".to_vec(),
-            log: b"[]".to_vec(),
-            screenshot: None,
-            artifacts: Default::default(),
-            warnings: Vec::new(),
-            timings: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_packed_bundle_unpacks_unchanged() {
-        let packed = bundle().pack().unwrap();
-        let unpacked = Bundle::unpack(&packed).unwrap();
-        assert_eq!(unpacked.trace, bundle().trace);
-        assert_eq!(unpacked.pack().unwrap(), packed);
-    }
-
-    #[test]
-    fn a_newer_format_is_reported() {
-        let newer = Bundle {
-            format: FORMAT + 1,
-            ..bundle()
-        };
-        let error = Bundle::unpack(&newer.pack().unwrap()).unwrap_err();
-        assert!(matches!(error, BundleError::Newer { found } if found == FORMAT + 1));
-    }
-
-    #[test]
-    fn other_bytes_are_rejected() {
-        for bytes in [&b""[..], b"{}", &bundle().pack().unwrap()[..40]] {
-            assert!(matches!(
-                Bundle::unpack(bytes),
-                Err(BundleError::Unreadable(_))
-            ));
-        }
-    }
-}
+mod tests;

@@ -87,7 +87,7 @@ pub struct Conditions {
 }
 
 /// The name of the artifact with the conditions of a visit.
-const CONDITIONS: &str = "conditions";
+pub const CONDITIONS: &str = "conditions";
 
 impl Conditions {
     /// Stores the conditions of the visit in its bundle, so that it can be evaluated again later.

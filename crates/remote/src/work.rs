@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use crate::RemoteError;
 use crate::backoff::Backoff;
@@ -112,7 +113,10 @@ impl RemoteWork {
             job.attempt.number,
             kind.as_str()
         );
-        let sha256 = hex::encode(Sha256::digest(&bytes));
+        let content = bytes.clone();
+        let sha256 = spawn_blocking(move || hex::encode(Sha256::digest(&content))).await;
+        let sha256 =
+            sha256.map_err(|error| RemoteError::NoResponse(format!("failed to hash: {error}")))?;
         let mut next_offset = Some(0);
         let mut corrupt_uploads = 0;
         loop {

@@ -1,7 +1,7 @@
 //! Exports of a report as files for other tools.
 
-use plumbline_bundle::{Bundle, BundleError};
-use plumbline_model::media::{ReportMedia, ReportMediaError};
+use plumbline_bundle::{Bundle, BundleParts, PackError};
+use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 
 use crate::{csv, har, html, junit, lighthouse, trace_file};
@@ -54,9 +54,7 @@ pub enum ExportError {
     #[error("{0} requires the evidence of the audit, which is no longer stored")]
     NoEvidence(&'static str),
     #[error("the evidence cannot be read: {0}")]
-    Unreadable(#[from] BundleError),
-    #[error("the report media cannot be read: {0}")]
-    UnreadableMedia(#[from] ReportMediaError),
+    Unreadable(#[from] PackError),
     #[error("invalid JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -110,6 +108,24 @@ impl Format {
         self == Self::Html
     }
 
+    /// The parts of the bundle that the format uses.
+    pub fn bundle_parts(self) -> BundleParts {
+        let without_pictures = BundleParts {
+            screenshot: false,
+            artifacts: Some(&[]),
+            ..BundleParts::ALL
+        };
+        match self {
+            Self::Har => without_pictures,
+            Self::Trace => BundleParts {
+                log: false,
+                artifacts: Some(trace_file::ARTIFACTS),
+                ..without_pictures
+            },
+            _ => BundleParts::ALL,
+        }
+    }
+
     /// The name, file name extension and content type.
     fn properties(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -123,11 +139,13 @@ impl Format {
         }
     }
 
-    /// Exports a stored audit. Bundle and media are unpacked only if the format uses them.
+    /// Exports a stored audit. Media, and parts of the bundle, are unpacked only if the format uses
+    /// them.
     pub fn export_stored(self, stored: &StoredAudit) -> Result<Vec<u8>, ExportError> {
         let report: Report = serde_json::from_str(stored.report_json)?;
         let packed = stored.bundle.filter(|_| self.uses_evidence());
-        let bundle = packed.map(Bundle::unpack).transpose()?;
+        let unpack = |packed| Bundle::unpack_parts(packed, self.bundle_parts());
+        let bundle = packed.map(unpack).transpose()?;
         let packed = stored.media.filter(|_| self.uses_media());
         let media = packed.map(ReportMedia::unpack).transpose()?;
         self.export(&ExportSource {
@@ -157,6 +175,9 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_bundle::{Artifact, Encoding};
+    use serde_json::value::RawValue;
+
     use super::*;
     use crate::testing::{bundle_with_log, report};
 
@@ -191,6 +212,36 @@ mod tests {
                 "{format:?}"
             );
             assert!(format.export(&with_bundle).is_ok(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn an_export_of_parts_equals_that_of_the_whole_bundle() {
+        let mut bundle = bundle_with_log("[]");
+        for (name, json) in [("page", r#"{"devicePixelRatio":2.5}"#), ("links", "[]")] {
+            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            let artifact = Artifact::Gathered(raw);
+            bundle.artifacts.insert(name.to_owned(), artifact);
+        }
+        let report = report();
+        let report_json = serde_json::to_string(&report).unwrap();
+        for encoding in [Encoding::Container, Encoding::GzipJson] {
+            let packed = bundle.pack_as(encoding).unwrap();
+            for format in Format::ALL {
+                let of_parts = format.export_stored(&StoredAudit {
+                    report_json: &report_json,
+                    bundle: Some(&packed),
+                    media: None,
+                    made_at_ms: 1,
+                });
+                let of_whole = format.export(&ExportSource {
+                    report: &report,
+                    bundle: Some(&bundle),
+                    media: None,
+                    made_at_ms: 1,
+                });
+                assert_eq!(of_parts.unwrap(), of_whole.unwrap(), "{format:?}");
+            }
         }
     }
 

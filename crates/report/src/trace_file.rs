@@ -5,7 +5,7 @@
 //! Chromium's own metadata about the host was left out when the trace was gathered.
 
 use plumbline_bundle::{Artifact, Bundle};
-use plumbline_model::report::Conditions;
+use plumbline_model::report::{CONDITIONS, Conditions};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -30,6 +30,10 @@ const THREAD_METADATA: [&str; 4] = [
     "thread_sort_index",
     "process_sort_index",
 ];
+
+/// The artifacts that describe the conditions of the visit.
+pub(crate) const ARTIFACTS: &[&str] = &[CONDITIONS, PAGE_ARTIFACT];
+const PAGE_ARTIFACT: &str = "page";
 
 /// Renders the trace of a bundle.
 pub(crate) fn render(bundle: &Bundle) -> Result<Vec<u8>, serde_json::Error> {
@@ -67,7 +71,7 @@ fn metadata(bundle: &Bundle) -> Value {
         metadata["cpuThrottling"] = json!(conditions.cpu.rate);
         metadata["networkThrottling"] = json!(conditions.network.name);
     }
-    if let Some(Artifact::Gathered(page)) = bundle.artifacts.get("page")
+    if let Some(Artifact::Gathered(page)) = bundle.artifacts.get(PAGE_ARTIFACT)
         && let Ok(page) = serde_json::from_str::<Value>(page.get())
     {
         metadata["hostDPR"] = page["devicePixelRatio"].clone();

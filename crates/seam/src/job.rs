@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plumbline_bundle::Encoding;
 use serde::{Deserialize, Serialize};
 
 /// An order of an audit: the page and the catalog ids of its conditions.
@@ -43,12 +44,25 @@ pub struct Job {
     /// another agent, and this attempt is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_ms: Option<u64>,
+    /// True if the server reads evidence in containers. Servers of earlier versions do not send it:
+    /// they only read gzipped JSON.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub containers: bool,
 }
 
 impl Job {
     /// Returns the interval of heartbeats, which is never zero.
     pub fn heartbeat_interval(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms.max(1))
+    }
+
+    /// Returns the encoding in which the server reads evidence.
+    pub fn encoding(&self) -> Encoding {
+        if self.containers {
+            Encoding::Container
+        } else {
+            Encoding::GzipJson
+        }
     }
 }
 

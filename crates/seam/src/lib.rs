@@ -165,6 +165,7 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_bundle::Encoding;
     use serde_json::json;
 
     use super::*;
@@ -218,6 +219,7 @@ mod tests {
             heartbeat_ms: 7_500,
             lease_ms: 30_000,
             confirm_within_ms: None,
+            containers: false,
         };
         let text = concat!(
             r#"{"trackingId":"trk_1","attempt":2,"url":"https://example.com/","device":"mobile","#,
@@ -229,6 +231,13 @@ mod tests {
         let confirmed = format!(r#"{text},"confirmWithinMs":5000}}"#);
         assert_eq!(serde_json::to_string(&job).unwrap(), confirmed);
         assert_eq!(serde_json::from_str::<Job>(&confirmed).unwrap(), job);
+        // Servers of earlier versions do not say that they read containers.
+        assert_eq!(job.encoding(), Encoding::GzipJson);
+        job.containers = true;
+        let containers = format!(r#"{text},"confirmWithinMs":5000,"containers":true}}"#);
+        assert_eq!(serde_json::to_string(&job).unwrap(), containers);
+        let parsed = serde_json::from_str::<Job>(&containers).unwrap();
+        assert_eq!(parsed.encoding(), Encoding::Container);
     }
 
     #[test]

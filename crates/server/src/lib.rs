@@ -19,6 +19,7 @@ mod connections;
 mod dispatch;
 mod envelope;
 mod errors;
+mod evidence_part;
 mod fault;
 mod field;
 mod guarded_body;

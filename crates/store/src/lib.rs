@@ -28,7 +28,7 @@ pub use agents::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AgentToken, AttemptState,
     PRESENCE_RETENTION_MS,
 };
-pub use blobs::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Config};
+pub use blobs::{AttemptBlob, BlobPart, Blobs, FileBlobs, S3Blobs, S3Config};
 pub use delivery::{
     ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
 };

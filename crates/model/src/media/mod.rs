@@ -3,10 +3,11 @@
 //! that showing a report does not need the trace.
 
 mod packed;
+mod picture_id;
 
 use serde::{Deserialize, Serialize};
 
-pub use packed::ReportMediaError;
+pub use picture_id::PictureId;
 
 /// The format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;

@@ -4,11 +4,11 @@
 use std::cell::Cell;
 
 use plumbline_model::check::{Node, Rect};
-use plumbline_model::media::{Picture, ReportMedia};
+use plumbline_model::media::{Picture, PictureId, ReportMedia};
 
 use super::code_text::escaped;
 use super::figures::coordinate;
-use super::pictures::{PictureId, PictureSource};
+use super::pictures::PictureSource;
 
 /// The screenshots that crops are taken from.
 #[derive(Default)]

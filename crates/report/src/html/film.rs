@@ -1,13 +1,13 @@
 //! The filmstrip: screenshots at regular intervals, with the milestones of the load.
 
 use plumbline_model::check::{Details, Rect};
-use plumbline_model::media::{Frame, ReportMedia};
+use plumbline_model::media::{Frame, PictureId, ReportMedia};
 use plumbline_model::report::Report;
 
 use super::charts::Axis;
 use super::figures::{coordinate, ms, tick};
 use super::load::milestones;
-use super::pictures::{PictureId, PictureSource};
+use super::pictures::PictureSource;
 
 /// An image of a filmstrip.
 pub struct FilmImage {

@@ -22,7 +22,8 @@ pub mod summary;
 
 pub use document::{BRAND, Document, ICON, SCRIPT, STYLESHEET};
 pub(crate) use fixes::titles_and_gains;
-pub use pictures::{PictureId, PictureSource, picture};
+pub use pictures::{PictureSource, picture};
+pub use plumbline_model::media::PictureId;
 pub use report_page::{ReportPage, standalone};
 
 /// An error while rendering a page.
@@ -31,7 +32,7 @@ pub enum HtmlError {
     #[error("the report is unreadable: {0}")]
     Report(#[from] serde_json::Error),
     #[error("the report media are unreadable: {0}")]
-    Media(#[from] plumbline_model::media::ReportMediaError),
+    Media(#[from] plumbline_bundle::PackError),
     #[error("the page could not be rendered: {0}")]
     Template(#[from] askama::Error),
 }

@@ -1,5 +1,6 @@
 //! Exports a report as a file for other tools.
 
+use std::io;
 use std::sync::Arc;
 
 use axum::{
@@ -13,7 +14,7 @@ use plumbline_store::{AttemptBlob, StoredReport};
 use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
-use crate::{errors::Failure, state::SharedState};
+use crate::{errors::Failure, evidence_part::read_part, state::SharedState};
 
 /// The parameter `format`, if it is given. An unknown format is an invalid value, like an unknown
 /// device.
@@ -50,13 +51,15 @@ pub(crate) async fn file(
     };
     let bundle = match &service.app.bundles {
         Some(bundles) if format.uses_evidence() => {
-            let bundle = AttemptBlob::from(&stored).get(&**bundles).await;
-            bundle.map_err(Failure::unavailable)?
+            let parts = format.bundle_parts();
+            let is_wanted = |name: &str| parts.contain(name);
+            let bundle = read_part(AttemptBlob::from(&stored), &**bundles, is_wanted).await;
+            bundle.map_err(read_failure)?
         }
         _ => None,
     };
     let media = match &service.app.pages {
-        Some(pages) if format.uses_media() => pages.media_of(&stored).await?,
+        Some(pages) if format.uses_media() => pages.media_part(&stored, |_| true).await?,
         _ => None,
     };
     let name = format!("{}.{}", stored.audit_id, format.extension());
@@ -75,6 +78,14 @@ pub(crate) async fn file(
         (header::CONTENT_DISPOSITION, disposition),
     ];
     Ok((headers, Body::from(bytes)).into_response())
+}
+
+fn read_failure(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::InvalidData {
+        Failure::internal(error)
+    } else {
+        Failure::unavailable(error)
+    }
 }
 
 fn export(

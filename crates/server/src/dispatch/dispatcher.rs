@@ -163,6 +163,7 @@ impl Dispatcher {
             heartbeat_ms: whole_ms(self.heartbeat_interval()),
             lease_ms: whole_ms(self.lease_duration()),
             confirm_within_ms: None,
+            containers: true,
         }
     }
 

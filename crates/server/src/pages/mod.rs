@@ -30,6 +30,7 @@ use axum::{
     Router,
     routing::{get, post},
 };
+use plumbline_model::media::ReportMedia;
 use plumbline_store::{AttemptBlob, StoredReport};
 
 pub(crate) use assets::Asset;
@@ -38,6 +39,7 @@ pub(crate) use middleware::process_response;
 use crate::{
     app::Pages,
     errors::Failure,
+    evidence_part::read_part,
     state::{ServiceState, SharedState},
 };
 
@@ -61,12 +63,24 @@ pub(crate) fn routes() -> Router<SharedState> {
 }
 
 impl Pages {
-    /// Returns the report media of a report, or `None` if there are none, or no longer. Fails if
-    /// the storage cannot be reached.
-    pub(crate) async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
-        match AttemptBlob::from(stored).get(&*self.media).await {
+    /// Returns the report media of a report without pictures, or `None` if there are none, or no
+    /// longer. Fails if the storage cannot be reached.
+    async fn media_of(&self, stored: &StoredReport) -> Result<Option<Vec<u8>>, Failure> {
+        self.media_part(stored, ReportMedia::is_page_member).await
+    }
+
+    /// Returns some members of the report media of a report, like [`Pages::media_of`].
+    pub(crate) async fn media_part(
+        &self,
+        stored: &StoredReport,
+        is_wanted: impl Fn(&str) -> bool + Send,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        match read_part(AttemptBlob::from(stored), &*self.media, is_wanted).await {
             // The id is not a valid name of a blob, so there is none.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(Failure::internal(error))
+            }
             media => media.map_err(Failure::unavailable),
         }
     }

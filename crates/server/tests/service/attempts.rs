@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use plumbline_bundle::{Bundle, FORMAT};
-use plumbline_store::{Blobs, FileBlobs};
+use plumbline_store::{BlobPart, Blobs, FileBlobs};
 use serde_json::Value;
 use tokio::{
     sync::Notify,
@@ -60,6 +60,10 @@ impl Blobs for DelayedBlobs {
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         Blobs::get(&self.files, name).await
+    }
+
+    async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
+        Blobs::get_part(&self.files, name, part).await
     }
 
     async fn remove(&self, name: &str) -> io::Result<()> {

@@ -7,8 +7,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use plumbline_bundle::Encoding;
 use plumbline_model::media::{self, FullPageScreenshot, Picture, ReportMedia};
-use plumbline_store::Blobs;
+use plumbline_store::{BlobPart, Blobs};
 
 use crate::{
     rig::{HttpRequest, Rig, failure, get},
@@ -132,6 +133,48 @@ async fn the_pictures_of_a_report_have_the_same_access_as_the_report() {
     assert_eq!(missing.status, 404);
 }
 
+/// Returns Base64 that does not become smaller when it is packed.
+fn noise(seed: u32) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut state = seed;
+    let symbols = (0..200_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(ALPHABET[(state >> 26) as usize])
+    });
+    symbols.collect()
+}
+
+#[tokio::test]
+async fn a_picture_is_read_without_the_others_and_from_media_of_earlier_versions() {
+    let frame = |seed: u32| Picture {
+        data: noise(seed),
+        ..Picture::default()
+    };
+    let media = ReportMedia {
+        format: media::FORMAT,
+        pictures: vec![frame(1), frame(2), frame(3)],
+        ..ReportMedia::default()
+    };
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    let owner = sign_in(&rig, &rig.key).await;
+    let see = |path: &str| get(&format!("/reports/{id}{path}")).header("Cookie", &owner);
+    let old = media.pack_as(Encoding::GzipJson).unwrap();
+    rig.put_blob("exhibits", &id, &old);
+    let before = rig.browse(&see("/frame-1")).await;
+    assert_eq!((before.status, before.body.len()), (200, 150_000));
+
+    // The first picture is damaged, which only those notice who ask for it.
+    let mut packed = media.pack().unwrap();
+    packed[1000] ^= 1;
+    rig.put_blob("exhibits", &id, &packed);
+    let after = rig.browse(&see("/frame-1")).await;
+    assert_eq!((after.status, after.body == before.body), (200, true));
+    assert_eq!(rig.browse(&see("")).await.status, 200);
+    assert_eq!(rig.browse(&see("/frame-0")).await.status, 500);
+    assert_eq!(rig.browse(&see("/frame-3")).await.status, 404);
+}
+
 /// A blob storage that fails.
 #[derive(Debug)]
 struct Unreachable;
@@ -147,6 +190,10 @@ impl Blobs for Unreachable {
     }
 
     async fn get(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
+        Err(io::Error::other("hidden.internal:9000 refused"))
+    }
+
+    async fn get_part(&self, _: &str, _: BlobPart) -> io::Result<Option<Vec<u8>>> {
         Err(io::Error::other("hidden.internal:9000 refused"))
     }
 

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::Path;
 
-use super::Blobs;
+use super::{BlobPart, Blobs};
 use crate::{Lease, StoredReport};
 
 /// A blob of one attempt at an audit.
@@ -33,6 +33,14 @@ impl<'a> AttemptBlob<'a> {
         match blobs.get(&self.name()).await? {
             Some(bytes) => Ok(Some(bytes)),
             None => blobs.get(self.audit_id).await,
+        }
+    }
+
+    /// Like [`AttemptBlob::get`], for a part of the blob.
+    pub async fn get_part(self, blobs: &dyn Blobs, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
+        match blobs.get_part(&self.name(), part.clone()).await? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => blobs.get_part(self.audit_id, part).await,
         }
     }
 

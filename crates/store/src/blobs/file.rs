@@ -1,7 +1,7 @@
 //! Blobs in a directory, one file each.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
-use super::{Blobs, check_name};
+use super::{BlobPart, Blobs, check_name};
 
 /// A directory of blobs. Names must be ids; others are refused.
 #[derive(Debug, Clone)]
@@ -57,6 +57,27 @@ impl FileBlobs {
         }
     }
 
+    /// Returns a part of a blob.
+    pub fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match File::open(self.path(name)?) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let range = match part {
+            BlobPart::Range(range) => range,
+            BlobPart::Last(bytes) => {
+                let end = file.metadata()?.len();
+                end.saturating_sub(bytes)..end
+            }
+        };
+        file.seek(SeekFrom::Start(range.start))?;
+        let mut bytes = Vec::new();
+        let length = range.end.saturating_sub(range.start);
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
     /// Removes a blob, and returns whether there was one.
     pub fn remove(&self, name: &str) -> io::Result<bool> {
         match fs::remove_file(self.path(name)?) {
@@ -84,6 +105,7 @@ impl FileBlobs {
 
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         check_name(name)?;
+        // The extension of earlier versions is kept so that their blobs are found.
         Ok(self.dir.join(name).with_extension("gz"))
     }
 }
@@ -104,6 +126,11 @@ impl Blobs for FileBlobs {
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let (blobs, name) = (self.clone(), name.to_owned());
         spawn_blocking(move || Self::get(&blobs, &name)).await?
+    }
+
+    async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
+        let (blobs, name) = (self.clone(), name.to_owned());
+        spawn_blocking(move || Self::get_part(&blobs, &name, part)).await?
     }
 
     async fn remove(&self, name: &str) -> io::Result<()> {

@@ -8,6 +8,7 @@ mod transport;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -31,11 +32,23 @@ pub trait Blobs: Debug + Send + Sync + 'static {
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
+    /// Returns a part of a blob without reading the rest. It is shorter if the blob is.
+    async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>>;
+
     /// Removes a blob, if it exists.
     async fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Removes the blobs that at `now` are older than `age`, and returns their number.
     async fn remove_older(&self, age: Duration, now: SystemTime) -> io::Result<u64>;
+}
+
+/// A part of a blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlobPart {
+    /// The bytes at these positions, at least one.
+    Range(Range<u64>),
+    /// The last bytes, at most this number and at least one.
+    Last(u64),
 }
 
 fn check_name(name: &str) -> io::Result<()> {

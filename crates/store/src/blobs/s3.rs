@@ -11,11 +11,14 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{Error, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{
+    Error, GetOptions, GetRange, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    RetryConfig,
+};
 use tokio::task::spawn_blocking;
 
 use super::transport::Transport;
-use super::{Blobs, check_name};
+use super::{BlobPart, Blobs, check_name};
 
 /// The address of a bucket and its credentials. `Debug` does not print the credentials.
 #[derive(Clone, Default)]
@@ -90,6 +93,20 @@ impl S3Blobs {
         })
     }
 
+    async fn get_range(&self, name: &str, range: Option<GetRange>) -> io::Result<Option<Vec<u8>>> {
+        let options = GetOptions {
+            range,
+            ..GetOptions::default()
+        };
+        let object = match self.store.get_opts(&self.path(name)?, options).await {
+            Ok(object) => object,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let bytes = object.bytes().await.map_err(failed)?;
+        Ok(Some(bytes.into()))
+    }
+
     fn path(&self, name: &str) -> io::Result<Path> {
         check_name(name)?;
         Ok(self.prefix.clone().join(format!("{name}.gz")))
@@ -154,13 +171,15 @@ impl Blobs for S3Blobs {
     }
 
     async fn get(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let object = match self.store.get(&self.path(name)?).await {
-            Ok(object) => object,
-            Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(failed(error)),
+        self.get_range(name, None).await
+    }
+
+    async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
+        let range = match part {
+            BlobPart::Range(range) => GetRange::Bounded(range),
+            BlobPart::Last(bytes) => GetRange::Suffix(bytes),
         };
-        let bytes = object.bytes().await.map_err(failed)?;
-        Ok(Some(bytes.into()))
+        self.get_range(name, Some(range)).await
     }
 
     async fn remove(&self, name: &str) -> io::Result<()> {

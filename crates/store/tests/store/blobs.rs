@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plumbline_store::{AttemptBlob, Blobs, FileBlobs, S3Blobs, S3Config};
+use plumbline_store::{AttemptBlob, BlobPart, Blobs, FileBlobs, S3Blobs, S3Config};
 
 use crate::s3::S3Server;
 
@@ -19,7 +19,8 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     bundles.put("aud_1", odd.clone()).await.unwrap();
     bundles.put("aud_empty", Vec::new()).await.unwrap();
     media.put("aud_1", b"another kind".to_vec()).await.unwrap();
-    assert_eq!(bundles.get("aud_1").await.unwrap(), Some(odd));
+    assert_eq!(bundles.get("aud_1").await.unwrap(), Some(odd.clone()));
+    parts_are_read_without_the_rest(&*bundles, "aud_1", &odd).await;
     assert_eq!(bundles.get("aud_empty").await.unwrap(), Some(Vec::new()));
     assert_eq!(bundles.get("aud_2").await.unwrap(), None);
 
@@ -64,6 +65,25 @@ async fn conforms(bundles: Arc<dyn Blobs>, media: Arc<dyn Blobs>) {
     for put in puts.collect::<Vec<_>>() {
         put.await.unwrap();
     }
+}
+
+/// Checks that parts of a blob are those of its content.
+async fn parts_are_read_without_the_rest(blobs: &dyn Blobs, name: &str, content: &[u8]) {
+    let part = async |part| blobs.get_part(name, part).await.unwrap().unwrap();
+    assert_eq!(part(BlobPart::Range(0..1)).await, content[..1]);
+    assert_eq!(
+        part(BlobPart::Range(70_000..90_000)).await,
+        content[70_000..90_000]
+    );
+    assert_eq!(part(BlobPart::Last(5)).await, content[content.len() - 5..]);
+    // Parts end where the blob does.
+    let length = content.len() as u64;
+    assert_eq!(part(BlobPart::Last(length + 1)).await, content);
+    let beyond = BlobPart::Range(length - 1..length + 9);
+    assert_eq!(part(beyond).await, content[content.len() - 1..]);
+    let missing = blobs.get_part("aud_none", BlobPart::Last(5)).await;
+    assert_eq!(missing.unwrap(), None);
+    assert!(blobs.get_part("a/b", BlobPart::Last(5)).await.is_err());
 }
 
 /// Checks that each attempt has its own blob, and that those of other attempts can be removed.

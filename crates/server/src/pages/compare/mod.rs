@@ -97,8 +97,12 @@ impl ComparePage {
             serde_json::from_str(&before.stored.report)?,
             serde_json::from_str(&after.stored.report)?,
         ];
-        let unpacked =
-            |side: &ComparedAudit| side.media.as_deref().map(ReportMedia::unpack).transpose();
+        let unpacked = |side: &ComparedAudit| {
+            side.media
+                .as_deref()
+                .map(ReportMedia::unpack_without_pictures)
+                .transpose()
+        };
         let media = [unpacked(before)?, unpacked(after)?];
         // Both audits share a timeline, which is as long as the longer one.
         let longest =

@@ -128,7 +128,10 @@ async fn render(
     };
     let page = service.render_pool.page(move || {
         let report: Report = serde_json::from_str(&stored.report)?;
-        let media = media.as_deref().map(ReportMedia::unpack).transpose()?;
+        let media = media
+            .as_deref()
+            .map(ReportMedia::unpack_without_pictures)
+            .transpose()?;
         let actions = match &reader {
             Reader::Owner(share) => {
                 Actions::new(&stored.audit_id, &report, share.as_ref()).render()?
@@ -218,8 +221,11 @@ async fn picture_response(
     stored: &StoredReport,
     file: &str,
 ) -> Result<Response, Failure> {
-    let id = PictureId::parse(file).ok_or(Failure::NotFound)?;
-    let media = page_parts(service)?.media_of(stored).await?;
+    let id = PictureId::from_name(file).ok_or(Failure::NotFound)?;
+    let member = id.name();
+    let media = page_parts(service)?
+        .media_part(stored, |name| name == member)
+        .await?;
     let media = media.ok_or(Failure::NotFound)?;
     let picture = service.render_pool.run(move || html::picture(&media, id));
     let picture = picture.await?.map_err(Failure::internal)?;

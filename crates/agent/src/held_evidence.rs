@@ -1,0 +1,98 @@
+//! The evidence of judged visits until one of them is chosen.
+
+use plumbline_bundle::{Bundle, Encoding};
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::Report;
+use plumbline_seam::AuditOutput;
+use tokio::task::spawn_blocking;
+
+use crate::AuditFault;
+
+/// The size of traces and logs that an audit holds unpacked while it visits again. Larger evidence
+/// is packed at once, because it would occupy memory for the length of a visit.
+const MAX_UNPACKED_BYTES: usize = 32_000_000;
+
+/// A judged visit. Its evidence is packed when it is chosen for the report.
+#[derive(Debug)]
+pub(crate) struct JudgedVisit {
+    pub(crate) report: Report,
+    pub(crate) evidence: Option<HeldEvidence>,
+}
+
+/// The evidence of a visit.
+#[derive(Debug)]
+pub(crate) enum HeldEvidence {
+    Unpacked {
+        bundle: Box<Bundle>,
+        media: Option<Box<ReportMedia>>,
+    },
+    Packed {
+        bundle: Vec<u8>,
+        media: Option<Vec<u8>>,
+    },
+}
+
+impl From<Report> for JudgedVisit {
+    fn from(report: Report) -> Self {
+        Self {
+            report,
+            evidence: None,
+        }
+    }
+}
+
+impl JudgedVisit {
+    /// Packs the evidence on a blocking thread.
+    pub(crate) async fn pack(self, encoding: Encoding) -> Result<AuditOutput, AuditFault> {
+        let Some(evidence) = self.evidence else {
+            return Ok(self.report.into());
+        };
+        let (bundle, media) = evidence.pack(encoding).await?;
+        Ok(AuditOutput {
+            report: self.report,
+            bundle: Some(bundle),
+            media,
+        })
+    }
+
+    /// Prepares the visit for being held while up to `visits` are: large evidence is packed.
+    pub(crate) async fn hold(
+        mut self,
+        visits: usize,
+        encoding: Encoding,
+    ) -> Result<Self, AuditFault> {
+        let max_bytes = MAX_UNPACKED_BYTES / visits.max(1);
+        self.evidence = match self.evidence {
+            Some(evidence) if evidence.unpacked_bytes() > max_bytes => {
+                let (bundle, media) = evidence.pack(encoding).await?;
+                Some(HeldEvidence::Packed { bundle, media })
+            }
+            other => other,
+        };
+        Ok(self)
+    }
+}
+
+impl HeldEvidence {
+    /// The size of the largest parts, or 0 if they are packed.
+    fn unpacked_bytes(&self) -> usize {
+        match self {
+            Self::Unpacked { bundle, .. } => bundle.trace.len() + bundle.log.len(),
+            Self::Packed { .. } => 0,
+        }
+    }
+
+    async fn pack(self, encoding: Encoding) -> Result<(Vec<u8>, Option<Vec<u8>>), AuditFault> {
+        let (bundle, media) = match self {
+            Self::Packed { bundle, media } => return Ok((bundle, media)),
+            Self::Unpacked { bundle, media } => (bundle, media),
+        };
+        let task = spawn_blocking(move || {
+            let media = media.map(|media| media.pack_as(encoding)).transpose();
+            let bundle = bundle.pack_as(encoding).map_err(AuditFault::of)?;
+            Ok((bundle, media.map_err(AuditFault::of)?))
+        });
+        let packed = task.await;
+        packed.unwrap_or_else(|_| Err(AuditFault("packing the evidence panicked".to_owned())))
+    }
+}
