@@ -18,9 +18,7 @@ pub enum HttpError {
 impl HttpError {
     pub(crate) fn of_client(error: &hyper_util::client::legacy::Error) -> Self {
         // The client's own message only names the step, which the variant does as well.
-        let message = error
-            .source()
-            .map_or_else(|| error.to_string(), |source| describe(source));
+        let message = error.source().map_or_else(|| error.to_string(), describe);
         if error.is_connect() {
             Self::Connect(message)
         } else {

@@ -138,7 +138,7 @@ pub const PRESENCE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptState {
     /// The attempt is running and no other has taken over.
-    Held(Lease),
+    Held(Box<Lease>),
     /// The attempt has finished the audit.
     Finished,
     /// The attempt was taken over or released, or it never existed.

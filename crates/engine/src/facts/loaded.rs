@@ -49,7 +49,7 @@ pub fn compression(resource: &Resource) -> f64 {
     }
     let share = resource.transfer_bytes() as f64 / resource.resource_bytes as f64;
     // Almost nothing was transferred: the response is from a cache, so the usual ratio is assumed.
-    let is_cached = !resource.headers().is_empty()
+    let is_cached = resource.response.is_some()
         && resource.failure.is_none()
         && (resource.status() == Some(304) || share < 0.01);
     if is_cached {

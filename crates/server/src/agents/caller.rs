@@ -183,7 +183,7 @@ impl AgentCaller {
     ) -> Result<Option<Lease>, Failure> {
         let state = self.attempt_state(service, tracking_id, attempt).await?;
         Ok(match state {
-            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Held(lease) => Some(*lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
     }

@@ -128,7 +128,7 @@ impl EmbeddedAgent {
 
     async fn lease_of(&self, job: &Job) -> Result<Option<Lease>, WorkError> {
         Ok(match self.state_of(job).await? {
-            AttemptState::Held(lease) => Some(lease),
+            AttemptState::Held(lease) => Some(*lease),
             AttemptState::Finished | AttemptState::Lost => None,
         })
     }

@@ -33,7 +33,7 @@ async fn a_remote_agent_performs_an_audit() {
         json!({
             "trackingId": tracking_id, "attempt": 1, "url": "https://example.com/",
             "device": "mobile", "network": "normal4g", "location": "eu", "runs": 1,
-            "exhausted": false, "heartbeatMs": 7500, "leaseMs": 30000,
+            "exhausted": false, "heartbeatMs": 7500, "leaseMs": 30000, "containers": true,
         })
     );
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");

@@ -231,7 +231,7 @@ impl AgentStore for PostgresStore {
                     return Ok(AttemptState::Lost);
                 };
                 match row.try_get(11)? {
-                    "running" => lease(&row).map(AttemptState::Held),
+                    "running" => lease(&row).map(Box::new).map(AttemptState::Held),
                     "completed" => Ok(AttemptState::Finished),
                     _ => Ok(AttemptState::Lost),
                 }

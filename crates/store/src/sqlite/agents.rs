@@ -212,7 +212,7 @@ impl AgentStore for SqliteStore {
                     .prepare_cached(&format!("{LEASE} WHERE tracking_id = ? AND attempt = ?"))?
                     .query_row(params![tracking_id, attempt], |row| {
                         match row.get::<_, String>(11)?.as_str() {
-                            "running" => lease(row).map(AttemptState::Held),
+                            "running" => lease(row).map(Box::new).map(AttemptState::Held),
                             "completed" => Ok(AttemptState::Finished),
                             _ => Ok(AttemptState::Lost),
                         }

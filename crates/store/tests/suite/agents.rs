@@ -154,7 +154,7 @@ pub async fn an_attempt_is_held_until_it_is_finished_released_or_taken_over(back
     );
     let first = lease(&*store, NOW).await.unwrap();
     let held = agents.attempt_state("a", first.attempt).await.unwrap();
-    assert_eq!(held, AttemptState::Held(first.clone()));
+    assert_eq!(held, AttemptState::Held(Box::new(first.clone())));
 
     let second = lease(&*store, later(LEASE)).await.unwrap();
     let lost = agents.attempt_state("a", first.attempt).await.unwrap();

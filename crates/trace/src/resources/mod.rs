@@ -68,10 +68,12 @@ impl Deref for Resource {
 }
 
 impl Resource {
-    /// Returns the resource type in the trace's terms, which have none for data: it is `Other`.
+    /// Returns the resource type in the trace's terms. They have none for data: a request that only
+    /// the protocol reports is then `Other`.
     pub fn traced_type(&self) -> &str {
         match self.resource_type() {
-            None | Some("XHR" | "Fetch") => "Other",
+            None => "Other",
+            Some("XHR" | "Fetch") if self.process_id.is_none() => "Other",
             Some(name) => name,
         }
     }

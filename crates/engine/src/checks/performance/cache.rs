@@ -89,9 +89,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
-    if resource.headers().is_empty() {
-        return None;
-    }
+    resource.response.as_ref()?;
     let is_static = matches!(
         resource.traced_type(),
         "Font" | "Image" | "Media" | "Script" | "Stylesheet"
