@@ -1,7 +1,7 @@
 //! Field data of a page's visitors from the Chrome UX Report: plain data.
 //!
 //! It is not part of a visit's evidence. The code that stores a report adds it
-//! (docs/decisions/0017-field-data.md); evaluating a bundle again neither requests nor restores it.
+//! (docs/decisions/0016-field-data.md); evaluating a bundle again neither requests nor restores it.
 
 use plumbline_catalog::FormFactor;
 use serde::{Deserialize, Serialize};

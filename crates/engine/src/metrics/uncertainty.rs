@@ -13,7 +13,7 @@ use super::{MainTask, Measured, MetricError, tbt};
 use crate::scoring::smooth_performance_score;
 
 /// The relative uncertainty of a page's work on a core that is shared with other loads (decision
-/// 0027).
+/// 0021).
 const SHARED_CORE_UNCERTAINTY: f64 = 0.05;
 /// The relative uncertainty of work per unit of
 /// [`Processor::speed_variation`](super::processor::Processor::speed_variation), up to

@@ -3,7 +3,7 @@
 //! While much is left, a server lets requests pass and reports them to the store a moment later,
 //! all buckets in one statement, so that a request costs no query. Near the limit each request
 //! needs a query, and those that arrive together share one statement. A server that knows a bucket
-//! to be empty refuses without a query: others can only have taken more. `docs/decisions/0026`
+//! to be empty refuses without a query: others can only have taken more. `docs/decisions/0020`
 //! describes how exact that is.
 
 use std::{
