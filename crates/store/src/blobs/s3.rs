@@ -176,10 +176,15 @@ impl Blobs for S3Blobs {
 
     async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
         let range = match part {
-            BlobPart::Range(range) => GetRange::Bounded(range),
-            BlobPart::Last(bytes) => GetRange::Suffix(bytes),
+            BlobPart::Range(range) => range,
+            // Not every server that speaks S3 knows ranges that begin at the end.
+            BlobPart::Last(bytes) => match self.store.head(&self.path(name)?).await {
+                Ok(blob) => blob.size.saturating_sub(bytes)..blob.size,
+                Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(failed(error)),
+            },
         };
-        self.get_range(name, Some(range)).await
+        self.get_range(name, Some(GetRange::Bounded(range))).await
     }
 
     async fn remove(&self, name: &str) -> io::Result<()> {
