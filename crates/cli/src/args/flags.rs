@@ -76,8 +76,13 @@ pub struct FieldArgs {
         value_name = "KEY"
     )]
     pub crux_key: Option<String>,
-    /// URL of the Chrome UX Report API [default: https://chromeuxreport.googleapis.com]
-    #[arg(long, env = "PLUMBLINE_CRUX_URL", value_name = "URL")]
+    // Not a doc comment: rustdoc takes the brackets for a link.
+    #[arg(
+        long,
+        env = "PLUMBLINE_CRUX_URL",
+        value_name = "URL",
+        help = "URL of the Chrome UX Report API [default: https://chromeuxreport.googleapis.com]"
+    )]
     pub crux_url: Option<String>,
     /// A host, IP address or network to request field data for although it is not public, or is
     /// named by --allow-target; repeatable

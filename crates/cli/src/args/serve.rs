@@ -117,8 +117,13 @@ pub struct ServeArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct AgentArgs {
-    /// URL of the server, as https://HOST[:PORT][/PATH]
-    #[arg(long, env = "PLUMBLINE_SERVER", value_name = "URL")]
+    // Not a doc comment: rustdoc takes the brackets for a link.
+    #[arg(
+        long,
+        env = "PLUMBLINE_SERVER",
+        value_name = "URL",
+        help = "URL of the server, as https://HOST[:PORT][/PATH]"
+    )]
     pub server: String,
     /// Token printed by `plumbline admin agents add`. Other users of this machine can see flags:
     /// prefer the environment

@@ -1,6 +1,6 @@
-//! HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/): every exchange of the visit,
-//! of all frames and workers. It has no bodies, because they are not stored. Members that begin
-//! with an underscore are extensions of DevTools or Plumbline.
+//! HTTP Archive 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>): every exchange of the
+//! visit, of all frames and workers. It has no bodies, because they are not stored. Members that
+//! begin with an underscore are extensions of DevTools or Plumbline.
 
 mod cookies;
 mod times;
