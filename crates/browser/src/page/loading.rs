@@ -130,6 +130,11 @@ impl Loading {
         self.responses.get(loader).map(|response| response.status)
     }
 
+    /// Returns whether a document is loading that will replace the current one.
+    pub(crate) fn is_navigating(&self) -> bool {
+        self.next_document.is_some()
+    }
+
     /// Returns the time at which the network will have been idle for `duration` if nothing happens;
     /// `None` while it is busy.
     pub(crate) fn idle_at(&self, duration: Duration) -> Option<Instant> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Failure, FailureCode};
+use serde_json::{Value, json};
 
 use crate::page::{Page, VisitError};
 use crate::plan::VisitPlan;
@@ -101,6 +102,10 @@ async fn time_since_long_task(
 }
 
 async fn check_at_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
+    if page.loading.is_navigating() {
+        // Chromium holds calls back while it waits for the next document.
+        page.call::<Value>("Page.stopLoading", json!({})).await?;
+    }
     if page.loading.has_document() {
         match page.evaluate::<f64>(HUNG_AFTER, "0").await {
             Err(CallError::TimedOut { .. }) => {

@@ -217,7 +217,12 @@ async fn different_kinds_of_timeouts_have_different_codes() {
 #[tokio::test]
 async fn a_page_that_is_never_idle_is_measured_at_the_deadline() {
     let (bed, site) = (TestBed::new(), Site::start().await);
-    for page in ["never-rests.html", "three-requests-never-end.html"] {
+    let pages = [
+        "never-rests.html",
+        "three-requests-never-end.html",
+        "goes-to-a-page-that-never-answers.html",
+    ];
+    for page in pages {
         let plan = VisitPlan {
             deadline: Duration::from_secs(3),
             ..plan(site.url(page))

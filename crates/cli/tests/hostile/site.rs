@@ -67,6 +67,9 @@ fn listeners() -> Vec<TcpListener> {
     panic!("no port is free on all of {NETWORK}");
 }
 
+/// The largest request that is read.
+const MAX_REQUEST_BYTES: u64 = 4 << 20;
+
 /// The result of writing to a browser that may have closed the connection.
 type Written = std::io::Result<()>;
 
@@ -79,22 +82,27 @@ struct Connection {
 }
 
 impl Connection {
-    /// Reads the head of a request.
+    /// Reads a request.
     fn accept(stream: TcpStream) -> Option<Self> {
-        let mut lines = BufReader::new(stream.try_clone().ok()?.take(1 << 20)).lines();
+        let mut reader = BufReader::new(stream.try_clone().ok()?.take(MAX_REQUEST_BYTES));
+        let mut lines = reader.by_ref().lines();
         let request = lines.next()?.ok()?;
         let mut websocket_key = None;
+        let mut body_bytes = 0;
         loop {
             let line = lines.next()?.ok()?;
             if line.is_empty() {
                 break;
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("sec-websocket-key")
-            {
-                websocket_key = Some(value.trim().to_owned());
+            let (name, value) = line.split_once(':')?;
+            match name.to_ascii_lowercase().as_str() {
+                "sec-websocket-key" => websocket_key = Some(value.trim().to_owned()),
+                "content-length" => body_bytes = value.trim().parse().ok()?,
+                _ => {}
             }
         }
+        // A connection that is closed before its request was read would be reset.
+        std::io::copy(&mut reader.take(body_bytes), &mut std::io::sink()).ok()?;
         let target = request.split(' ').nth(1)?;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Some(Self {
