@@ -4,8 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
-use plumbline_bundle::{Bundle, Encoding, Failure, FailureCode, Phase};
+use plumbline_bundle::{Encoding, Failure, FailureCode, Phase};
 use plumbline_catalog::Catalog;
+use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use plumbline_model::report::{Conditions, NetworkIsolation, Report};
 use plumbline_seam::{AuditOutput, Order};
@@ -149,8 +150,10 @@ impl Auditor {
             plumbline_browser::NetworkIsolation::Shared { .. } => NetworkIsolation::Shared,
         });
 
+        let browser = self.browsers.take().await.map_err(AuditFault::of)?;
+        let clock = Arc::clone(browser.clock());
         let link = self
-            .open_link(&conditions, resolved.network.loss_pct)
+            .open_link(&conditions, resolved.network.loss_pct, clock)
             .await?;
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
@@ -170,7 +173,7 @@ impl Auditor {
             }
             progress(event);
         };
-        let result = timeout(deadline, self.visit(&plan, &observe)).await;
+        let result = timeout(deadline, visit(browser, &plan, &observe)).await;
         let result = {
             let page_over_limit = *page_over_limit.get_or_init(|| link.over_limit());
             failure_reason::explain(result, &link, page_over_limit)
@@ -198,25 +201,22 @@ impl Auditor {
         Ok(Report::failed(&order.url, resolved.conditions, failure).into())
     }
 
-    async fn open_link(&self, conditions: &Conditions, loss_pct: f64) -> Result<Link, AuditFault> {
+    async fn open_link(
+        &self,
+        conditions: &Conditions,
+        loss_pct: f64,
+        clock: Arc<PageClock>,
+    ) -> Result<Link, AuditFault> {
         let profile = LineProfile {
             down_kbps: Some(conditions.network.down_kbps),
             up_kbps: Some(conditions.network.up_kbps),
             rtt_ms: conditions.network.rtt_ms,
             loss_pct,
         };
-        Link::open(LinkConfig::new(profile, Arc::clone(&self.guard)))
-            .await
-            .map_err(AuditFault::of)
-    }
-
-    async fn visit(
-        &self,
-        plan: &VisitPlan,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
-    ) -> Result<Bundle, VisitError> {
-        let browser = self.browsers.take().await;
-        let browser = browser.map_err(|error| VisitError::Fault(error.to_string()))?;
-        visit(browser, plan, progress).await
+        let config = LinkConfig {
+            clock: Some(clock),
+            ..LinkConfig::new(profile, Arc::clone(&self.guard))
+        };
+        Link::open(config).await.map_err(AuditFault::of)
     }
 }

@@ -6,6 +6,7 @@
 //! browser with all its processes and files. [`sweep`] removes what a killed process left behind,
 //! at the next start.
 
+mod cpu_emulation;
 mod emulate;
 mod error;
 mod gather;

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 19] = [
+const DEPENDENCIES: [(&str, &[&str]); 20] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
     ("vendored", &[]),
     ("source", &[]),
+    ("clock", &[]),
     ("isolation", &[]),
     ("http", &[]),
     ("store", &["http", "seam"]),
@@ -23,10 +24,17 @@ const DEPENDENCIES: [(&str, &[&str]); 19] = [
         &["bundle", "catalog", "model", "trace", "vendored"],
     ),
     ("field", &["catalog", "model"]),
-    ("link", &[]),
+    ("link", &["clock"]),
     (
         "browser",
-        &["bundle", "catalog", "isolation", "source", "vendored"],
+        &[
+            "bundle",
+            "catalog",
+            "clock",
+            "isolation",
+            "source",
+            "vendored",
+        ],
     ),
     ("report", &["bundle", "catalog", "model", "trace"]),
     ("seam", &["bundle", "model"]),
@@ -37,7 +45,7 @@ const DEPENDENCIES: [(&str, &[&str]); 19] = [
     (
         "agent",
         &[
-            "browser", "bundle", "catalog", "engine", "link", "model", "seam",
+            "browser", "bundle", "catalog", "clock", "engine", "link", "model", "seam",
         ],
     ),
     ("remote", &["bundle", "http", "seam"]),

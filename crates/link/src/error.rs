@@ -17,6 +17,9 @@ pub enum LinkError {
     #[error("the link failed to start its thread: {0}")]
     Thread(#[source] std::io::Error),
 
+    #[error("the link failed to create its clock: {0}")]
+    Clock(#[source] std::io::Error),
+
     #[error("refused: {0}")]
     Refused(crate::Refusal),
 

@@ -28,6 +28,8 @@ pub struct Calibration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThrottleMethod {
+    /// A page clock that runs as much faster as the device is slower.
+    ByClock,
     /// A pacer thread on the page's core, which adapts to the speed of the core.
     Paced,
     /// Chromium's own throttling, where the kernel does not expose the state of threads or does not
@@ -70,6 +72,14 @@ impl Calibration {
             return unthrottled(false);
         };
         let slowdown = host_index / target;
+        if self.method == ThrottleMethod::ByClock {
+            return ThrottleChoice {
+                throttle: self.throttle(slowdown),
+                rate: slowdown,
+                expected_index: target,
+                limited_by_host: false,
+            };
+        }
         if slowdown <= 1.0 {
             return unthrottled(slowdown < FAST_ENOUGH);
         }
@@ -109,6 +119,7 @@ impl Calibration {
 impl ThrottleMethod {
     pub(super) fn throttle(self, rate: f64, nominal: CorePace) -> Throttle {
         match self {
+            Self::ByClock => Throttle::ByClock { rate },
             Self::Paced => Throttle::Paced { rate, nominal },
             // The page is not slowed down, but the pacer still measures the core.
             Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal },

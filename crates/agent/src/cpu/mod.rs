@@ -89,7 +89,8 @@ impl Cpu {
         let mut devices = Vec::new();
         for device_index in device_indices {
             let choice = calibration.choose(*device_index);
-            let measured_index = if choice.rate > 1.0 {
+            let by_clock = calibration.method == ThrottleMethod::ByClock;
+            let measured_index = if choice.rate > 1.0 || by_clock {
                 Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
             } else {
                 None
@@ -117,7 +118,8 @@ impl Cpu {
         let browser = self.launcher.version().await?.product;
         let is_current = calibration.browser == browser
             && calibration.processor == processor()
-            && calibration.optimized == is_optimized();
+            && calibration.optimized == is_optimized()
+            && (calibration.method == ThrottleMethod::ByClock) == self.launcher.uses_page_clocks();
         Ok(is_current.then_some(calibration))
     }
 
@@ -141,6 +143,15 @@ impl Cpu {
             method: ThrottleMethod::Paced,
             points: Vec::new(),
         };
+        if gauge.sees_clock() {
+            calibration.method = ThrottleMethod::ByClock;
+            gauge.close().await;
+            self.write_cache_file(&calibration);
+            return Ok(calibration);
+        }
+        if self.launcher.uses_page_clocks() {
+            tracing::warn!("the browser does not see its clock: pages are slowed down instead");
+        }
         let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
         if paced.slowdown < SLOWDOWNS[0] * MIN_PACER_EFFECT || nominal.turn_ns <= 0.0 {
             tracing::warn!("pacing does not work on this host: using Chromium's own throttling");
@@ -177,7 +188,7 @@ impl Cpu {
             for _ in 0..READINGS_OF_RATE {
                 let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
                 let full = match calibration.method {
-                    ThrottleMethod::Paced => calibration.host_index,
+                    ThrottleMethod::Paced | ThrottleMethod::ByClock => calibration.host_index,
                     // Measured right after it, so that drift of the host affects both.
                     ThrottleMethod::ByChromium => {
                         gauge.read(Throttle::NONE, Benchmark::Quick).await?.index

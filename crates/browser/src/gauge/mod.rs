@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::pacer::{CorePace, Pacer};
+use crate::cpu_emulation::CpuEmulation;
+use crate::pacer::CorePace;
 use crate::page::{EvaluateResponse, open_target};
 use crate::protocol::SessionId;
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
@@ -76,6 +77,11 @@ impl Gauge {
         Ok(gauge)
     }
 
+    /// Returns whether the browser sees the clock that it was started with.
+    pub fn sees_clock(&self) -> bool {
+        self.browser.sees_clock()
+    }
+
     /// Returns the product name of the measuring browser, as in the protocol.
     pub fn product(&self) -> &str {
         &self.browser.version().product
@@ -93,7 +99,12 @@ impl Gauge {
         client
             .call::<Value>(Some(&self.session), method, rate)
             .await?;
-        let pacer = Pacer::start(self.browser.process_id(), throttle);
+        let emulation =
+            CpuEmulation::start(&self.browser.clock, self.browser.process_id(), throttle).map_err(
+                |error| BrowserError::Failed {
+                    reason: error.to_string(),
+                },
+            )?;
         // The pacer searches for the page's threads every 10 ms.
         tokio::time::sleep(SETTLING).await;
         let method = "Runtime.evaluate";
@@ -104,7 +115,7 @@ impl Gauge {
             .call_within::<EvaluateResponse<f64>>(DEADLINE, Some(&self.session), method, params)
             .await?
             .value(method)?;
-        let pacing = pacer.finish();
+        let pacing = emulation.finish();
         Ok(Reading {
             index: index / (1.0 - pacing.lost_share()).max(0.1),
             pace: pacing.pace,

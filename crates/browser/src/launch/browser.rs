@@ -1,5 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use plumbline_clock::PageClock;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -41,6 +43,8 @@ pub struct Browser {
     pub(crate) events: ProtocolEvents,
     pub(crate) stderr: StderrTail,
     version: BrowserVersion,
+    /// The clock that its processes see, or one that shows real time if they see none.
+    pub(crate) clock: Arc<PageClock>,
     /// The only port that it can connect to, if it is restricted.
     pub(crate) proxy_port: Option<ProxyPort>,
     /// Forwards connections from that port to the proxy of the visit.
@@ -75,6 +79,7 @@ impl Browser {
         client: Client,
         events: ProtocolEvents,
         stderr: StderrTail,
+        clock: Arc<PageClock>,
         deadline: Duration,
     ) -> Result<Self, BrowserError> {
         let result = client
@@ -86,6 +91,7 @@ impl Browser {
                 events,
                 stderr,
                 version,
+                clock,
                 proxy_port: None,
                 forwarder: None,
                 restock: None,
@@ -108,6 +114,16 @@ impl Browser {
     /// Returns the id of the main process, which is also that of its process group.
     pub fn process_id(&self) -> u32 {
         self.process.group()
+    }
+
+    /// Returns the clock of the browser.
+    pub fn clock(&self) -> &Arc<PageClock> {
+        &self.clock
+    }
+
+    /// Returns whether the browser's processes see its clock.
+    pub fn sees_clock(&self) -> bool {
+        self.clock.is_seen()
     }
 
     /// Returns whether the browser still responds.

@@ -12,9 +12,11 @@ mod stderr;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
+use plumbline_clock::{Library, PageClock};
 use plumbline_isolation::{CgroupParent, Ids};
 use std::os::unix::process::CommandExt;
 
@@ -57,6 +59,8 @@ pub struct LaunchOptions {
     pub network_namespace: bool,
     /// Memory limit for all processes of a browser together. A browser that exceeds it is killed.
     pub memory_bytes: u64,
+    /// Whether browsers get clocks of their own, where they can be preloaded with a library.
+    pub page_clock: bool,
 }
 
 /// Default memory limit of a browser. None of the pages measured so far needed 1 GiB.
@@ -91,6 +95,7 @@ impl Default for LaunchOptions {
             only_through_proxy: false,
             network_namespace: true,
             memory_bytes: DEFAULT_MEMORY_BYTES,
+            page_clock: false,
         }
     }
 }
@@ -107,6 +112,7 @@ pub struct Launcher {
     only_through_proxy: bool,
     isolation: NetworkIsolation,
     memory_bytes: u64,
+    page_clock: bool,
     /// Directory in which cgroups can be created, if there is one.
     cgroups: Option<CgroupParent>,
 }
@@ -137,6 +143,7 @@ impl Launcher {
             only_through_proxy: options.only_through_proxy,
             isolation,
             memory_bytes: options.memory_bytes,
+            page_clock: options.page_clock,
             cgroups,
         })
     }
@@ -183,6 +190,9 @@ impl Launcher {
         let (stderr, their_stderr) = std::io::pipe().map_err(|e| start_error(&e))?;
 
         let mut command = self.command(&profile);
+        let clock = self
+            .prepare_clock(&profile, &mut command)
+            .map_err(|e| start_error(&e))?;
         let memory = MemoryLimit::new(self.memory_bytes, self.cgroups.as_ref())
             .map_err(|e| start_error(&e))?;
         // Before file descriptors are mapped, which could replace those that these two use.
@@ -213,9 +223,31 @@ impl Launcher {
         let stderr = StderrTail::follow(stderr.into()).map_err(|e| start_error(&e))?;
         let (client, events) =
             protocol::connect(our_write.into(), our_read.into()).map_err(|e| start_error(&e))?;
-        let mut browser = Browser::connect(process, client, events, stderr, START_DEADLINE).await?;
+        let mut browser =
+            Browser::connect(process, client, events, stderr, clock, START_DEADLINE).await?;
         browser.proxy_port = proxy_port;
         Ok(browser)
+    }
+
+    /// Returns whether browsers are started with clocks of their own.
+    pub fn uses_page_clocks(&self) -> bool {
+        self.page_clock
+    }
+
+    /// Creates the clock that the command will see.
+    fn prepare_clock(
+        &self,
+        profile: &Profile,
+        command: &mut Command,
+    ) -> std::io::Result<Arc<PageClock>> {
+        if !self.page_clock {
+            return PageClock::private().map(Arc::new);
+        }
+        let owner = self.user.map(|user| (user.uid, user.gid));
+        let clock = PageClock::create(profile.directory(), owner)?;
+        let library = Library::write(profile.directory())?;
+        command.envs(clock.environment(&library));
+        Ok(Arc::new(clock))
     }
 
     /// Prepares the network that the command will start in.

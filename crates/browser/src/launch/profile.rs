@@ -114,6 +114,11 @@ impl Profile {
         Ok(profile)
     }
 
+    /// Returns the directory of this profile, which belongs to this process.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub(super) fn home(&self) -> PathBuf {
         self.directory.join(HOME)
     }

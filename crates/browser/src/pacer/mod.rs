@@ -43,6 +43,8 @@ pub enum Throttle {
     Paced { rate: f64, nominal: CorePace },
     /// Chromium idles `rate` - 1 times as long as it has run.
     ByChromium { rate: f64 },
+    /// The page runs at full speed, and `rate` units of its time pass in one of real time.
+    ByClock { rate: f64 },
 }
 
 impl Throttle {
@@ -58,7 +60,7 @@ impl Throttle {
     /// Returns the throttling rate to set in Chromium.
     pub(crate) fn rate_by_chromium(self) -> f64 {
         match self {
-            Self::Paced { .. } => 1.0,
+            Self::Paced { .. } | Self::ByClock { .. } => 1.0,
             Self::ByChromium { rate } => rate.max(1.0),
         }
     }
@@ -66,7 +68,7 @@ impl Throttle {
     fn paced(self) -> (f64, CorePace) {
         match self {
             Self::Paced { rate, nominal } => (rate.max(1.0), nominal),
-            Self::ByChromium { .. } => (1.0, CorePace::default()),
+            Self::ByChromium { .. } | Self::ByClock { .. } => (1.0, CorePace::default()),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Handles the events of the page, its frames and its workers.
 
-use std::time::Instant;
-
 use serde::Deserialize;
 use serde_json::json;
 
@@ -69,7 +67,7 @@ impl Page<'_> {
             let result = self.log.add(event, kind);
             self.check_limit(result);
         }
-        let (loading, now) = (&mut self.loading, Instant::now());
+        let (loading, now) = (&mut self.loading, self.clock.now());
         match name {
             "requestWillBeSent" => {
                 if let Some(sent) = event.read() {
@@ -93,6 +91,8 @@ impl Page<'_> {
             }
             _ => {}
         }
+        let requests = self.loading.requests_in_flight();
+        self.clock.outside().set_requests(requests);
     }
 
     fn handle_page(&mut self, event: &ProtocolEvent, name: &str) {
@@ -113,7 +113,7 @@ impl Page<'_> {
         match name {
             "frameNavigated" => {
                 if let Some(FrameNavigated { frame }) = event.read() {
-                    self.loading.navigated(frame, Instant::now());
+                    self.loading.navigated(frame, self.clock.now());
                 }
             }
             "navigatedWithinDocument" => {
@@ -123,7 +123,7 @@ impl Page<'_> {
             }
             "lifecycleEvent" => {
                 if let Some(lifecycle) = event.read::<Lifecycle>() {
-                    self.loading.lifecycle_event(&lifecycle, Instant::now());
+                    self.loading.lifecycle_event(&lifecycle, self.clock.now());
                 }
             }
             "javascriptDialogOpening" => self.close_dialog(event),
@@ -153,7 +153,7 @@ impl Page<'_> {
             "detachedFromTarget" => {
                 if let Some(Detached { session_id }) = event.read() {
                     self.sessions.remove(&SessionId::from(session_id.as_str()));
-                    self.loading.session_ended(&session_id, Instant::now());
+                    self.loading.session_ended(&session_id, self.clock.now());
                 }
             }
             "targetCreated" => {

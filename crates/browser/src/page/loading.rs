@@ -1,9 +1,10 @@
 //! The load state of a page, computed from events of the protocol and given times.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plumbline_bundle::{Failure, FailureCode, MainDocument};
+use plumbline_clock::PageTime;
 
 use super::events::{Frame, Lifecycle, LoadingEnded, RequestWillBeSent, ResponseReceived};
 use super::failure::{from_net_error, is_html, not_html};
@@ -28,7 +29,7 @@ pub(crate) struct Loading {
     /// Whether a frame of the page was painted.
     frame_painted: bool,
     in_flight: HashMap<RequestKey, InFlight>,
-    network_idle_since: Instant,
+    network_idle_since: PageTime,
     /// Request of a document that is loading and will replace the current one.
     next_document: Option<String>,
     /// Responses to requests of documents, by request.
@@ -52,7 +53,7 @@ struct Document {
 }
 
 impl Loading {
-    pub(super) fn new(main_frame: String, max_bytes: u64, now: Instant) -> Self {
+    pub(super) fn new(main_frame: String, max_bytes: u64, now: PageTime) -> Self {
         Self {
             main_frame,
             document: None,
@@ -135,14 +136,19 @@ impl Loading {
         self.next_document.is_some()
     }
 
+    /// Returns the number of requests that have not been answered completely.
+    pub(super) fn requests_in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
     /// Returns the time at which the network will have been idle for `duration` if nothing happens;
     /// `None` while it is busy.
-    pub(crate) fn idle_at(&self, duration: Duration) -> Option<Instant> {
+    pub(crate) fn idle_at(&self, duration: Duration) -> Option<PageTime> {
         let is_busy = self.in_flight.len() > MAX_IDLE_REQUESTS || self.next_document.is_some();
         (self.loaded && !is_busy).then(|| self.network_idle_since + duration)
     }
 
-    pub(super) fn request_sent(&mut self, session: &str, event: RequestWillBeSent, now: Instant) {
+    pub(super) fn request_sent(&mut self, session: &str, event: RequestWillBeSent, now: PageTime) {
         let is_network = ["http:", "https:"]
             .iter()
             .any(|scheme| event.request.url.starts_with(scheme));
@@ -181,7 +187,7 @@ impl Loading {
         }
     }
 
-    pub(super) fn request_ended(&mut self, session: &str, event: LoadingEnded, now: Instant) {
+    pub(super) fn request_ended(&mut self, session: &str, event: LoadingEnded, now: PageTime) {
         let is_next = self.next_document.as_ref() == Some(&event.request_id);
         if let Some(error) = event.error_text {
             // An error page with the same loader may follow.
@@ -195,14 +201,14 @@ impl Loading {
     }
 
     /// Removes the requests of a frame or worker that has ended.
-    pub(super) fn session_ended(&mut self, session: &str, now: Instant) {
+    pub(super) fn session_ended(&mut self, session: &str, now: PageTime) {
         self.update_requests(now, |in_flight| {
             in_flight.retain(|(request_session, _), _| request_session != session)
         });
     }
 
     /// Handles a new document that was committed in a frame.
-    pub(super) fn navigated(&mut self, frame: Frame, now: Instant) {
+    pub(super) fn navigated(&mut self, frame: Frame, now: PageTime) {
         if frame.id != self.main_frame {
             return;
         }
@@ -253,7 +259,7 @@ impl Loading {
         }
     }
 
-    pub(super) fn lifecycle_event(&mut self, event: &Lifecycle, now: Instant) {
+    pub(super) fn lifecycle_event(&mut self, event: &Lifecycle, now: PageTime) {
         if event.frame_id != self.main_frame {
             self.frame_painted |= event.name == "firstContentfulPaint";
             return;
@@ -280,7 +286,7 @@ impl Loading {
     /// the limit.
     fn update_requests(
         &mut self,
-        now: Instant,
+        now: PageTime,
         change: impl FnOnce(&mut HashMap<RequestKey, InFlight>),
     ) {
         let before = self.in_flight.len();
@@ -301,17 +307,17 @@ mod tests {
     /// A load state with a simulated clock in milliseconds.
     struct Scenario {
         loading: Loading,
-        start: Instant,
+        start: PageTime,
     }
 
     impl Scenario {
         fn new() -> Self {
-            let start = Instant::now();
+            let start = PageTime::from_nanos(0);
             let loading = Loading::new("main".to_owned(), 1_000_000, start);
             Self { loading, start }
         }
 
-        fn at(&self, ms: u64) -> Instant {
+        fn at(&self, ms: u64) -> PageTime {
             self.start + Duration::from_millis(ms)
         }
 
@@ -359,7 +365,7 @@ mod tests {
             scenario
         }
 
-        fn idle_at(&self) -> Option<Instant> {
+        fn idle_at(&self) -> Option<PageTime> {
             self.loading.idle_at(IDLE)
         }
     }

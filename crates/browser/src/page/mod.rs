@@ -18,8 +18,10 @@ mod traced_nodes;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use plumbline_clock::{PageClock, PageTime};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -50,6 +52,8 @@ pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
 pub(crate) struct Page<'b> {
     client: &'b Client,
     events: &'b mut ProtocolEvents,
+    /// Clock of the browser.
+    pub(crate) clock: Arc<PageClock>,
     session: SessionId,
     target: String,
     main_frame: String,
@@ -103,6 +107,20 @@ impl Page<'_> {
                 Err(CallError::Ended.into())
             }
             Err(_) => Ok(false),
+        }
+    }
+
+    /// Waits for the next event and handles it. Returns `false` if there was none before the page
+    /// time or the deadline.
+    pub(crate) async fn next_event_until(
+        &mut self,
+        time: PageTime,
+        deadline: Instant,
+    ) -> Result<bool, VisitError> {
+        let clock = Arc::clone(&self.clock);
+        tokio::select! {
+            result = self.next_event(deadline) => result,
+            () = clock.sleep_until(time) => Ok(false),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Opens an empty page in an unused browser, under the conditions of a plan.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -59,7 +59,8 @@ impl<'b> Page<'b> {
             session,
             // A page's target and its main frame have the same id.
             main_frame: target.clone(),
-            loading: Loading::new(target.clone(), plan.max_bytes, Instant::now()),
+            loading: Loading::new(target.clone(), plan.max_bytes, browser.clock.now()),
+            clock: Arc::clone(&browser.clock),
             target,
             frame_conditions: conditions.for_frame(),
             worker_conditions: conditions.for_worker(),

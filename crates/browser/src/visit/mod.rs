@@ -8,12 +8,14 @@ use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Ph
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::cpu_emulation::CpuEmulation;
 use crate::gather;
 use crate::launch::Browser;
-use crate::pacer::{self, Pacer};
+use crate::pacer::{self, Throttle};
 use crate::page::{self, NavigateResponse, Page, TRACE_DEADLINE, VisitError};
 use crate::plan::VisitPlan;
 use crate::protocol::{CallError, LimitExceeded};
+use wait::LoadDeadline;
 
 /// Maximum duration of preparing and gathering together. A trace of 60 MB takes Chromium about ten
 /// seconds.
@@ -63,19 +65,30 @@ async fn perform(
     let mut timer = PhaseTimer::new(observer);
 
     timer.enter(Phase::Preparing);
-    let pacer = Pacer::start(browser.process_id(), plan.throttle);
+    let browser_group = browser.process_id();
+    if matches!(plan.throttle, Throttle::ByClock { .. }) && !browser.sees_clock() {
+        let reason = "the browser does not see its clock".to_owned();
+        return Err(VisitError::Fault(reason));
+    }
     let mut page = Page::open(browser, plan).await?;
     page.start_trace().await?;
 
     timer.enter(Phase::Loading);
-    let deadline = Instant::now() + plan.deadline;
-    navigate(&mut page, &url, deadline).await?;
+    // The clock of a browser that waited for its visit may differ from the system's.
+    page.clock.set_wall_clock();
+    let emulation = CpuEmulation::start(&page.clock, browser_group, plan.throttle)
+        .map_err(|error| VisitError::Fault(error.to_string()))?;
+    let deadline = LoadDeadline {
+        page: page.clock.now() + plan.deadline,
+        real: Instant::now() + plan.deadline.div_f64(page.clock.speed().min(1.0)),
+    };
+    navigate(&mut page, &url, deadline.real).await?;
     wait::until_idle(&mut page, plan, deadline, &|url| {
         observer(VisitEvent::DocumentLoaded(url))
     })
     .await?;
 
-    let pacing = pacer.finish();
+    let scheduling = emulation.finish();
 
     page.call::<Value>("Tracing.end", json!({})).await?;
     // The observer may change the conditions in this phase, because nothing is recorded any more.
@@ -92,7 +105,7 @@ async fn perform(
     tracing::debug!(duration = ?started_at.elapsed(), "trace received");
     artifacts.extend(gather::after_trace(&mut page).await);
     page.check_size()?;
-    artifacts.insert(pacer::ARTIFACT.to_owned(), pacing.into_artifact());
+    artifacts.insert(pacer::ARTIFACT.to_owned(), scheduling.into_artifact());
     timer.stop();
 
     let document = page.loading.main_document();

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Failure, FailureCode};
+use plumbline_clock::PageTime;
 use serde_json::{Value, json};
 
 use crate::page::{Page, VisitError};
@@ -16,17 +17,26 @@ const HUNG_AFTER: Duration = Duration::from_secs(3);
 /// two documents.
 const QUERY_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The end of the time for loading.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadDeadline {
+    /// The page must be loaded by this page time to be measured completely.
+    pub(super) page: PageTime,
+    /// A bound on the real time, for pages whose clock is slow.
+    pub(super) real: Instant,
+}
+
 /// Waits until the page is loaded, painted and idle, or until the deadline, which adds a warning if
 /// there is something to measure. Calls `document_loaded` with the URL of each document.
 pub(super) async fn until_idle(
     page: &mut Page<'_>,
     plan: &VisitPlan,
-    deadline: Instant,
+    deadline: LoadDeadline,
     document_loaded: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<(), VisitError> {
     let mut documents = 0;
     // The earliest time at which the main thread can have been idle for long enough.
-    let mut not_before = Instant::now();
+    let mut not_before = page.clock.now();
     loop {
         if let Some(failure) = page.loading.failure() {
             return Err(failure.clone().into());
@@ -41,21 +51,21 @@ pub(super) async fn until_idle(
             plan.blank
         };
         let idle_at = page.loading.idle_at(window).map(|at| at.max(not_before));
-        let now = Instant::now();
-        if now >= deadline {
+        let now = page.clock.now();
+        if now >= deadline.page || Instant::now() >= deadline.real {
             return check_at_deadline(page).await;
         }
         match idle_at {
             Some(at) if now >= at => {
-                let idle_time = time_since_long_task(page, deadline).await?;
+                let idle_time = time_since_long_task(page, deadline.real).await?;
                 if idle_time >= window {
                     return check_idle_page(page);
                 }
-                not_before = Instant::now() + (window - idle_time).max(QUERY_INTERVAL);
+                not_before = page.clock.now() + (window - idle_time).max(QUERY_INTERVAL);
             }
             _ => {
-                let wakeup = idle_at.map_or(deadline, |at| at.min(deadline));
-                page.next_event(wakeup).await?;
+                let wakeup = idle_at.map_or(deadline.page, |at| at.min(deadline.page));
+                page.next_event_until(wakeup, deadline.real).await?;
             }
         }
     }

@@ -8,6 +8,7 @@ mod emulation;
 mod evidence;
 mod life;
 mod outcomes;
+mod page_time;
 mod site;
 mod sizes;
 mod socks;

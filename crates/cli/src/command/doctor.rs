@@ -62,6 +62,7 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
     out::line(format_args!(
         "slowed down {}",
         match calibration.method {
+            ThrottleMethod::ByClock => "not at all: the page's clock runs faster or slower",
             ThrottleMethod::Paced => "by pacing the page's threads",
             ThrottleMethod::ByChromium => "by Chromium, because this host does not allow pacing",
         }

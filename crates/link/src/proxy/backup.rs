@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use plumbline_clock::PageTime;
 use tokio::task::JoinHandle;
 
 use super::dial::Dialed;
@@ -62,8 +63,8 @@ impl Backups {
 
 /// Returns the time at which Chromium would dial a backup connection for a connection that was
 /// requested at `requested_at` and whose host was resolved at `resolved_at`.
-pub(super) fn backup_time(requested_at: Instant, resolved_at: Instant) -> Instant {
-    let elapsed = resolved_at.duration_since(requested_at);
+pub(super) fn backup_time(requested_at: PageTime, resolved_at: PageTime) -> PageTime {
+    let elapsed = resolved_at - requested_at;
     let checks = elapsed.as_nanos() / CHECK_INTERVAL.as_nanos();
     requested_at + CHECK_INTERVAL * (checks as u32 + 1)
 }
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn no_backup_connection_is_dialed_before_the_name_is_resolved() {
-        let requested_at = Instant::now();
+        let requested_at = PageTime::from_nanos(0);
         let delay = |resolved_after_ms| {
             let resolved_at = requested_at + Duration::from_millis(resolved_after_ms);
             backup_time(requested_at, resolved_at) - requested_at

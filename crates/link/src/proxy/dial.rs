@@ -6,16 +6,18 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use plumbline_clock::{OutsideWait, PageTime};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
 use super::Shared;
 use super::backup::{BackupState, backup_time};
 use super::record::{ConnectionLogEntry, ConnectionOutcome};
+use super::server_time::wait_until_due;
 use super::socks::{ConnectRequest, Reply};
 use crate::guard::{Refusal, RefusalReason, literal};
 use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
@@ -57,7 +59,7 @@ impl Dialed {
 /// take a busy browser 20 ms that no real line has, and the packet would queue behind what was sent
 /// after it.
 pub(super) struct PendingConnection {
-    opened_at: Instant,
+    opened_at: PageTime,
     first_packet: Transit,
 }
 
@@ -67,7 +69,7 @@ type Transit = Pin<Box<dyn Future<Output = Duration> + Send>>;
 impl PendingConnection {
     pub(super) fn start(shared: &Shared) -> Self {
         Self {
-            opened_at: Instant::now(),
+            opened_at: shared.clock.now(),
             first_packet: send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES),
         }
     }
@@ -96,14 +98,15 @@ impl PendingConnection {
                 let lookup = self.look_up_and_check(shared, request, entry).await;
                 if let Err(ConnectionOutcome::NameNotFound | ConnectionOutcome::Blocked(_)) = lookup
                 {
-                    sleep_until((opened_at + MIN_FAILED_LOOKUP).into()).await;
+                    let failed_at = opened_at + MIN_FAILED_LOOKUP;
+                    shared.clock.sleep_until(failed_at).await;
                 }
                 lookup?
             }
         };
         let addresses = interleave_families(addresses);
 
-        let backup_at = backup_time(opened_at, Instant::now());
+        let backup_at = backup_time(opened_at, shared.clock.now());
         let mut handshake = pin!(shake_hands(
             Arc::clone(shared),
             addresses.clone(),
@@ -115,9 +118,10 @@ impl PendingConnection {
                 Ok(Ok(dialed)) if dialed.is_unused() => Ok(dialed),
                 _ => handshake.await,
             },
-            BackupState::FirstRequest => match timeout_at(backup_at.into(), &mut handshake).await {
-                Ok(dialed) => dialed,
-                Err(_) => {
+            BackupState::FirstRequest => tokio::select! {
+                biased;
+                dialed = &mut handshake => dialed,
+                () = shared.clock.sleep_until(backup_at) => {
                     let syn = send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES);
                     let backup = shake_hands(Arc::clone(shared), addresses, syn);
                     shared.backups.insert(request, tokio::spawn(backup));
@@ -140,7 +144,9 @@ impl PendingConnection {
         let ConnectRequest { host, port } = request;
         let mut first_packet = Some(self.first_packet);
         let look_up = async {
-            let started_at = Instant::now();
+            let page_started_at = shared.clock.now();
+            let wait = OutsideWait::begin(&shared.clock);
+            wait.begin_page_time(page_started_at);
             let result = timeout(shared.lookup_timeout, shared.resolver.resolve(host)).await;
             let addresses = match result {
                 Err(_) => return Err(ConnectionOutcome::LookupTimedOut),
@@ -152,16 +158,22 @@ impl PendingConnection {
                 // No round trip for this response either: it must look like a missing name.
                 return Ok(addresses);
             }
-            let elapsed = started_at.elapsed();
+            let elapsed = wait.elapsed();
+            drop(wait);
             if let Some(query) = first_packet.take() {
-                // On a real line the lookup would begin when the query has arrived.
-                sleep(query.await.min(elapsed)).await;
+                // On a real line the lookup would begin when the query has arrived. The real time
+                // of the lookup counts as it is.
+                let completed_at = page_started_at + query.await + elapsed;
+                shared.clock.sleep_until(completed_at).await;
             }
             let response_bytes = DNS_RESPONSE_WIRE_BYTES + host.len() as u32;
             send_packet(shared, Direction::Down, response_bytes).await;
             Ok(addresses)
         };
-        let lookup = shared.lookups.addresses(host, look_up).await?;
+        let lookup = shared
+            .lookups
+            .addresses(&shared.clock, host, look_up)
+            .await?;
         let addresses = with_port(lookup.addresses, *port);
         check_all(shared, host, &addresses, entry)?;
         let syn = first_packet
@@ -182,12 +194,34 @@ async fn shake_hands(
     addresses: Vec<SocketAddr>,
     syn: Transit,
 ) -> Result<Dialed, ConnectionOutcome> {
-    let up = syn.await;
-    let result = timeout(
-        shared.connect_timeout,
-        connect_any(shared.upstream_buffer_bytes(), &addresses),
-    )
-    .await;
+    let connect = async {
+        let attempts = connect_any(shared.upstream_buffer_bytes(), &addresses);
+        timeout(shared.connect_timeout, attempts).await
+    };
+    let wait;
+    let (up, arrived_at, result) = if shared.clock.speed() > 1.0 {
+        // The real handshake takes place while the packet is under way on the emulated network,
+        // and its time counts from the arrival of the packet.
+        wait = OutsideWait::begin(&shared.clock);
+        let arrival = async {
+            let up = syn.await;
+            let arrived_at = shared.clock.now();
+            wait.begin_page_time(arrived_at);
+            (up, arrived_at)
+        };
+        let connect = async { (connect.await, wait.elapsed()) };
+        let ((up, arrived_at), result) = tokio::join!(arrival, connect);
+        (up, arrived_at, result)
+    } else {
+        let up = syn.await;
+        let arrived_at = shared.clock.now();
+        wait = OutsideWait::begin(&shared.clock);
+        wait.begin_page_time(arrived_at);
+        (up, arrived_at, (connect.await, wait.elapsed()))
+    };
+    drop(wait);
+    let (result, elapsed) = result;
+    wait_until_due(&shared.clock, arrived_at + elapsed).await;
     let wire_bytes = match result {
         Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
         _ => HEADER_BYTES,

@@ -1,4 +1,4 @@
-//! Runs the network model in real time: advances it when an event is due, and wakes the tasks that
+//! Runs the network model in page time: advances it when an event is due, and wakes the tasks that
 //! wait for it.
 //!
 //! The model computes with exact times: a late wakeup delays one delivery, never the ones after it.
@@ -8,9 +8,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use plumbline_clock::{PageClock, PageTime, PageTimer};
 use tokio::sync::oneshot;
 
 use super::timer::Timer;
@@ -22,7 +23,8 @@ const MIN_WAKEUP_INTERVAL_NS: u64 = 200_000;
 
 /// The emulated network of one link.
 pub(super) struct NetworkEmulator {
-    opened_at: Instant,
+    clock: Arc<PageClock>,
+    opened_at: PageTime,
     state: Mutex<State>,
     timer: Timer,
 }
@@ -30,10 +32,12 @@ pub(super) struct NetworkEmulator {
 struct State {
     net: NetworkModel,
     connections: HashMap<ConnectionId, ConnectionState>,
-    messages: HashMap<u64, oneshot::Sender<Instant>>,
+    messages: HashMap<u64, oneshot::Sender<PageTime>>,
     next_message: u64,
-    /// Time at which the timer expires; `u64::MAX` if it is not set.
-    timer_ns: u64,
+    /// Time of the next event, over which the clock does not jump.
+    next_event: PageTimer,
+    /// Time for which the timer is set.
+    timer_set_for: Option<PageTime>,
 }
 
 #[derive(Default)]
@@ -61,31 +65,37 @@ pub(super) enum FlowEvent {
 }
 
 impl NetworkEmulator {
-    pub(super) fn new(setup: Setup) -> io::Result<Self> {
+    pub(super) fn new(setup: Setup, clock: Arc<PageClock>) -> io::Result<Self> {
         Ok(Self {
-            opened_at: Instant::now(),
+            opened_at: clock.now(),
             state: Mutex::new(State {
                 net: NetworkModel::new(setup),
                 connections: HashMap::new(),
                 messages: HashMap::new(),
                 next_message: 0,
-                timer_ns: u64::MAX,
+                next_event: PageTimer::new(Arc::clone(&clock)),
+                timer_set_for: None,
             }),
             timer: Timer::new()?,
+            clock,
         })
     }
 
     /// Advances the model whenever an event is due. Returns only if the timer fails.
     pub(super) async fn run(&self) -> io::Result<()> {
+        let mut jumps = self.clock.jumps();
         loop {
-            self.timer.wait().await?;
-            self.state.lock().timer_ns = u64::MAX;
+            tokio::select! {
+                result = self.timer.wait() => result?,
+                _ = jumps.changed() => {}
+            }
+            self.state.lock().timer_set_for = None;
             self.update(|_| ());
         }
     }
 
     fn now_ns(&self) -> u64 {
-        self.opened_at.elapsed().as_nanos() as u64
+        (self.clock.now() - self.opened_at).as_nanos() as u64
     }
 
     /// Advances the network to the current time, applies `change` to it, and wakes the tasks whose
@@ -95,7 +105,7 @@ impl NetworkEmulator {
         let mut state = self.state.lock();
         state.net.advance(now_ns);
         let result = change(&mut state);
-        let wakers = state.process_outputs();
+        let wakers = state.process_outputs(self.opened_at + Duration::from_nanos(now_ns));
         self.set_timer(&mut state, now_ns);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -103,13 +113,18 @@ impl NetworkEmulator {
     }
 
     fn set_timer(&self, state: &mut State, now_ns: u64) {
-        let Some(next_ns) = state.net.next_event_ns() else {
-            return;
-        };
-        let next_ns = next_ns.max(now_ns + MIN_WAKEUP_INTERVAL_NS);
-        if next_ns < state.timer_ns {
-            state.timer_ns = next_ns;
-            let delay = Duration::from_nanos(next_ns - now_ns);
+        let next_ns = state.net.next_event_ns();
+        let next = next_ns.map(|next_ns| {
+            let next_ns = next_ns.max(now_ns + MIN_WAKEUP_INTERVAL_NS);
+            self.opened_at + Duration::from_nanos(next_ns)
+        });
+        state.next_event.set(next);
+        if let Some(next) = next
+            && state.timer_set_for.is_none_or(|at| next < at)
+        {
+            state.timer_set_for = Some(next);
+            // The timer may expire too early if the clock slows down; it is then set again.
+            let delay = self.clock.real_wait(next).unwrap_or_default();
             if let Err(error) = self.timer.set(delay) {
                 tracing::error!(%error, "failed to set the link's timer");
             }
@@ -128,7 +143,7 @@ impl NetworkEmulator {
         direction: Direction,
         wire_bytes: u32,
     ) -> impl Future<Output = Duration> + use<> {
-        let sent_at = Instant::now();
+        let sent_at = self.clock.now();
         let (sender, receiver) = oneshot::channel();
         self.update(|state| {
             let tag = state.next_message;
@@ -139,7 +154,7 @@ impl NetworkEmulator {
         async move {
             // This fails only when the emulator is dropped, and then the result is not used.
             let arrived_at = receiver.await.unwrap_or(sent_at);
-            arrived_at.duration_since(sent_at)
+            arrived_at - sent_at
         }
     }
 
@@ -173,6 +188,10 @@ impl Drop for EmulatedConnection {
 }
 
 impl EmulatedConnection {
+    pub(super) fn clock(&self) -> &Arc<PageClock> {
+        &self.emulator.clock
+    }
+
     /// Waits until the flow accepts bytes and returns how many; `None` if the connection was reset.
     pub(super) async fn wait_for_capacity(&self, direction: Direction) -> Option<u64> {
         poll_fn(|context| {
@@ -256,12 +275,12 @@ impl EmulatedConnection {
 
 impl State {
     /// Records the outputs of the network and returns the wakers of the tasks that wait for them.
-    fn process_outputs(&mut self) -> Vec<Waker> {
+    fn process_outputs(&mut self, now: PageTime) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(output) = self.net.next_output() {
             if let Output::Message(tag) = output {
                 if let Some(sender) = self.messages.remove(&tag) {
-                    let _ = sender.send(Instant::now());
+                    let _ = sender.send(now);
                 }
                 continue;
             }
@@ -311,14 +330,15 @@ mod tests {
 
     #[tokio::test]
     async fn the_transit_time_of_a_packet_does_not_depend_on_when_it_is_awaited() {
-        let emulator = NetworkEmulator::new(Setup {
+        let setup = Setup {
             down_kbps: None,
             up_kbps: None,
             rtt_ns: 4_000_000,
             loss_share: 0.0,
             seed: 1,
-        })
-        .unwrap();
+        };
+        let clock = Arc::new(PageClock::private().unwrap());
+        let emulator = NetworkEmulator::new(setup, clock).unwrap();
         let measure = async {
             let first = emulator.send_message(Direction::Up, 60);
             let mut later = Duration::ZERO;

@@ -16,6 +16,7 @@ mod meter;
 mod record;
 mod relay;
 mod resolve;
+mod server_time;
 mod service_hosts;
 mod socks;
 mod timer;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use plumbline_clock::PageClock;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -55,6 +57,8 @@ use crate::{Guard, LineProfile, LinkError, Refusal};
 #[derive(Clone)]
 pub struct LinkConfig {
     pub profile: LineProfile,
+    /// Clock of the visit; by default one that shows real time.
+    pub clock: Option<Arc<PageClock>>,
     pub guard: Arc<Guard>,
     pub resolver: Arc<dyn Resolver>,
     /// Limit on the payload in both directions; when it is exceeded, all connections are reset.
@@ -75,6 +79,7 @@ impl LinkConfig {
         let services = service_hosts::BROWSER_SERVICES;
         Self {
             profile,
+            clock: None,
             guard,
             resolver: Arc::new(SystemResolver),
             max_bytes: 100_000_000,
@@ -95,6 +100,7 @@ pub struct Link {
 
 struct Shared {
     address: SocketAddr,
+    clock: Arc<PageClock>,
     guard: Arc<Guard>,
     resolver: Arc<dyn Resolver>,
     lookups: LookupCache,
@@ -152,6 +158,10 @@ impl Link {
     /// Opens a link that listens on a free port of 127.0.0.1.
     pub async fn open(config: LinkConfig) -> Result<Self, LinkError> {
         let profile = config.profile.validated()?;
+        let clock = match &config.clock {
+            Some(clock) => Arc::clone(clock),
+            None => Arc::new(PageClock::private().map_err(LinkError::Clock)?),
+        };
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -163,7 +173,8 @@ impl Link {
         } else {
             let _runtime = runtime.enter();
             let setup = model_setup(&config, profile);
-            let emulator = NetworkEmulator::new(setup).map_err(LinkError::Thread)?;
+            let emulator =
+                NetworkEmulator::new(setup, Arc::clone(&clock)).map_err(LinkError::Thread)?;
             Some(Arc::new(emulator))
         };
         let shared = Arc::new(Shared {
@@ -172,7 +183,8 @@ impl Link {
             resolver: config.resolver,
             lookups: LookupCache::default(),
             backups: Backups::default(),
-            log: Arc::new(ConnectionLog::new()),
+            log: Arc::new(ConnectionLog::new(Arc::clone(&clock))),
+            clock,
             upstream_buffer_bytes: emulator.as_ref().map(|_| upstream_buffer_bytes(profile)),
             emulator,
             limits_removed: AtomicBool::new(false),
@@ -358,9 +370,9 @@ async fn serve(shared: Arc<Shared>, mut client: TcpStream, pending: PendingConne
         max_bytes: shared.max_bytes,
         over_limit: shared.over_limit.clone(),
     };
-    let mut server = dialed.stream;
+    let server = dialed.stream;
     let end = tokio::select! {
-        end = relay(&shared, &mut client, &mut server, dialed.rtt, &meter) => end,
+        end = relay(&shared, &mut client, &server, dialed.rtt, &meter) => end,
         _ = over_limit.wait_for(|over| *over) => RelayEnd::Reset,
     };
     entry.end();
@@ -374,7 +386,7 @@ async fn serve(shared: Arc<Shared>, mut client: TcpStream, pending: PendingConne
 async fn relay(
     shared: &Shared,
     client: &mut TcpStream,
-    server: &mut TcpStream,
+    server: &TcpStream,
     rtt: Duration,
     meter: &Meter,
 ) -> RelayEnd {

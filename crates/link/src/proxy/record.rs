@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use plumbline_clock::{PageClock, PageTime};
 
 use crate::guard::Refusal;
 
@@ -56,7 +58,8 @@ const MAX_RECORDS: usize = 10_000;
 /// The connections of a link, and the number of bytes that they have transferred.
 #[derive(Debug)]
 pub(super) struct ConnectionLog {
-    opened_at: Instant,
+    clock: Arc<PageClock>,
+    opened_at: PageTime,
     entries: Mutex<VecDeque<Arc<ConnectionLogEntry>>>,
     /// Payload of all connections in both directions.
     pub(super) bytes: AtomicU64,
@@ -64,7 +67,8 @@ pub(super) struct ConnectionLog {
 
 #[derive(Debug)]
 pub(super) struct ConnectionLogEntry {
-    link_opened_at: Instant,
+    clock: Arc<PageClock>,
+    link_opened_at: PageTime,
     host: String,
     port: u16,
     requested_at: Duration,
@@ -82,9 +86,10 @@ struct ConnectionState {
 }
 
 impl ConnectionLog {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: Arc<PageClock>) -> Self {
         Self {
-            opened_at: Instant::now(),
+            opened_at: clock.now(),
+            clock,
             entries: Mutex::default(),
             bytes: AtomicU64::new(0),
         }
@@ -92,10 +97,11 @@ impl ConnectionLog {
 
     pub(super) fn add(&self, host: &str, port: u16) -> Arc<ConnectionLogEntry> {
         let entry = Arc::new(ConnectionLogEntry {
+            clock: Arc::clone(&self.clock),
             link_opened_at: self.opened_at,
             host: host.to_owned(),
             port,
-            requested_at: self.opened_at.elapsed(),
+            requested_at: self.clock.now() - self.opened_at,
             bytes_up: AtomicU64::new(0),
             bytes_down: AtomicU64::new(0),
             state: Mutex::new(ConnectionState {
@@ -119,12 +125,17 @@ impl ConnectionLog {
 }
 
 impl ConnectionLogEntry {
+    /// Returns the page time since the link was opened.
+    fn elapsed(&self) -> Duration {
+        self.clock.now() - self.link_opened_at
+    }
+
     pub(super) fn set_address(&self, address: SocketAddr) {
         self.state.lock().address = Some(address);
     }
 
     pub(super) fn set_outcome(&self, outcome: ConnectionOutcome) {
-        let now = self.link_opened_at.elapsed();
+        let now = self.elapsed();
         let mut state = self.state.lock();
         if outcome != ConnectionOutcome::Connected {
             state.ended_at = Some(now);
@@ -134,7 +145,7 @@ impl ConnectionLogEntry {
     }
 
     pub(super) fn end(&self) {
-        self.state.lock().ended_at = Some(self.link_opened_at.elapsed());
+        self.state.lock().ended_at = Some(self.elapsed());
     }
 
     fn record(&self) -> ConnectionRecord {

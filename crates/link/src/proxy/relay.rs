@@ -3,15 +3,16 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::Shutdown;
 
 use parking_lot::Mutex;
-use tokio::io::AsyncWriteExt;
+use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::byte_queue::ByteQueue;
 use super::emulator::{EmulatedConnection, FlowEvent};
 use super::meter::Meter;
+use super::server_time::ServerTime;
 use crate::model::Direction;
 
 thread_local! {
@@ -34,16 +35,14 @@ pub(super) enum RelayEnd {
 /// one.
 pub(super) async fn relay(
     connection: Option<&EmulatedConnection>,
-    client: &mut TcpStream,
-    server: &mut TcpStream,
+    client: &TcpStream,
+    server: &TcpStream,
     meter: &Meter,
 ) -> RelayEnd {
-    let (client_in, client_out) = client.split();
-    let (server_in, server_out) = server.split();
     let Some(connection) = connection else {
         let result = tokio::try_join!(
-            copy(Direction::Up, client_in, server_out, meter),
-            copy(Direction::Down, server_in, client_out, meter),
+            copy(Direction::Up, client, server, meter),
+            copy(Direction::Down, server, client, meter),
         );
         return match result {
             Ok(_) => RelayEnd::Complete,
@@ -51,11 +50,12 @@ pub(super) async fn relay(
         };
     };
     let (up, down) = (Mutex::default(), Mutex::default());
+    let server_time = ServerTime::new(connection.clock());
     let (_, up_end, _, down_end) = tokio::join!(
-        send(connection, Direction::Up, client_in, &up, meter),
-        receive(connection, Direction::Up, server_out, &up),
-        send(connection, Direction::Down, server_in, &down, meter),
-        receive(connection, Direction::Down, client_out, &down),
+        send_up(connection, client, server, &server_time, &up, meter),
+        receive_up(connection, server, &server_time, &up),
+        send_down(connection, server, &server_time, &down, meter),
+        receive_down(connection, client, &down),
     );
     if up_end == RelayEnd::Complete && down_end == RelayEnd::Complete {
         return RelayEnd::Complete;
@@ -63,28 +63,36 @@ pub(super) async fn relay(
     RelayEnd::Reset
 }
 
-/// Reads only as many bytes as the flow accepts. The rest waits at the source, which thereby
-/// experiences the line's speed.
-async fn send(
+/// Sends what the browser sends. Reads only as many bytes as the flow accepts: the rest waits in
+/// the browser, which thereby experiences the line's speed.
+async fn send_up(
     connection: &EmulatedConnection,
-    direction: Direction,
-    source: ReadHalf<'_>,
+    client: &TcpStream,
+    server: &TcpStream,
+    server_time: &ServerTime,
     queue: &Mutex<ByteQueue>,
     meter: &Meter,
 ) {
+    let direction = Direction::Up;
     while let Some(capacity) = connection.wait_for_capacity(direction).await {
-        let ready = tokio::select! {
-            biased;
-            () = connection.wait_for_reset() => return,
-            ready = source.readable() => ready,
+        let Some(ready) = readable(connection, client).await else {
+            return;
         };
         let result = ready.and_then(|()| {
-            BUFFER.with_borrow_mut(|buffer| {
-                let max = buffer.len().min(capacity as usize);
-                let bytes = source.try_read(&mut buffer[..max])?;
-                let mut queue = queue.lock();
-                queue.push(&buffer[..bytes]);
-                Ok(bytes)
+            read(client, capacity, |bytes| {
+                let forwarded = if server_time.may_forward(bytes.len()) {
+                    // What cannot be written now is written when it has arrived.
+                    server.try_write(bytes).unwrap_or_default()
+                } else {
+                    0
+                };
+                if forwarded > 0 {
+                    server_time.forwarded(forwarded);
+                }
+                if forwarded < bytes.len() {
+                    queue.lock().push(&bytes[forwarded..]);
+                    server_time.queued(bytes.len() - forwarded);
+                }
             })
         });
         match result {
@@ -99,45 +107,157 @@ async fn send(
     }
 }
 
-async fn receive(
+/// Receives at the server what the browser has sent.
+async fn receive_up(
     connection: &EmulatedConnection,
-    direction: Direction,
-    mut sink: WriteHalf<'_>,
+    server: &TcpStream,
+    server_time: &ServerTime,
     queue: &Mutex<ByteQueue>,
 ) -> RelayEnd {
+    let direction = Direction::Up;
     loop {
-        let mut remaining = match connection.next_event(direction).await {
+        let bytes = match connection.next_event(direction).await {
             FlowEvent::Reset => return RelayEnd::Reset,
-            FlowEvent::Ended => {
-                // This fails if the sink is already closed.
-                let _ = sink.shutdown().await;
-                return RelayEnd::Complete;
-            }
+            FlowEvent::Ended => return shut_down(server),
             FlowEvent::Bytes(bytes) => bytes,
         };
-        while remaining > 0 {
-            let chunk = {
-                let mut queue = queue.lock();
-                queue.pop(usize::try_from(remaining).unwrap_or(usize::MAX))
-            };
-            let Some(chunk) = chunk else {
-                debug_assert!(false, "more bytes arrived than were sent");
-                break;
-            };
-            if sink.write_all(&chunk).await.is_err() {
-                connection.reset(direction.opposite());
-                return RelayEnd::Reset;
+        let known = server_time.arrived(bytes);
+        connection.consumed(direction, known);
+        let result = write(connection, direction, server, queue, bytes - known).await;
+        if result.is_err() {
+            connection.reset(direction.opposite());
+            return RelayEnd::Reset;
+        }
+        server_time.written(bytes - known);
+    }
+}
+
+/// Sends what the server sends. Reads only as many bytes as the flow accepts: the rest waits at the
+/// server, which thereby experiences the line's speed.
+async fn send_down(
+    connection: &EmulatedConnection,
+    server: &TcpStream,
+    server_time: &ServerTime,
+    queue: &Mutex<ByteQueue>,
+    meter: &Meter,
+) {
+    let direction = Direction::Down;
+    let read_into_queue = |capacity| read(server, capacity, |bytes| queue.lock().push(bytes));
+    while let Some(capacity) = connection.wait_for_capacity(direction).await {
+        let mut result = read_into_queue(capacity);
+        if is_would_block(&result) {
+            let wait = server_time.wait();
+            while is_would_block(&result) {
+                match readable(connection, server).await {
+                    None => return,
+                    Some(Err(e)) => result = Err(e),
+                    Some(Ok(())) => result = read_into_queue(capacity),
+                }
             }
-            remaining -= chunk.len() as u64;
-            connection.consumed(direction, chunk.len() as u64);
+            wait.answered().await;
+        }
+        match result {
+            Ok(0) => return connection.close(direction),
+            Ok(bytes) => {
+                server_time.read();
+                meter.count(direction, bytes as u64);
+                connection.send(direction, bytes as u64);
+            }
+            Err(_) => return connection.reset(direction),
         }
     }
 }
 
+/// Receives in the browser what the server has sent.
+async fn receive_down(
+    connection: &EmulatedConnection,
+    client: &TcpStream,
+    queue: &Mutex<ByteQueue>,
+) -> RelayEnd {
+    let direction = Direction::Down;
+    loop {
+        let bytes = match connection.next_event(direction).await {
+            FlowEvent::Reset => return RelayEnd::Reset,
+            FlowEvent::Ended => return shut_down(client),
+            FlowEvent::Bytes(bytes) => bytes,
+        };
+        let result = write(connection, direction, client, queue, bytes).await;
+        if result.is_err() {
+            connection.reset(direction.opposite());
+            return RelayEnd::Reset;
+        }
+    }
+}
+
+/// Waits until a socket can be read. Returns `None` if the connection was reset.
+async fn readable(connection: &EmulatedConnection, source: &TcpStream) -> Option<io::Result<()>> {
+    tokio::select! {
+        biased;
+        () = connection.wait_for_reset() => None,
+        ready = source.readable() => Some(ready),
+    }
+}
+
+/// Reads at most `capacity` bytes and passes them on.
+fn read(source: &TcpStream, capacity: u64, take: impl FnOnce(&[u8])) -> io::Result<usize> {
+    BUFFER.with_borrow_mut(|buffer| {
+        let max = buffer.len().min(capacity as usize);
+        let bytes = source.try_read(&mut buffer[..max])?;
+        take(&buffer[..bytes]);
+        Ok(bytes)
+    })
+}
+
+fn is_would_block(result: &io::Result<usize>) -> bool {
+    matches!(result, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Writes bytes of the queue.
+async fn write(
+    connection: &EmulatedConnection,
+    direction: Direction,
+    sink: &TcpStream,
+    queue: &Mutex<ByteQueue>,
+    mut bytes: u64,
+) -> io::Result<()> {
+    while bytes > 0 {
+        let chunk = {
+            let mut queue = queue.lock();
+            queue.pop(usize::try_from(bytes).unwrap_or(usize::MAX))
+        };
+        let Some(chunk) = chunk else {
+            debug_assert!(false, "more bytes arrived than were sent");
+            break;
+        };
+        write_all(sink, &chunk).await?;
+        bytes -= chunk.len() as u64;
+        connection.consumed(direction, chunk.len() as u64);
+    }
+    Ok(())
+}
+
+async fn write_all(sink: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match sink.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => sink.writable().await?,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the direction towards a socket.
+fn shut_down(sink: &TcpStream) -> RelayEnd {
+    // This fails if the sink is already closed.
+    let _ = SockRef::from(sink).shutdown(Shutdown::Write);
+    RelayEnd::Complete
+}
+
 async fn copy(
     direction: Direction,
-    source: ReadHalf<'_>,
-    mut sink: WriteHalf<'_>,
+    source: &TcpStream,
+    sink: &TcpStream,
     meter: &Meter,
 ) -> io::Result<()> {
     loop {
@@ -155,10 +275,10 @@ async fn copy(
             other => other?,
         };
         if bytes == 0 {
-            let _ = sink.shutdown().await;
+            shut_down(sink);
             return Ok(());
         }
         meter.count(direction, bytes as u64);
-        sink.write_all(&rest).await?;
+        write_all(sink, &rest).await?;
     }
 }

@@ -4,9 +4,9 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use parking_lot::Mutex;
+use plumbline_clock::{PageClock, PageTime};
 use tokio::sync::OnceCell;
 
 /// A future of the addresses of a name, or of the error of its lookup.
@@ -48,7 +48,7 @@ pub(super) struct LookupCache {
 #[derive(Clone)]
 pub(super) struct Lookup {
     pub(super) addresses: Vec<IpAddr>,
-    pub(super) completed_at: Instant,
+    pub(super) completed_at: PageTime,
 }
 
 impl LookupCache {
@@ -56,6 +56,7 @@ impl LookupCache {
     /// not cached, so the next caller tries again.
     pub(super) async fn addresses<E>(
         &self,
+        clock: &PageClock,
         host: &str,
         look_up: impl Future<Output = Result<Vec<IpAddr>, E>>,
     ) -> Result<Lookup, E> {
@@ -66,7 +67,7 @@ impl LookupCache {
         };
         let complete = async {
             let addresses = look_up.await?;
-            let completed_at = Instant::now();
+            let completed_at = clock.now();
             Ok(Lookup {
                 addresses,
                 completed_at,

@@ -1,6 +1,8 @@
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use plumbline_clock::PageClock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -69,16 +71,16 @@ async fn a_handshake_is_sent_before_bytes_that_are_written_during_its_socks_requ
     let mut late = TcpStream::connect(link.address()).await.unwrap();
     late.write_all(&[5, 1, 0]).await.unwrap();
     late.read_exact(&mut [0; 2]).await.unwrap();
-    // This line needs four seconds for it.
-    other.write_all(&pattern(1000)).await.unwrap();
-    while link.records()[0].bytes_up < 1000 {
+    // This line needs many seconds for it.
+    other.write_all(&pattern(5000)).await.unwrap();
+    while link.records()[0].bytes_up < 5000 {
         tokio::task::yield_now().await;
     }
     let port = address.port().to_be_bytes();
     late.write_all(&[&[5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat())
         .await
         .unwrap();
-    let (mut reply, mut upload) = ([0; 10], [0; 1000]);
+    let (mut reply, mut upload) = ([0; 10], [0; 5000]);
     tokio::select! {
         connected = late.read_exact(&mut reply) => assert_eq!((connected.unwrap(), reply[1]), (10, 0)),
         _ = server.read_exact(&mut upload) => panic!("the handshake was queued behind the upload"),
@@ -393,4 +395,57 @@ async fn closing_or_dropping_a_link_ends_all_connections() {
             assert!(result.is_err(), "{line:?}");
         }
     }
+}
+
+async fn open_with_clock(profile: LineProfile, rate: f64) -> (Link, Arc<PageClock>) {
+    let clock = Arc::new(PageClock::private().unwrap());
+    clock.set_speed(rate);
+    let mut config = config(profile, &["127.0.0.0/8"]);
+    config.clock = Some(Arc::clone(&clock));
+    (Link::open(config).await.unwrap(), clock)
+}
+
+#[tokio::test]
+async fn a_server_has_a_request_while_it_is_under_way_in_page_time() {
+    let (link, clock) = open_with_clock(DISTANT_LINE, 10.0).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let mut browser = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+    clock.set_rate(0.0);
+    let sent_at = clock.now();
+    browser.write_all(b"question").await.unwrap();
+    let mut received = [0; 8];
+    timeout(TIMEOUT, server.read_exact(&mut received))
+        .await
+        .expect("the request waits for the page's clock")
+        .unwrap();
+    server.write_all(b"answer").await.unwrap();
+    clock.set_rate(10.0);
+    browser.read_exact(&mut received[..6]).await.unwrap();
+    assert_eq!(&received[..6], b"answer");
+    let rtt = Duration::from_secs_f64(DISTANT_LINE.rtt_ms / 1000.0);
+    assert!(clock.now() - sent_at >= rtt);
+}
+
+#[tokio::test]
+async fn a_server_does_not_seem_faster_on_a_slow_clock() {
+    let (link, clock) = open_with_clock(DISTANT_LINE, 0.5).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let mut browser = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+    let think_time = Duration::from_millis(200);
+    let exchange = async {
+        let sent_at = clock.now();
+        browser.write_all(b"question").await.unwrap();
+        browser.read_exact(&mut [0; 6]).await.unwrap();
+        clock.now() - sent_at
+    };
+    let think = async {
+        server.read_exact(&mut [0; 8]).await.unwrap();
+        tokio::time::sleep(think_time).await;
+        server.write_all(b"answer").await.unwrap();
+    };
+    let (elapsed, ()) = tokio::join!(exchange, think);
+    let rtt = Duration::from_secs_f64(DISTANT_LINE.rtt_ms / 1000.0);
+    assert!(elapsed >= rtt + think_time, "{elapsed:?}");
 }

@@ -1,0 +1,314 @@
+//! Reads from Linux what the threads of a browser do: how long each ran, how long it was ready and
+//! had no core (`/proc/<pid>/schedstat`, Documentation/scheduler/sched-stats.rst), and whether it
+//! is blocked.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::{PageTime, ThreadActivity, Waiter, interrupt};
+
+/// The time between two searches for new processes and threads.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Number of looks at a new process, which shows its group and its kind a moment after its start.
+const MAX_LOOKS: u32 = 20;
+
+/// All threads of the processes of one process group.
+#[derive(Debug)]
+pub struct BrowserThreads {
+    group: i32,
+    /// Processes by id, and the number of looks at those that may still join the group.
+    looks: HashMap<i32, u32>,
+    processes: HashMap<i32, Process>,
+    threads: HashMap<i32, Thread>,
+    searched_at: Option<Instant>,
+    sampled_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    is_renderer: bool,
+    looks: u32,
+}
+
+#[derive(Debug)]
+struct Thread {
+    process: i32,
+    /// The id in the thread's own process namespace, in which it publishes its waits.
+    inner_id: i32,
+    counters: File,
+    state: File,
+    last: Counters,
+}
+
+/// Counters of a thread since it was started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counters {
+    ran: Duration,
+    waited: Duration,
+    /// Number of times that the thread got a core.
+    runs: u64,
+}
+
+/// The activity of a browser since the previous sample.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sample {
+    pub activity: ThreadActivity,
+    /// Whether any thread ran, waited for a core or appeared.
+    pub is_active: bool,
+}
+
+impl BrowserThreads {
+    pub fn new(group: u32) -> Self {
+        Self {
+            group: i32::try_from(group).unwrap_or(i32::MAX),
+            looks: HashMap::new(),
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            searched_at: None,
+            sampled_at: Instant::now(),
+        }
+    }
+
+    /// Reads the counters of all threads.
+    pub fn sample(&mut self) -> Sample {
+        let now = Instant::now();
+        let is_due = self
+            .searched_at
+            .is_none_or(|at| now.duration_since(at) >= SEARCH_INTERVAL);
+        let mut sample = Sample::default();
+        if is_due {
+            sample.is_active = self.search();
+            self.searched_at = Some(now);
+        }
+        sample.activity.elapsed = now.duration_since(self.sampled_at);
+        self.sampled_at = now;
+        let processes = &self.processes;
+        self.threads.retain(|id, thread| {
+            let Some(counters) = thread.read() else {
+                sample.is_active = true;
+                return false;
+            };
+            if counters == thread.last {
+                return true;
+            }
+            sample.is_active = true;
+            let ran = counters.ran.saturating_sub(thread.last.ran);
+            let waited = counters.waited.saturating_sub(thread.last.waited);
+            thread.last = counters;
+            let is_renderer = processes
+                .get(&thread.process)
+                .is_some_and(|process| process.is_renderer);
+            let activity = &mut sample.activity;
+            if is_renderer && *id == thread.process {
+                activity.main_ran = activity.main_ran.max(ran);
+                activity.main_waited = activity.main_waited.max(waited);
+            } else {
+                activity.other_waited = activity.other_waited.max(waited);
+            }
+            true
+        });
+        sample
+    }
+
+    /// Returns whether no thread runs or is ready to run.
+    pub fn are_blocked(&self) -> bool {
+        self.threads.values().all(Thread::is_blocked)
+    }
+
+    /// Returns the earliest end of a wait of a thread that exists and whose end has not passed.
+    pub fn next_deadline(&self, waiters: &[Waiter], now: PageTime) -> Option<PageTime> {
+        let ids: HashSet<i32> = self
+            .threads
+            .values()
+            .map(|thread| thread.inner_id)
+            .collect();
+        waiters
+            .iter()
+            .filter(|waiter| waiter.deadline > now && ids.contains(&waiter.thread))
+            .map(|waiter| waiter.deadline)
+            .min()
+    }
+
+    /// Interrupts the threads whose wait has ended by a jump of the clock. Threads of other process
+    /// namespaces may have the same ids; to them an interruption does no harm.
+    pub fn interrupt_due(&self, waiters: &[Waiter], now: PageTime) {
+        let due: HashSet<i32> = waiters
+            .iter()
+            .filter(|waiter| waiter.deadline <= now)
+            .map(|waiter| waiter.thread)
+            .collect();
+        for (id, thread) in &self.threads {
+            if due.contains(&thread.inner_id) {
+                // It fails if the thread has ended.
+                let _ = interrupt(thread.process, *id);
+            }
+        }
+    }
+
+    /// Interrupts all threads that wait until a time.
+    pub fn interrupt_all(&self, waiters: &[Waiter]) {
+        self.interrupt_due(waiters, PageTime::from_nanos(i64::MAX));
+    }
+
+    /// Searches for new processes and threads, and returns whether there were any.
+    fn search(&mut self) -> bool {
+        let mut has_new = false;
+        for id in numbered_entries(Path::new("/proc")) {
+            let looks = self.looks.entry(id).or_default();
+            if *looks >= MAX_LOOKS {
+                continue;
+            }
+            *looks += 1;
+            if group_of(id) == Some(self.group) {
+                *looks = MAX_LOOKS;
+                self.processes.insert(id, Process::default());
+                has_new = true;
+            }
+        }
+        self.processes.retain(|id, process| {
+            if process.looks < MAX_LOOKS {
+                process.looks += 1;
+                process.is_renderer = is_renderer(*id);
+            }
+            let tasks = format!("/proc/{id}/task");
+            let mut is_alive = false;
+            for thread in numbered_entries(Path::new(&tasks)) {
+                is_alive = true;
+                if !self.threads.contains_key(&thread)
+                    && let Some(opened) = Thread::open(*id, thread)
+                {
+                    self.threads.insert(thread, opened);
+                    has_new = true;
+                }
+            }
+            is_alive
+        });
+        has_new
+    }
+}
+
+impl Thread {
+    fn open(process: i32, thread: i32) -> Option<Self> {
+        let file = |name| format!("/proc/{process}/task/{thread}/{name}");
+        let status = fs::read_to_string(file("status")).ok()?;
+        let mut opened = Self {
+            process,
+            inner_id: inner_id(&status).unwrap_or(thread),
+            counters: File::open(file("schedstat")).ok()?,
+            state: File::open(file("stat")).ok()?,
+            last: Counters::default(),
+        };
+        opened.last = opened.read()?;
+        Some(opened)
+    }
+
+    /// Returns the counters, or `None` if the thread has ended.
+    fn read(&self) -> Option<Counters> {
+        let mut text = [0; 96];
+        let length = self.counters.read_at(&mut text, 0).ok()?;
+        counters(std::str::from_utf8(text.get(..length)?).ok()?)
+    }
+
+    fn is_blocked(&self) -> bool {
+        let mut text = [0; 96];
+        let length = self.state.read_at(&mut text, 0).unwrap_or_default();
+        // A thread that has ended does nothing.
+        length == 0 || state_of(&text[..length]).is_none_or(|state| !matches!(state, b'R' | b'D'))
+    }
+}
+
+fn counters(text: &str) -> Option<Counters> {
+    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    Some(Counters {
+        ran: Duration::from_nanos(next()?),
+        waited: Duration::from_nanos(next()?),
+        runs: next()?,
+    })
+}
+
+/// Returns the state in the contents of a `stat` file, which follows the name in parentheses. The
+/// name may contain parentheses itself.
+fn state_of(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
+}
+
+/// Returns the id in the innermost process namespace, from the contents of a `status` file.
+fn inner_id(status: &str) -> Option<i32> {
+    let ids = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_whitespace().next_back()?.parse().ok()
+}
+
+fn group_of(process: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The state, the parent and the group follow the name.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(2)?.parse().ok()
+}
+
+fn is_renderer(process: i32) -> bool {
+    let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    command
+        .split(|byte| *byte == 0 || *byte == b' ')
+        .any(|word| word == b"--type=renderer")
+}
+
+fn numbered_entries(directory: &Path) -> Vec<i32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_a_thread_are_nanoseconds() {
+        let expected = Counters {
+            ran: Duration::from_micros(1_500),
+            waited: Duration::from_nanos(2_500),
+            runs: 17,
+        };
+        assert_eq!(counters("1500000 2500 17\n"), Some(expected));
+        for text in ["nonsense", "", "1 2"] {
+            assert_eq!(counters(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_state_follows_the_name_whatever_that_contains() {
+        assert_eq!(state_of(b"12 (a b) S 1 12"), Some(b'S'));
+        assert_eq!(state_of(b"12 (a) R (b) D 1"), Some(b'D'));
+        assert_eq!(state_of(b"12 (cut o"), None);
+    }
+
+    #[test]
+    fn the_inner_id_is_the_last_one() {
+        let status = "Name:\tx\nNSpid:\t4711\t12\t3\nThreads:\t1\n";
+        assert_eq!(inner_id(status), Some(3));
+        assert_eq!(inner_id("NSpid:\t4711\n"), Some(4711));
+        assert_eq!(inner_id("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn the_threads_of_this_process_are_found_and_have_run() {
+        let group = rustix::process::getpgrp().as_raw_pid();
+        let mut threads = BrowserThreads::new(group.try_into().unwrap());
+        assert!(threads.sample().is_active);
+        let own = i32::try_from(std::process::id()).unwrap();
+        let thread = threads.threads.get(&own).unwrap();
+        assert_eq!(thread.process, own);
+        assert!(thread.last.ran > Duration::ZERO);
+        // This thread runs.
+        assert!(!threads.are_blocked());
+    }
+}
