@@ -9,7 +9,6 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let rate: f64 = args.next().ok_or("no rate")?.parse()?;
     let program = args.next().ok_or("no program")?;
     let directory = tempfile::tempdir()?;
-    std::os::unix::fs::chown(directory.path(), None, None)?;
     std::fs::set_permissions(
         directory.path(),
         std::os::unix::fs::PermissionsExt::from_mode(0o755),

@@ -103,11 +103,6 @@ impl PageClock {
         &self.outside
     }
 
-    /// Returns the present rate.
-    pub fn rate(&self) -> f64 {
-        load_rate(&self.page.rate)
-    }
-
     /// Returns the rate of an undisturbed clock.
     pub fn speed(&self) -> f64 {
         load_rate(&self.page.max_rate)
@@ -156,11 +151,6 @@ impl PageClock {
         let left = deadline - self.now();
         let wait = left.div_f64(load_rate(&self.page.max_rate));
         (!left.is_zero()).then(|| wait.max(MIN_REPEATED_WAIT.min(left)))
-    }
-
-    /// Waits for a duration of page time.
-    pub async fn sleep(self: &Arc<Self>, duration: Duration) {
-        self.sleep_until(self.now() + duration).await;
     }
 
     /// Returns the earliest registered deadline.

@@ -23,12 +23,13 @@ mod waits;
 
 use std::io;
 
+use rate::{RateControl, ThreadActivity};
+use threads::{BrowserThreads, Sample};
+
 pub use clock::PageClock;
 pub use controller::{ControlRecord, Controller};
 pub use library::Library;
 pub use outside::{OutsideWait, OutsideWorld};
-pub use rate::{RateControl, ThreadActivity};
-pub use threads::{BrowserThreads, Sample};
 pub use time::PageTime;
 pub use timers::PageTimer;
 pub use waits::Waiter;

@@ -157,7 +157,10 @@ impl BrowserThreads {
     /// Searches for new processes and threads, and returns whether there were any.
     fn search(&mut self) -> bool {
         let mut has_new = false;
-        for id in numbered_entries(Path::new("/proc")) {
+        let ids = numbered_entries(Path::new("/proc"));
+        // Ids of ended processes are given to others.
+        self.looks.retain(|id, _| ids.contains(id));
+        for id in ids {
             let looks = self.looks.entry(id).or_default();
             if *looks >= MAX_LOOKS {
                 continue;

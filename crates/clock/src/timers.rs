@@ -90,10 +90,6 @@ impl PageTimer {
         self.clock.timers.set(self.id, self.deadline, deadline);
         self.deadline = deadline;
     }
-
-    pub fn deadline(&self) -> Option<PageTime> {
-        self.deadline
-    }
 }
 
 impl Drop for PageTimer {

@@ -70,14 +70,15 @@ async fn perform(
         let reason = "the browser does not see its clock".to_owned();
         return Err(VisitError::Fault(reason));
     }
+    // The clock of a browser that waited for its visit may differ from the system's.
+    browser.clock.set_wall_clock();
+    // Before the page is opened, so that its threads are known when it is loading.
+    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle)
+        .map_err(|error| VisitError::Fault(error.to_string()))?;
     let mut page = Page::open(browser, plan).await?;
     page.start_trace().await?;
 
     timer.enter(Phase::Loading);
-    // The clock of a browser that waited for its visit may differ from the system's.
-    page.clock.set_wall_clock();
-    let emulation = CpuEmulation::start(&page.clock, browser_group, plan.throttle)
-        .map_err(|error| VisitError::Fault(error.to_string()))?;
     let deadline = LoadDeadline {
         page: page.clock.now() + plan.deadline,
         real: Instant::now() + plan.deadline.div_f64(page.clock.speed().min(1.0)),

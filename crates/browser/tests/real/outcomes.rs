@@ -203,6 +203,7 @@ async fn different_kinds_of_timeouts_have_different_codes() {
         ("hang", FailureCode::Timeout),
         ("runs-forever.html", FailureCode::PageHung),
         ("runs-forever-at-once.html", FailureCode::PageHung),
+        ("runs-forever-while-navigating.html", FailureCode::PageHung),
     ];
     for (path, code) in cases {
         let plan = VisitPlan {
