@@ -14,7 +14,7 @@
 
 .PHONY: run test lint lint-rest fmt bless build chaos hostile setup bench-agreement bench-fixtures bench-link bench-schema corpus
 
-# The pages and the reference tools are not part of the repository; they stand beside it.
+# The pages and the reference tools are not part of the repository; they are in a directory next to it.
 SHARED ?= ../shared
 CORPUS ?= target/corpus
 # Where cargo puts what it builds.

@@ -22,13 +22,10 @@ mod webhook_client;
 
 use std::process::ExitCode;
 
+use plumbline_memory::MemoryTrimmer;
+
 use crate::args::Command;
 use crate::exit::Exit;
-
-/// Returns freed memory to the system soon. The C library's allocator keeps what each of its arenas
-/// once needed: after a few large pages, some hundred megabytes of unused memory.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = match args::parse(std::env::args_os().collect()) {
@@ -51,6 +48,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(command: Command) -> Exit {
+    // It ends with the runtime.
+    tokio::spawn(trim_memory());
     let result = match command {
         Command::Serve(args) => command::serve::run(*args).await,
         Command::Agent(args) => command::agent::run(args).await,
@@ -70,4 +69,21 @@ async fn run(command: Command) -> Exit {
         Command::Licenses => command::licenses::run(),
     };
     result.unwrap_or_else(|exit| exit)
+}
+
+/// Returns freed memory to the system for as long as the program runs.
+async fn trim_memory() {
+    let mut trimmer = MemoryTrimmer::default();
+    loop {
+        tokio::time::sleep(plumbline_memory::INTERVAL).await;
+        let trimming = tokio::task::spawn_blocking(move || {
+            trimmer.trim_if_busy();
+            trimmer
+        });
+        match trimming.await {
+            Ok(returned) => trimmer = returned,
+            // The runtime is shutting down.
+            Err(_) => return,
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 20] = [
+const DEPENDENCIES: [(&str, &[&str]); 21] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("trace", &[]),
@@ -16,6 +16,7 @@ const DEPENDENCIES: [(&str, &[&str]); 20] = [
     ("source", &[]),
     ("clock", &[]),
     ("isolation", &[]),
+    ("memory", &[]),
     ("http", &[]),
     ("store", &["http", "seam"]),
     ("model", &["bundle", "catalog"]),
@@ -52,8 +53,8 @@ const DEPENDENCIES: [(&str, &[&str]); 20] = [
     (
         "cli",
         &[
-            "agent", "browser", "bundle", "catalog", "engine", "field", "http", "link", "model",
-            "remote", "report", "seam", "server", "store", "trace", "vendored",
+            "agent", "browser", "bundle", "catalog", "engine", "field", "http", "link", "memory",
+            "model", "remote", "report", "seam", "server", "store", "trace", "vendored",
         ],
     ),
 ];
