@@ -114,7 +114,11 @@ async fn time_since_long_task(
 async fn check_at_deadline(page: &mut Page<'_>) -> Result<(), VisitError> {
     if page.loading.is_navigating() {
         // Chromium holds calls back while it waits for the next document.
-        page.call::<Value>("Page.stopLoading", json!({})).await?;
+        match page.call::<Value>("Page.stopLoading", json!({})).await {
+            // The page is busy or about to be replaced; the next call shows whether it responds.
+            Ok(_) | Err(CallError::Refused { .. } | CallError::TimedOut { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if page.loading.has_document() {
         match page.evaluate::<f64>(HUNG_AFTER, "0").await {

@@ -115,7 +115,7 @@ pub const CASES: &[Case] = &[
     case("dialogs-element.html", MEASURED_OR_HUNG),
     case("print-loop.html", MEASURED_OR_HUNG),
     case("print-huge.html", OUT_OF_MEMORY),
-    case("leave-trap.html", ANY),
+    short("leave-trap.html", ANY),
     case("downloads-blob.html", OUT_OF_MEMORY),
     case("downloads-attachment.html", OUT_OF_MEMORY),
     case("popups.html", OUT_OF_MEMORY),
