@@ -159,6 +159,7 @@ impl Auditor {
             network: NetworkPath::Proxy(link.address()),
             throttle: choice.throttle,
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
+            allow_error_status: order.options.allow_error_status,
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
         let deadline = plan.deadline + VISIT_OVERHEAD;

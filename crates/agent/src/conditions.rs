@@ -86,6 +86,7 @@ mod tests {
             device: device.to_owned(),
             network: "mobileSlow4g".to_owned(),
             location: location.to_owned(),
+            options: plumbline_seam::VisitOptions::default(),
         };
         resolve(&catalog, "us-tx", &order).unwrap().conditions
     }

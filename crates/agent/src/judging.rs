@@ -124,6 +124,7 @@ mod tests {
             device: "mobile".to_owned(),
             network: "mobileSlow4g".to_owned(),
             location: "us-tx".to_owned(),
+            options: plumbline_seam::VisitOptions::default(),
         };
         let catalog = Catalog::load(BUILT_IN).unwrap();
         let resolved = crate::conditions::resolve(&catalog, "us-tx", &order).unwrap();

@@ -8,11 +8,11 @@ use crate::Throttle;
 /// How the browser reaches the internet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NetworkPath {
-    /// Directly, through the network of the host.
+    /// A direct connection through the network of the host.
     Direct,
-    /// Through this SOCKS5 proxy, including name resolution. The browser should have been started
-    /// with [`crate::LaunchOptions::only_through_proxy`]; otherwise pages cannot connect in
-    /// advance.
+    /// A connection through this SOCKS5 proxy, including name resolution. The browser should have
+    /// been started with [`crate::LaunchOptions::only_through_proxy`]; otherwise pages cannot
+    /// connect in advance.
     Proxy(SocketAddr),
 }
 
@@ -34,6 +34,8 @@ pub struct VisitPlan {
     pub blank: Duration,
     /// Maximum number of decoded bytes of all responses together.
     pub max_bytes: u64,
+    /// True if a main document with status 400 or above is measured. Otherwise it is a failure.
+    pub allow_error_status: bool,
 }
 
 impl VisitPlan {
@@ -48,6 +50,7 @@ impl VisitPlan {
             idle: Duration::from_millis(5100),
             blank: Duration::from_secs(15),
             max_bytes: 100_000_000,
+            allow_error_status: false,
         }
     }
 }

@@ -29,6 +29,7 @@ pub enum FailureCode {
     TlsFailure,
     BlockedTarget,
     NotHtml,
+    HttpError,
     NoPaint,
     PageCrashed,
     PageHung,
@@ -39,12 +40,13 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DnsFailure,
         Self::ConnectionFailed,
         Self::TlsFailure,
         Self::BlockedTarget,
         Self::NotHtml,
+        Self::HttpError,
         Self::NoPaint,
         Self::PageCrashed,
         Self::PageHung,
@@ -61,6 +63,7 @@ impl FailureCode {
             Self::TlsFailure => "TLS_FAILURE",
             Self::BlockedTarget => "BLOCKED_TARGET",
             Self::NotHtml => "NOT_HTML",
+            Self::HttpError => "HTTP_ERROR",
             Self::NoPaint => "NO_PAINT",
             Self::PageCrashed => "PAGE_CRASHED",
             Self::PageHung => "PAGE_HUNG",

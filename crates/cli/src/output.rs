@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use plumbline_engine::media::report_media;
+use plumbline_report::budget::BudgetResult;
 use plumbline_report::contract::iso8601_ms;
-use plumbline_report::{ExportSource, Format};
+use plumbline_report::{ExportSource, Format, JunitOptions};
 use url::Url;
 
 use crate::args::OutputArgs;
@@ -16,6 +17,8 @@ const STANDARD_OUTPUT: &str = "-";
 /// The requested formats and their destination.
 pub struct Outputs {
     formats: Vec<Format>,
+    /// Whether failed checks are failures in JUnit XML.
+    junit_checks: bool,
     destination: Destination,
 }
 
@@ -55,6 +58,7 @@ impl Outputs {
         };
         Ok(Self {
             formats,
+            junit_checks: args.junit_checks,
             destination,
         })
     }
@@ -70,7 +74,11 @@ impl Outputs {
     }
 
     /// Writes all formats. Report media are computed from the bundle if a format uses them.
-    pub fn write(&self, source: &ExportSource) -> Result<(), Exit> {
+    pub fn write(&self, source: &ExportSource, budget: Option<&BudgetResult>) -> Result<(), Exit> {
+        let junit = JunitOptions {
+            budget,
+            checks_fail: self.junit_checks,
+        };
         for format in &self.formats {
             if format.needs_evidence() && source.bundle.is_none() {
                 // A page that was never reached has no evidence; the report contains the reason.
@@ -84,6 +92,7 @@ impl Outputs {
             let media = bundle.and_then(report_media);
             let source = &ExportSource {
                 media: media.as_ref(),
+                junit,
                 ..*source
             };
             let bytes = format.export(source).map_err(Exit::failed)?;

@@ -12,7 +12,7 @@ use crate::layout::{CLOCK_VARIABLE, ClockPage, LAYOUT_VERSION, WAITS_VARIABLE};
 use crate::shared::SharedClockPage;
 use crate::timers::{PageTimer, Timers};
 use crate::waits::{WaitTable, Waiter};
-use crate::{Library, OutsideWorld, PageTime};
+use crate::{Library, PageTime, PendingResponses};
 
 /// The shortest real wait while the clock runs slower than its speed.
 const MIN_REPEATED_WAIT: Duration = Duration::from_micros(100);
@@ -25,7 +25,7 @@ pub struct PageClock {
     /// Serialises the writers.
     writer: Mutex<()>,
     pub(crate) timers: Timers,
-    outside: OutsideWorld,
+    outside: PendingResponses,
 }
 
 /// The values that change together.
@@ -62,7 +62,7 @@ impl PageClock {
             waits,
             writer: Mutex::new(()),
             timers: Timers::new(),
-            outside: OutsideWorld::default(),
+            outside: PendingResponses::default(),
         };
         clock.set_wall_clock();
         let version = &clock.page.layout_version;
@@ -99,7 +99,7 @@ impl PageClock {
     }
 
     /// Returns what the page awaits from the outside world.
-    pub fn outside(&self) -> &OutsideWorld {
+    pub fn outside(&self) -> &PendingResponses {
         &self.outside
     }
 

@@ -25,7 +25,7 @@ pub struct ControlRecord {
     /// Page time that was passed by jumps.
     pub skipped: Duration,
     pub jumps: u64,
-    /// Real time in which the clock ran at the rate of the outside world.
+    /// Real time in which the clock ran at the rate of real time.
     pub awaited: Duration,
 }
 

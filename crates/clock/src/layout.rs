@@ -12,7 +12,7 @@ pub(crate) const WAITS_VARIABLE: &str = "PLUMBLINE_CLOCK_WAITS";
 #[repr(C)]
 pub(crate) struct ClockPage {
     pub(crate) layout_version: AtomicU32,
-    /// Odd while the anchors and the rate are written.
+    /// The sequence number, which is odd while the anchors and the rate are written.
     pub(crate) sequence: AtomicU32,
     pub(crate) real_anchor_ns: AtomicI64,
     pub(crate) page_anchor_ns: AtomicI64,

@@ -29,7 +29,7 @@ use threads::{BrowserThreads, Sample};
 pub use clock::PageClock;
 pub use controller::{ControlRecord, Controller};
 pub use library::Library;
-pub use outside::{OutsideWait, OutsideWorld};
+pub use outside::{OutsideWait, PendingResponses};
 pub use time::PageTime;
 pub use timers::PageTimer;
 pub use waits::Waiter;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::{PageClock, PageTime};
 
-/// The answers that a page awaits.
+/// Responses of real servers that the page waits for.
 #[derive(Debug, Default)]
-pub struct OutsideWorld {
+pub struct PendingResponses {
     /// Requests of the page that have not been answered completely.
     requests: AtomicUsize,
     waits: Mutex<Waits>,
@@ -36,7 +36,7 @@ impl Wait {
     }
 }
 
-impl OutsideWorld {
+impl PendingResponses {
     /// Sets the number of requests of the page that have not been answered completely.
     pub fn set_requests(&self, requests: usize) {
         self.requests.store(requests, Ordering::Relaxed);

@@ -66,6 +66,11 @@ impl Report {
         }
     }
 
+    /// Returns the URL of the measured document if the request was redirected to another page.
+    pub fn redirected_to(&self) -> Option<&str> {
+        redirected_to(&self.requested_url, self.final_url.as_deref()?)
+    }
+
     /// Creates the report of a page that could not be measured.
     pub fn failed(requested_url: &str, conditions: Conditions, failure: Failure) -> Self {
         Self {
@@ -73,6 +78,18 @@ impl Report {
             ..Self::unmeasured(requested_url, conditions)
         }
     }
+}
+
+/// Returns the URL of a document if it has another host or path than the requested one. A redirect
+/// to HTTPS, a slash at the end, a query and a fragment do not make another page.
+pub fn redirected_to<'a>(requested_url: &str, final_url: &'a str) -> Option<&'a str> {
+    fn host_and_path(url: &str) -> (String, &str) {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let page = rest.split(['?', '#']).next().unwrap_or_default();
+        let (host, path) = page.split_once('/').unwrap_or((page, ""));
+        (host.to_ascii_lowercase(), path.trim_end_matches('/'))
+    }
+    (host_and_path(requested_url) != host_and_path(final_url)).then_some(final_url)
 }
 
 /// The conditions under which the page was loaded. Names are stored with ids because a report
@@ -247,6 +264,27 @@ pub struct Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redirect_to_another_host_or_path_is_one_to_another_page() {
+        let requested = "http://example.com/shop";
+        for same in [
+            "https://example.com/shop",
+            "https://EXAMPLE.com/shop/",
+            "http://example.com/shop?page=1#top",
+        ] {
+            assert_eq!(redirected_to(requested, same), None, "{same}");
+        }
+        for other in [
+            "http://example.com/",
+            "http://example.com/login?next=/shop",
+            "http://www.example.com/shop",
+            "http://example.com:8080/shop",
+            "http://example.com/Shop",
+        ] {
+            assert_eq!(redirected_to(requested, other), Some(other));
+        }
+    }
     use serde_json::json;
 
     #[test]

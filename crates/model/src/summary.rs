@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct ReportSummary {
     #[serde(default)]
+    pub requested_url: String,
+    #[serde(default)]
     pub final_url: Option<String>,
     pub scores: Scores,
     pub metrics: Option<Metrics>,
@@ -18,6 +20,7 @@ pub struct ReportSummary {
 impl From<&Report> for ReportSummary {
     fn from(report: &Report) -> Self {
         Self {
+            requested_url: report.requested_url.clone(),
             final_url: report.final_url.clone(),
             scores: report.scores,
             metrics: report.metrics.clone(),

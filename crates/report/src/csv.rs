@@ -113,6 +113,7 @@ mod tests {
             bundle: None,
             media: None,
             made_at_ms: 0,
+            junit: crate::JunitOptions::default(),
         });
         let lines: Vec<&str> = text.split("\r\n").collect();
         assert_eq!(

@@ -4,7 +4,8 @@ use plumbline_bundle::{Bundle, BundleParts, PackError};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 
-use crate::{csv, har, html, junit, lighthouse, trace_file};
+use crate::junit::{self, JunitOptions};
+use crate::{csv, har, html, lighthouse, trace_file};
 
 /// The report and bundle that an export is made from.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,8 @@ pub struct ExportSource<'a> {
     pub media: Option<&'a ReportMedia>,
     /// The time of the audit, in milliseconds since 1970.
     pub made_at_ms: i64,
+    /// The contents of a JUnit file.
+    pub junit: JunitOptions<'a>,
 }
 
 /// An export format.
@@ -153,6 +156,7 @@ impl Format {
             bundle: bundle.as_ref(),
             media: media.as_ref(),
             made_at_ms: stored.made_at_ms,
+            junit: JunitOptions::default(),
         })
     }
 
@@ -201,6 +205,7 @@ mod tests {
                 bundle: None,
                 media: None,
                 made_at_ms: 0,
+                junit: JunitOptions::default(),
             };
             let with_bundle = ExportSource {
                 bundle: Some(&bundle),
@@ -239,6 +244,7 @@ mod tests {
                     bundle: Some(&bundle),
                     media: None,
                     made_at_ms: 1,
+                    junit: JunitOptions::default(),
                 });
                 assert_eq!(of_parts.unwrap(), of_whole.unwrap(), "{format:?}");
             }
@@ -254,6 +260,7 @@ mod tests {
             bundle: Some(&bundle),
             media: None,
             made_at_ms: 1,
+            junit: JunitOptions::default(),
         };
         for format in Format::ALL {
             assert_eq!(

@@ -1,18 +1,32 @@
-//! JUnit XML for CI servers: a suite per category, a test case per check.
+//! JUnit XML for CI servers.
 //!
-//! A failed check with a weight is a failure, and so is a metric with a score below 0.9, the
-//! default of Lighthouse CI. Failed checks without a weight are only reported. What could not be
-//! measured is an error.
+//! With a budget there is one suite with a test case per limit. Without one there is a suite per
+//! category with a test case per check; what the checks found is the output of their cases. Only on
+//! request a failed check with a weight is a failure, and so is a metric with a score below 0.9,
+//! the default of Lighthouse CI. A page that could not be measured is always an error.
 
 use std::fmt::Write;
 
-use plumbline_model::check::{CheckResult, Details, Verdict};
-use serde_json::Value;
+use plumbline_model::check::{Cell, CheckResult, Details, Verdict};
 
+use crate::budget::{AssertionResult, BudgetResult, Level};
 use crate::export::ExportSource;
+use crate::html::figures::{bytes, ms};
 use crate::lighthouse;
 
 const GOOD_SCORE: f64 = 0.9;
+/// The number of cells of a row that identify it.
+const MAX_CELLS: usize = 3;
+
+/// The contents of a JUnit file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JunitOptions<'a> {
+    /// The result of the budget that the audit was checked against.
+    pub budget: Option<&'a BudgetResult>,
+    /// Whether failed checks are failures.
+    pub checks_fail: bool,
+}
+
 /// The most items listed per failure, because CI servers show the whole text.
 const MAX_ITEMS: usize = 20;
 
@@ -36,6 +50,7 @@ struct Case {
 /// Renders a report as JUnit XML.
 pub(crate) fn render(source: &ExportSource) -> String {
     let report = source.report;
+    let has_checks = source.junit.budget.is_none() || source.junit.checks_fail;
     let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
     match &report.error {
         Some(error) => suites.push((
@@ -45,11 +60,22 @@ pub(crate) fn render(source: &ExportSource) -> String {
                 result: CaseResult::Error(format!("{}: {}", error.code, error.message)),
             }],
         )),
-        None => suites.push(("performance".to_owned(), metrics(source))),
+        None => {
+            if let Some(budget) = source.junit.budget {
+                let cases = budget.results.iter().map(budget_case);
+                suites.push(("budget".to_owned(), cases.collect()));
+            }
+            if has_checks {
+                suites.push(("performance".to_owned(), metrics(source)));
+            }
+        }
     }
-    for category in &report.categories {
+    for category in report.categories.iter().filter(|_| has_checks) {
         let id = category.id.as_str();
-        let cases = category.checks.iter().map(case);
+        let cases = category
+            .checks
+            .iter()
+            .map(|check| case(check, source.junit.checks_fail));
         match suites.iter_mut().find(|(name, _)| name == id) {
             Some((_, existing)) => existing.extend(cases),
             None => suites.push((id.to_owned(), cases.collect())),
@@ -77,13 +103,15 @@ fn metrics(source: &ExportSource) -> Vec<Case> {
             let text = |member: &str| audit[member].as_str().unwrap_or_default().to_owned();
             let result = match audit["score"].as_f64() {
                 None => CaseResult::Error(text("errorMessage")),
-                Some(score) if score < GOOD_SCORE => CaseResult::Failed {
-                    message: format!(
-                        "{} (score {score}, expected at least {GOOD_SCORE})",
-                        text("displayValue")
-                    ),
-                    text: text("description"),
-                },
+                Some(score) if score < GOOD_SCORE && source.junit.checks_fail => {
+                    CaseResult::Failed {
+                        message: format!(
+                            "{} (score {score}, expected at least {GOOD_SCORE})",
+                            text("displayValue")
+                        ),
+                        text: text("description"),
+                    }
+                }
                 Some(score) => CaseResult::PassedWithOutput(format!(
                     "{} (score {score})",
                     text("displayValue")
@@ -97,11 +125,31 @@ fn metrics(source: &ExportSource) -> Vec<Case> {
         .collect()
 }
 
-fn case(check: &CheckResult) -> Case {
+/// Returns the case of one limit of a budget. A limit that only warns never fails.
+fn budget_case(assertion: &AssertionResult) -> Case {
+    let [_, key, allowed, actual, difference] = assertion.row();
+    let text = format!("allowed {allowed}, actual {actual}");
+    let result = match (assertion.passed, assertion.level) {
+        (true, _) => CaseResult::PassedWithOutput(text),
+        (false, Level::Error) => CaseResult::Failed {
+            message: format!("{text}, difference {difference}"),
+            text: String::new(),
+        },
+        (false, Level::Warn | Level::Off) => {
+            CaseResult::PassedWithOutput(format!("warning: {text}, difference {difference}"))
+        }
+    };
+    Case {
+        name: format!("{key} {allowed}"),
+        result,
+    }
+}
+
+fn case(check: &CheckResult, can_fail: bool) -> Case {
     let summary = check.summary.clone().unwrap_or_default();
     let result = match check.verdict {
         Verdict::Pass => CaseResult::Passed,
-        Verdict::Fail if check.weight > 0.0 => CaseResult::Failed {
+        Verdict::Fail if can_fail && check.weight > 0.0 => CaseResult::Failed {
             message: if summary.is_empty() {
                 check.title.clone()
             } else {
@@ -112,7 +160,8 @@ fn case(check: &CheckResult) -> Case {
         Verdict::Fail => CaseResult::PassedWithOutput(explanation(check)),
         Verdict::NotApplicable => CaseResult::Skipped("not applicable".to_owned()),
         Verdict::Informative => CaseResult::Skipped(format!("for information: {summary}")),
-        Verdict::CouldNotMeasure => CaseResult::Error(summary),
+        Verdict::CouldNotMeasure if can_fail => CaseResult::Error(summary),
+        Verdict::CouldNotMeasure => CaseResult::Skipped(format!("not measured: {summary}")),
     };
     Case {
         name: format!("{}: {}", check.id, check.title),
@@ -139,31 +188,65 @@ fn explanation(check: &CheckResult) -> String {
     text + &format!("Why: {}\nFix: {}", check.why, check.fix)
 }
 
-/// Returns a line per item. The first texts of an item's JSON identify it.
+/// Returns a line per item: the texts that identify it, with figures as people read them.
 fn items(details: &Details) -> Vec<String> {
-    let details = serde_json::to_value(details).unwrap_or_default();
-    let items = details["items"].as_array().or(details["rows"].as_array());
-    items
-        .into_iter()
-        .flatten()
-        .map(|item| {
-            let mut texts = Vec::new();
-            texts_of(item, &mut texts);
-            texts.truncate(3);
-            texts.join(" · ")
-        })
-        .collect()
+    match details {
+        Details::Elements { items } => items
+            .iter()
+            .map(|item| joined([&*item.node.label, item.note.as_deref().unwrap_or_default()]))
+            .collect(),
+        Details::Urls { items } => items
+            .iter()
+            .map(|item| joined([&*item.url, item.note.as_deref().unwrap_or_default()]))
+            .collect(),
+        Details::Console { items } => items
+            .iter()
+            .map(|item| joined([&*item.text, &item.url]))
+            .collect(),
+        Details::Values { items } => items
+            .iter()
+            .map(|item| format!("{}: {}", item.name, item.value))
+            .collect(),
+        Details::Table(table) => table
+            .rows
+            .iter()
+            .map(|row| joined(row.iter().map(String::as_str)))
+            .collect(),
+        Details::Findings(findings) => findings
+            .rows
+            .iter()
+            .map(|row| {
+                let cells: Vec<_> = row.cells.iter().map(cell).collect();
+                joined(cells.iter().map(String::as_str))
+            })
+            .collect(),
+        Details::Checklist { items } => items
+            .iter()
+            .map(|item| {
+                let state = if item.is_met { "met" } else { "not met" };
+                format!("{}: {state}", item.label)
+            })
+            .collect(),
+        Details::Parts { items: parts } => parts.iter().flat_map(items).collect(),
+    }
 }
 
-/// Collects all texts and numbers of a JSON value.
-fn texts_of(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::String(text) if !text.is_empty() && text != "nothing" => texts.push(text.clone()),
-        Value::Array(values) => values.iter().for_each(|value| texts_of(value, texts)),
-        Value::Object(members) => members.values().for_each(|value| texts_of(value, texts)),
-        Value::Number(number) => texts.push(number.to_string()),
-        _ => {}
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) | Cell::Url(text) => text.clone(),
+        Cell::Element(node) => node.label.clone(),
+        Cell::Source(place) => format!("{}:{}", place.url, place.line + 1),
+        Cell::Bytes(size) => bytes(size.max(0.0) as u64),
+        Cell::Ms(time) => ms(*time),
+        Cell::Number(number) => format!("{}", (number * 1000.0).round() / 1000.0),
+        Cell::Nothing => String::new(),
     }
+}
+
+/// Joins the first texts that are not empty.
+fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let texts = texts.into_iter().filter(|text| !text.is_empty());
+    texts.take(MAX_CELLS).collect::<Vec<_>>().join(" · ")
 }
 
 fn count(cases: &[Case], is: fn(&CaseResult) -> bool) -> usize {
@@ -284,15 +367,90 @@ fn attribute(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Kind;
     use crate::testing::{HOSTILE, report};
 
-    fn xml() -> String {
+    fn xml_with(junit: JunitOptions<'_>) -> String {
         render(&ExportSource {
             report: &report(),
             bundle: None,
             media: None,
             made_at_ms: 0,
+            junit,
         })
+    }
+
+    /// The file with failed checks as failures.
+    fn xml() -> String {
+        xml_with(JunitOptions {
+            checks_fail: true,
+            ..JunitOptions::default()
+        })
+    }
+
+    #[test]
+    fn checks_fail_on_request_only() {
+        let xml = xml_with(JunitOptions::default());
+        assert!(xml.contains(r#"failures="0" errors="0""#), "{xml}");
+        assert!(!xml.contains("<failure"), "{xml}");
+        assert!(xml.contains("<system-out>"), "{xml}");
+    }
+
+    #[test]
+    fn a_budget_is_one_suite_with_a_case_per_limit() {
+        let assertion = |key: &str, level, actual, passed| AssertionResult {
+            key: key.to_owned(),
+            kind: Kind::MaxNumericValue,
+            level,
+            expected: 2500.0,
+            actual: Some(actual),
+            values: vec![actual],
+            unit: "millisecond".to_owned(),
+            passed,
+            message: None,
+        };
+        let budget = BudgetResult {
+            results: vec![
+                assertion("largest-contentful-paint", Level::Error, 3000.123, false),
+                assertion("first-contentful-paint", Level::Error, 1000.0, true),
+                assertion("speed-index", Level::Warn, 2600.0, false),
+            ],
+            missing_audits: 0,
+            unknown_audits: Vec::new(),
+        };
+        let xml = xml_with(JunitOptions {
+            budget: Some(&budget),
+            checks_fail: false,
+        });
+        let document = roxmltree::Document::parse(&xml).unwrap();
+        let suites: Vec<_> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("testsuite"))
+            .collect();
+        assert_eq!(suites.len(), 1, "{xml}");
+        let counts = ["name", "tests", "failures", "errors"].map(|name| suites[0].attribute(name));
+        assert_eq!(counts, [Some("budget"), Some("3"), Some("1"), Some("0")]);
+        assert!(
+            xml.contains(
+                r#"message="allowed ≤ 2500 ms, actual 3000 ms, difference 500 ms (+20 %)""#
+            ),
+            "{xml}"
+        );
+        assert!(xml.contains("warning: allowed"), "{xml}");
+    }
+
+    #[test]
+    fn items_have_no_definitions_of_columns_and_no_long_fractions() {
+        use plumbline_model::check::{Findings, Row, Unit};
+        let findings =
+            Findings::new([("url", "URL", Unit::Url), ("ms", "Time", Unit::Ms)]).rows([Row::new(
+                [Cell::url("https://example.com/a.js"), Cell::Ms(12.345678)],
+            )]);
+        let lines = items(&Details::parts([findings.into()]));
+        assert_eq!(
+            lines,
+            [format!("https://example.com/a.js · {}", ms(12.345678))]
+        );
     }
 
     #[test]
@@ -330,7 +488,13 @@ mod tests {
                 check.summary = Some(text.clone());
                 check.title = text.clone();
             }
-            let xml = render(&ExportSource { report: &report, bundle: None, media: None, made_at_ms: 0 });
+            let xml = render(&ExportSource {
+                report: &report,
+                bundle: None,
+                media: None,
+                made_at_ms: 0,
+                junit: JunitOptions { checks_fail: true, ..JunitOptions::default() },
+            });
             let parsed = roxmltree::Document::parse(&xml);
             proptest::prop_assert!(parsed.is_ok(), "{parsed:?}");
         }

@@ -23,4 +23,5 @@ mod testing;
 mod trace_file;
 
 pub use export::{ExportError, ExportSource, Format, StoredAudit};
+pub use junit::JunitOptions;
 pub use network::visited_at_ms;

@@ -55,6 +55,13 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     writeln!(out, "  {}", conditions.network.name)?;
     writeln!(out, "  {}", location(report))?;
     writeln!(out)?;
+    if let Some(url) = report.redirected_to() {
+        let (requested, url) = (plain(&report.requested_url), plain(url));
+        writeln!(
+            out,
+            "Redirected: {requested} redirects to {url}, which was measured.\n"
+        )?;
+    }
     if let Some(error) = &report.error {
         writeln!(
             out,

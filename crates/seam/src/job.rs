@@ -5,13 +5,31 @@ use std::time::Duration;
 use plumbline_bundle::Encoding;
 use serde::{Deserialize, Serialize};
 
-/// An order of an audit: the page and the catalog ids of its conditions.
+/// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     pub url: String,
     pub device: String,
     pub network: String,
     pub location: String,
+    #[serde(default, skip_serializing_if = "VisitOptions::is_default")]
+    pub options: VisitOptions,
+}
+
+/// Options of the visits of an audit. Their defaults give the behaviour of earlier versions of the
+/// API; members with default values are not written, so that earlier versions read the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VisitOptions {
+    /// True if a main document with an error status is measured like any other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_error_status: bool,
+}
+
+impl VisitOptions {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Identifies an attempt at an audit: only an audit's newest attempt can change it.

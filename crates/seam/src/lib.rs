@@ -19,7 +19,7 @@ mod work;
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
-pub use job::{Attempt, Job, LeaseState, Order, ReturnReason};
+pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.
@@ -213,6 +213,7 @@ mod tests {
                 device: "mobile".to_owned(),
                 network: "cable".to_owned(),
                 location: "eu".to_owned(),
+                options: crate::VisitOptions::default(),
             },
             runs: 3,
             exhausted: false,

@@ -11,7 +11,7 @@ use crate::{
     dispatch::Dispatcher,
     field::FieldSource,
     metrics::{BrowserCounts, Metrics},
-    phases::Phases,
+    phases::AuditPhases,
     time::{Clock, system_time},
     uploads::Uploads,
 };
@@ -74,7 +74,7 @@ pub struct Pages {
     /// Packed report media, by attempt.
     pub media: Arc<dyn Blobs>,
     /// The phases of running audits.
-    pub phases: Phases,
+    pub phases: AuditPhases,
 }
 
 impl App {

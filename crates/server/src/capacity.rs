@@ -31,7 +31,7 @@ pub(crate) struct Capacity {
 /// The kind of a request, which its route determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
-    /// Served regardless of load.
+    /// A liveness probe, which is served regardless of load.
     Liveness,
     Readiness,
     Agent,

@@ -108,7 +108,7 @@ fn has_header(head: &[u8], name: &HeaderName) -> bool {
 
 fn envelope_for(status: StatusCode) -> Bytes {
     let reason = status.canonical_reason().unwrap_or("Bad Request");
-    let body = format!(r#"{{"status":"FAILURE","message":"{reason}"}}"#);
+    let body = format!(r#"{{"status":"FAILURE","message":"{reason}","code":"MALFORMED_REQUEST"}}"#);
     let id = new_request_id();
     let default_headers: String = DEFAULT_SECURITY_HEADERS
         .iter()
@@ -237,12 +237,15 @@ mod tests {
             response.starts_with("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n")
         );
         assert!(
-            response.ends_with("\r\n\r\n{\"status\":\"FAILURE\",\"message\":\"Bad Request\"}"),
+            response.ends_with(
+                "\r\n\r\n{\"status\":\"FAILURE\",\"message\":\"Bad Request\",\
+                 \"code\":\"MALFORMED_REQUEST\"}"
+            ),
             "{response}"
         );
         assert!(response.contains("\r\nx-request-id: "));
         assert!(
-            response.contains("\r\ncontent-length: 44\r\n"),
+            response.contains("\r\ncontent-length: 71\r\n"),
             "{response}"
         );
     }

@@ -48,16 +48,16 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy)]
 enum ConnectionState {
-    /// Waiting for the head of a request.
+    /// The connection waits for the head of a request.
     Waiting {
         since: Instant,
         until: Instant,
         /// Whether the time for the head is running.
         has_begun: bool,
     },
-    /// Serving a request.
+    /// The connection serves a request.
     Serving,
-    /// Closed in favour of another connection.
+    /// The connection was closed in favour of another one.
     Closed,
 }
 
@@ -223,7 +223,7 @@ impl Connection {
     }
 }
 
-/// Held while a request is served; dropping it makes the connection idle again.
+/// A guard that is held while a request is served; dropping it makes the connection idle again.
 pub(crate) struct Serving(Connection);
 
 impl Drop for Serving {

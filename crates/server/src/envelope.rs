@@ -24,15 +24,33 @@ struct Envelope<'a, T> {
     data: Option<T>,
 }
 
+/// The members of a failure that explain it to a program. The contract has only the message.
+#[derive(Serialize)]
+pub(crate) struct Explanation<'a> {
+    pub(crate) code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'a str>,
+}
+
 /// Returns a failure with its message.
-pub(crate) fn failure(status: StatusCode, message: &str) -> Response {
+pub(crate) fn failure(status: StatusCode, message: &str, explanation: Explanation<'_>) -> Response {
+    #[derive(Serialize)]
+    struct FailureEnvelope<'a> {
+        status: &'static str,
+        message: &'a str,
+        #[serde(flatten)]
+        explanation: Explanation<'a>,
+    }
     json(
         status,
-        &Envelope::<()> {
+        &FailureEnvelope {
             status: "FAILURE",
-            message: Some(message),
-            tracking_id: None,
-            data: None,
+            message,
+            explanation,
         },
     )
 }
@@ -79,7 +97,8 @@ fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
     match serde_json::to_vec(envelope) {
         Ok(text) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response(),
         Err(error) => {
-            let body = r#"{"status":"FAILURE","message":"Internal Server Error"}"#;
+            let body =
+                r#"{"status":"FAILURE","message":"Internal Server Error","code":"INTERNAL"}"#;
             let headers = [(header::CONTENT_TYPE, JSON)];
             let mut response = (StatusCode::INTERNAL_SERVER_ERROR, headers, body).into_response();
             response.extensions_mut().insert(Fault(Arc::new(error)));

@@ -7,13 +7,37 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{envelope, fault::Fault};
+use crate::{
+    envelope::{self, Explanation},
+    fault::Fault,
+};
 
 /// `Retry-After` where a client must wait for audits to end. When that happens is not known; most
 /// end within a minute.
 const RETRY_AFTER_AUDIT_S: u32 = 30;
 /// `Retry-After` where a client must wait for other requests to end.
 const RETRY_AFTER_REQUEST_S: u32 = 1;
+
+/// An invalid value of a request.
+#[derive(Debug)]
+pub(crate) struct InvalidValue {
+    /// The member of the body, or the parameter of the query.
+    pub(crate) field: &'static str,
+    /// The position in the list, from 0, if the member is a list.
+    pub(crate) index: Option<usize>,
+    /// A sentence for people.
+    pub(crate) reason: String,
+}
+
+impl InvalidValue {
+    pub(crate) fn new(field: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            field,
+            index: None,
+            reason: reason.into(),
+        }
+    }
+}
 
 /// The reason why a request fails. Its `Display` text is the `message` of the failure envelope.
 #[derive(Debug, thiserror::Error)]
@@ -39,29 +63,33 @@ pub(crate) enum Failure {
     /// The disk is full.
     #[error("Insufficient storage")]
     StorageFull(#[source] Box<dyn Error + Send + Sync>),
+    /// The body is not what the operation expects; the text says why.
     #[error("Invalid Request body or missing required parameters")]
-    InvalidBody,
+    InvalidBody(String),
+    /// A form was sent by a page of another site.
+    #[error("Forbidden")]
+    OtherOrigin,
     #[error("Request Body Too Large")]
     BodyTooLarge,
     #[error("Request Timeout")]
     BodyTooSlow,
     #[error("Invalid Url")]
-    InvalidUrl,
+    InvalidUrl(InvalidValue),
     #[error("Invalid Device")]
-    InvalidDevice,
+    InvalidDevice(InvalidValue),
     #[error("Invalid Location")]
-    InvalidLocation,
+    InvalidLocation(InvalidValue),
     #[error("Invalid Network")]
-    InvalidNetwork,
+    InvalidNetwork(InvalidValue),
     #[error("Invalid Format")]
-    InvalidFormat,
+    InvalidFormat(InvalidValue),
     #[error("Invalid Runs")]
-    InvalidRuns,
+    InvalidRuns(InvalidValue),
     #[error("Invalid Webhook")]
-    InvalidWebhook,
+    InvalidWebhook(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
-    InvalidBatch,
+    InvalidBatch(InvalidValue),
     /// A parameter of the query is invalid; the text is its name in the message.
     #[error("Invalid {0}")]
     InvalidParameter(&'static str),
@@ -124,26 +152,97 @@ impl Failure {
         Self::Unavailable(cause.into())
     }
 
+    /// Returns the members that explain the failure to a program, in addition to the message.
+    fn explanation(&self) -> Explanation<'_> {
+        let value = match self {
+            Self::InvalidUrl(value)
+            | Self::InvalidDevice(value)
+            | Self::InvalidLocation(value)
+            | Self::InvalidNetwork(value)
+            | Self::InvalidFormat(value)
+            | Self::InvalidRuns(value)
+            | Self::InvalidWebhook(value)
+            | Self::InvalidBatch(value) => Some(value),
+            _ => None,
+        };
+        Explanation {
+            code: self.code(),
+            field: match self {
+                Self::InvalidParameter(label) => Some(label.to_lowercase()),
+                _ => value.map(|value| value.field.to_owned()),
+            },
+            index: value.and_then(|value| value.index),
+            reason: match self {
+                Self::InvalidBody(reason) => Some(reason),
+                _ => value.map(|value| value.reason.as_str()),
+            },
+        }
+    }
+
+    /// Returns the stable name of the failure.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "UNAUTHORIZED",
+            Self::InvalidToken => "INVALID_TOKEN",
+            Self::OtherProtocol => "OTHER_PROTOCOL",
+            Self::UploadConflict => "UPLOAD_CONFLICT",
+            Self::CorruptUpload => "CORRUPT_UPLOAD",
+            Self::StorageFull(_) => "STORAGE_FULL",
+            Self::InvalidBody(_) => "INVALID_BODY",
+            Self::OtherOrigin => "OTHER_ORIGIN",
+            Self::BodyTooLarge => "BODY_TOO_LARGE",
+            Self::BodyTooSlow => "BODY_TOO_SLOW",
+            Self::InvalidUrl(_) => "INVALID_URL",
+            Self::InvalidDevice(_) => "INVALID_DEVICE",
+            Self::InvalidLocation(_) => "INVALID_LOCATION",
+            Self::InvalidNetwork(_) => "INVALID_NETWORK",
+            Self::InvalidFormat(_) => "INVALID_FORMAT",
+            Self::InvalidRuns(_) => "INVALID_RUNS",
+            Self::InvalidWebhook(_) => "INVALID_WEBHOOK",
+            Self::InvalidBatch(_) => "INVALID_BATCH",
+            Self::InvalidParameter(_) => "INVALID_PARAMETER",
+            Self::InvalidIdempotencyKey => "INVALID_IDEMPOTENCY_KEY",
+            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::TooManyUnfinished => "TOO_MANY_UNFINISHED_AUDITS",
+            Self::TooManyFailedAudits(_) => "TOO_MANY_FAILED_AUDITS",
+            Self::OtherLocation { .. } => "OTHER_LOCATION",
+            Self::TooManySlots { .. } => "TOO_MANY_SLOTS",
+            Self::SlotsInUse(_) => "SLOTS_IN_USE",
+            Self::TooManyFailedKeys(_) => "TOO_MANY_FAILED_KEYS",
+            Self::TooManyAtOnce => "TOO_MANY_REQUESTS_AT_ONCE",
+            Self::TooManyWaits => "TOO_MANY_WAITING_REQUESTS",
+            Self::Busy | Self::Unavailable(_) => "UNAVAILABLE",
+            Self::InsufficientCredits => "INSUFFICIENT_CREDITS",
+            Self::NotFound => "NOT_FOUND",
+            Self::NoEvidence => "NO_EVIDENCE",
+            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
+            Self::Internal(_) => "INTERNAL",
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized | Self::InvalidToken => StatusCode::UNAUTHORIZED,
             Self::UploadConflict => StatusCode::CONFLICT,
             Self::CorruptUpload => StatusCode::UNPROCESSABLE_ENTITY,
             Self::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
-            Self::InvalidBody | Self::OtherProtocol => StatusCode::BAD_REQUEST,
+            Self::InvalidBody(_) | Self::OtherProtocol => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::InvalidUrl
-            | Self::InvalidDevice
-            | Self::InvalidLocation
-            | Self::InvalidNetwork
-            | Self::InvalidFormat
-            | Self::InvalidRuns
-            | Self::InvalidWebhook
-            | Self::InvalidBatch => StatusCode::NOT_ACCEPTABLE,
+            Self::InvalidUrl(_)
+            | Self::InvalidDevice(_)
+            | Self::InvalidLocation(_)
+            | Self::InvalidNetwork(_)
+            | Self::InvalidFormat(_)
+            | Self::InvalidRuns(_)
+            | Self::InvalidWebhook(_)
+            | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
             Self::IdempotencyKeyReused => StatusCode::CONFLICT,
-            Self::OtherLocation { .. } | Self::TooManySlots { .. } => StatusCode::FORBIDDEN,
+            Self::OtherOrigin | Self::OtherLocation { .. } | Self::TooManySlots { .. } => {
+                StatusCode::FORBIDDEN
+            }
             Self::RateLimited
             | Self::TooManyUnfinished
             | Self::TooManyFailedAudits(_)
@@ -162,7 +261,7 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = envelope::failure(self.status(), &self.to_string());
+        let mut response = envelope::failure(self.status(), &self.to_string(), self.explanation());
         match self {
             Self::Internal(cause) | Self::Unavailable(cause) | Self::StorageFull(cause) => {
                 response.extensions_mut().insert(Fault(cause.into()));

@@ -52,7 +52,7 @@ pub use dispatch::{
 };
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
-pub use phases::Phases;
+pub use phases::AuditPhases;
 pub use router::router;
 pub use serve::{ServeOptions, serve, serve_with};
 pub use time::Clock;

@@ -1,4 +1,4 @@
-//! Applied to every request: id, deadline, panic handling, default headers, log line.
+//! The middleware of all requests: id, deadline, panic handling, default headers, log line.
 //!
 //! This is one function rather than layers of `tower-http`, because the steps share values and
 //! their order matters: a permit is released before an unread body is discarded, and the log line

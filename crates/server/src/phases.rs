@@ -5,9 +5,9 @@ use plumbline_store::{AuditProgress, Store};
 
 /// The phases of running audits, as their agents report them to any server on the store.
 #[derive(Clone, Default)]
-pub struct Phases(AuditProgress);
+pub struct AuditPhases(AuditProgress);
 
-impl Phases {
+impl AuditPhases {
     /// Returns the phases that all servers on this store share.
     pub fn of_store(store: &dyn Store) -> Self {
         Self(store.progress().clone())

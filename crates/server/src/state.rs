@@ -20,13 +20,13 @@ const GUESTS_PER_MINUTE: u32 = 1200;
 /// The state of the service that all handlers share.
 pub(crate) struct ServiceState {
     pub(crate) app: App,
-    /// Starts, by key.
+    /// Limits starts, by key.
     pub(crate) starts: RateLimiter,
-    /// Other requests, by key.
+    /// Limits other requests, by key.
     pub(crate) requests: RateLimiter,
-    /// Page requests without a session, by address.
+    /// Limits page requests without a session, by address.
     pub(crate) guests: RateLimiter,
-    /// Wrong keys, by address.
+    /// Limits wrong keys, by address.
     pub(crate) failed_keys: FailedKeyLimiter,
     /// Permits for exports that read evidence.
     pub(crate) exports: Arc<Semaphore>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plumbline_model::report::redirected_to;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::contract::figures;
 use plumbline_store::{AuditSummary, Store, StoreError};
@@ -19,6 +20,11 @@ pub(crate) fn stored(summary: &ReportSummary) -> Result<AuditSummary, serde_json
     Ok(AuditSummary {
         lab_data: metrics.map(|metrics| figures(&summary.scores, Some(metrics)).to_string()),
         summary: serde_json::to_string(summary)?,
+        final_url: summary
+            .final_url
+            .as_deref()
+            .and_then(|url| redirected_to(&summary.requested_url, url))
+            .map(str::to_owned),
     })
 }
 
@@ -53,6 +59,7 @@ pub async fn add_missing(store: &dyn Store) -> Result<u64, StoreError> {
                     AuditSummary {
                         lab_data: None,
                         summary: "null".to_owned(),
+                        final_url: None,
                     }
                 }
             };

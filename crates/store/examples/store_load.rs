@@ -86,6 +86,7 @@ impl Load {
                 device: "desktop-1920x1080".to_owned(),
                 network: "cable".to_owned(),
                 location: "frankfurt".to_owned(),
+                options: plumbline_store::VisitOptions::default(),
             },
             options: AuditOptions::default(),
             accepted_at: NOW,

@@ -54,6 +54,8 @@ pub struct AuditEntry {
     pub number: i64,
     /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
     pub lab_data: Option<String>,
+    /// The URL of the measured document, if the request was redirected to another page.
+    pub final_url: Option<String>,
 }
 
 /// A page of a list, newest first.

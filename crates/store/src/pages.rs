@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::{KeyDigest, KeyRecord, Order, StoreError, StoredReport, Timestamp};
+use crate::{AuditError, KeyDigest, KeyRecord, Order, StoreError, StoredReport, Timestamp};
 
 /// Data of the web pages: sessions, shared reports and recent audits.
 ///
@@ -92,6 +92,8 @@ pub struct RecentAudit {
     pub at: Timestamp,
     /// See [`crate::AuditSummary::summary`]; `None` before the audit is completed and summarized.
     pub summary: Option<String>,
+    /// The reason why nothing was measured.
+    pub error: Option<AuditError>,
 }
 
 /// Returns the digest of a session's secret. The secret is random and long, so a fast digest is

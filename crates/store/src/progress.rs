@@ -17,14 +17,14 @@ pub struct AuditProgress(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    phases: Mutex<Phases>,
+    phases: Mutex<PhaseTable>,
     changed: Notify,
     /// Notified when there are changes to send to other servers.
     has_unsent: Notify,
 }
 
 #[derive(Default)]
-struct Phases {
+struct PhaseTable {
     by_audit: HashMap<String, Phase>,
     /// Changes that other servers have not been sent yet; `None` as a value means that the audit
     /// ended. The map itself is `None` where there cannot be other servers.
@@ -76,7 +76,7 @@ impl AuditProgress {
         let _ = timeout(max_wait, self.0.changed.notified()).await;
     }
 
-    fn queue_change(&self, phases: &mut Phases, tracking_id: &str, phase: Option<&str>) {
+    fn queue_change(&self, phases: &mut PhaseTable, tracking_id: &str, phase: Option<&str>) {
         if let Some(unsent) = &mut phases.unsent {
             unsent.insert(tracking_id.to_owned(), phase.map(str::to_owned));
             self.0.has_unsent.notify_one();
@@ -146,7 +146,7 @@ impl AuditProgress {
     /// Queues all local phases again, because another server requested them.
     pub(crate) fn resend(&self) {
         let mut phases = self.0.phases.lock();
-        let Phases { by_audit, unsent } = &mut *phases;
+        let PhaseTable { by_audit, unsent } = &mut *phases;
         if let Some(unsent) = unsent {
             for (tracking_id, phase) in by_audit.iter().filter(|(_, phase)| phase.is_local) {
                 let change = unsent.entry(tracking_id.clone());

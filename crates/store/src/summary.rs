@@ -8,6 +8,8 @@ pub struct AuditSummary {
     pub lab_data: Option<String>,
     /// The summary that the service's pages read.
     pub summary: String,
+    /// The URL of the measured document, if the request was redirected to another page.
+    pub final_url: Option<String>,
 }
 
 /// A completed audit that has a report and no summary, because an earlier version finished it.

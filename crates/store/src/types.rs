@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuditSummary, KeyDigest, LeaseOwner, Order, ReturnReason};
+use crate::{AuditSummary, KeyDigest, LeaseOwner, Order, ReturnReason, StoreError, VisitOptions};
 
 /// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +60,21 @@ pub struct NewAudit {
     pub accepted_at: Timestamp,
 }
 
+/// Returns the options of an order as they are stored; `None` if they are the defaults.
+pub(crate) fn options_column(order: &Order) -> Result<Option<String>, StoreError> {
+    if order.options.is_default() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(&order.options);
+    text.map(Some)
+        .map_err(|error| StoreError::Refused(error.to_string()))
+}
+
+/// Reads options that [`options_column`] returned.
+pub(crate) fn read_options(column: Option<&str>) -> Result<VisitOptions, serde_json::Error> {
+    column.map_or(Ok(VisitOptions::default()), serde_json::from_str)
+}
+
 /// Options of an audit besides its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditOptions {
@@ -103,6 +118,10 @@ pub struct AuditStatus {
     pub url: String,
     pub state: AuditState,
     pub error: Option<AuditError>,
+    /// The scores and metrics as JSON text, see [`AuditSummary::lab_data`].
+    pub lab_data: Option<String>,
+    /// The URL of the measured document, if the request was redirected to another page.
+    pub final_url: Option<String>,
 }
 
 /// A report as it is stored.

@@ -207,6 +207,7 @@ async fn submit_forever(store: Arc<SqliteStore>, account: String) {
                 device: "some-phone".to_owned(),
                 network: "some-network".to_owned(),
                 location: "some-place".to_owned(),
+                options: plumbline_store::VisitOptions::default(),
             },
             options: AuditOptions::default(),
             accepted_at: NOW,

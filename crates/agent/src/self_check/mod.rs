@@ -17,7 +17,7 @@ use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Target};
 use tokio::time::timeout;
 
 use probes::Probes;
-use site::Site;
+use site::TestSite;
 
 /// The time from the start of the browser until the page has reported, usually 2 s.
 const DEADLINE: Duration = Duration::from_secs(45);
@@ -53,7 +53,7 @@ pub async fn self_check(launcher: &Launcher, catalog: &Catalog) -> Result<(), Se
 async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError> {
     let probes = Probes::open().map_err(SelfCheckError::not_carried_out)?;
     let page = include_str!("page.html").replace("PROBES", &probes.as_json());
-    let site = Site::open(page)
+    let site = TestSite::open(page)
         .await
         .map_err(SelfCheckError::not_carried_out)?;
     let only_the_site: Target = site

@@ -23,13 +23,13 @@ pub(super) struct PageReport {
     pub error: String,
 }
 
-pub(super) struct Site {
+pub(super) struct TestSite {
     address: SocketAddr,
     reports: mpsc::Receiver<PageReport>,
     server: JoinHandle<()>,
 }
 
-impl Site {
+impl TestSite {
     pub(super) async fn open(page: String) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -64,7 +64,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestSite {
     fn drop(&mut self) {
         self.server.abort();
     }

@@ -69,6 +69,7 @@ async fn audit(site: &Site, network: &str) -> AuditOutput {
         device: "desktop".to_owned(),
         network: network.to_owned(),
         location: catalog.locations()[0].id.clone(),
+        options: plumbline_seam::VisitOptions::default(),
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
@@ -91,6 +92,7 @@ async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
         device: "desktop".to_owned(),
         network: "wifiFast".to_owned(),
         location: catalog.locations()[0].id.clone(),
+        options: plumbline_seam::VisitOptions::default(),
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),

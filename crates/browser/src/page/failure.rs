@@ -122,6 +122,14 @@ pub(super) fn is_html(mime_type: &str) -> bool {
     matches!(mime_type, "text/html" | "application/xhtml+xml")
 }
 
+/// Returns the failure of a main document with an error status.
+pub(super) fn http_error(status: u16) -> Failure {
+    Failure::new(
+        FailureCode::HttpError,
+        format!("The server responded with status {status}."),
+    )
+}
+
 pub(crate) fn not_html(mime_type: &str) -> Failure {
     let content = if mime_type.is_empty() {
         "no document"

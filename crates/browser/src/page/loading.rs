@@ -7,7 +7,8 @@ use plumbline_bundle::{Failure, FailureCode, MainDocument};
 use plumbline_clock::PageTime;
 
 use super::events::{Frame, Lifecycle, LoadingEnded, RequestWillBeSent, ResponseReceived};
-use super::failure::{from_net_error, is_html, not_html};
+use super::failure::{from_net_error, http_error, is_html, not_html};
+use crate::VisitPlan;
 
 /// Number of requests in flight with which the network still counts as idle (the definition of Time
 /// to Interactive, and Lighthouse's "network-2-quiet").
@@ -38,6 +39,7 @@ pub(crate) struct Loading {
     errors: HashMap<String, String>,
     bytes: u64,
     max_bytes: u64,
+    allow_error_status: bool,
     failure: Option<Failure>,
 }
 
@@ -53,7 +55,7 @@ struct Document {
 }
 
 impl Loading {
-    pub(super) fn new(main_frame: String, max_bytes: u64, now: PageTime) -> Self {
+    pub(super) fn new(main_frame: String, plan: &VisitPlan, now: PageTime) -> Self {
         Self {
             main_frame,
             document: None,
@@ -67,7 +69,8 @@ impl Loading {
             responses: HashMap::new(),
             errors: HashMap::new(),
             bytes: 0,
-            max_bytes,
+            max_bytes: plan.max_bytes,
+            allow_error_status: plan.allow_error_status,
             failure: None,
         }
     }
@@ -129,6 +132,12 @@ impl Loading {
     /// Returns the status of a response, also if it did not become a document.
     pub(crate) fn status_of(&self, loader: &str) -> Option<u16> {
         self.responses.get(loader).map(|response| response.status)
+    }
+
+    /// Returns the failure of a response whose status does not allow to measure its document.
+    pub(crate) fn status_failure(&self, loader: &str) -> Option<Failure> {
+        let status = self.status_of(loader)?;
+        (status >= 400 && !self.allow_error_status).then(|| http_error(status))
     }
 
     /// Returns whether a document is loading that will replace the current one.
@@ -213,9 +222,11 @@ impl Loading {
             return;
         }
         if let Some(url) = frame.unreachable_url {
-            let error = self.errors.get(&frame.loader_id).cloned();
-            let error = error.unwrap_or_else(|| "ERR_FAILED".to_owned());
-            let mut failure = from_net_error(&error, self.status_of(&frame.loader_id));
+            let mut failure = self.status_failure(&frame.loader_id).unwrap_or_else(|| {
+                let error = self.errors.get(&frame.loader_id).map(String::as_str);
+                let status = self.status_of(&frame.loader_id);
+                from_net_error(error.unwrap_or("ERR_FAILED"), status)
+            });
             if self.documents > 0 {
                 failure.message = format!("{} The page had navigated to {url}.", failure.message);
             }
@@ -227,6 +238,9 @@ impl Loading {
                 FailureCode::BlockedTarget,
                 "The page navigated to a URL that no page may open.",
             ));
+        }
+        if let Some(failure) = self.status_failure(&frame.loader_id) {
+            return self.fail(failure);
         }
         if !is_html(&frame.mime_type) {
             return self.fail(not_html(&frame.mime_type));
@@ -313,7 +327,13 @@ mod tests {
     impl Scenario {
         fn new() -> Self {
             let start = PageTime::from_nanos(0);
-            let loading = Loading::new("main".to_owned(), 1_000_000, start);
+            let catalog = plumbline_catalog::Catalog::load(plumbline_catalog::BUILT_IN).unwrap();
+            let device = catalog.device("mobile").unwrap().clone();
+            let plan = VisitPlan {
+                max_bytes: 1_000_000,
+                ..VisitPlan::new("https://example.com/", device)
+            };
+            let loading = Loading::new("main".to_owned(), &plan, start);
             Self { loading, start }
         }
 

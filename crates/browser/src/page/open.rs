@@ -59,7 +59,7 @@ impl<'b> Page<'b> {
             session,
             // A page's target and its main frame have the same id.
             main_frame: target.clone(),
-            loading: Loading::new(target.clone(), plan.max_bytes, browser.clock.now()),
+            loading: Loading::new(target.clone(), plan, browser.clock.now()),
             clock: Arc::clone(&browser.clock),
             target,
             frame_conditions: conditions.for_frame(),

@@ -157,6 +157,11 @@ async fn navigate(page: &mut Page<'_>, url: &Url, deadline: Instant) -> Result<(
     };
     let loader = response.loader_id.unwrap_or_default();
     let status = page.loading.status_of(&loader);
+    if response.error_text.is_some()
+        && let Some(failure) = page.loading.status_failure(&loader)
+    {
+        return Err(failure.into());
+    }
     match response.error_text.as_deref() {
         None => Ok(()),
         Some(_) if response.is_download => Err(page::not_html("a download").into()),

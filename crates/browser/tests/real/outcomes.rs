@@ -123,10 +123,33 @@ async fn a_redirect_to_another_site_is_followed_into_another_process() {
 }
 
 #[tokio::test]
-async fn an_error_page_with_a_body_is_measured_with_a_warning() {
+async fn an_error_page_fails_with_its_status() {
     let (bed, site) = (TestBed::new(), Site::start().await);
+    let cases = [
+        ("missing-page", "status 404"),
+        ("auth", "status 401"),
+        ("auth-as-text", "status 401"),
+        ("empty-error", "status 500"),
+        ("redirect-to-error", "status 404"),
+    ];
+    for (path, status) in cases {
+        let failure = bed.measure_failure(&plan(site.url(path))).await;
+        assert_eq!(failure.code, FailureCode::HttpError, "{path}: {failure}");
+        assert!(failure.message.contains(status), "{path}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_page_with_a_body_is_measured_with_a_warning_if_that_is_allowed() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let allowing = |path| VisitPlan {
+        allow_error_status: true,
+        ..plan(site.url(path))
+    };
+    let failure = bed.measure_failure(&allowing("empty-error")).await;
+    assert_eq!(failure.code, FailureCode::NoPaint, "{failure}");
     for (path, status) in [("missing-page", 404), ("auth", 401)] {
-        let bundle = bed.measure(&plan(site.url(path))).await;
+        let bundle = bed.measure(&allowing(path)).await;
         assert_eq!(bundle.document.status, status);
         assert!(bundle.warnings[0].contains(&status.to_string()));
     }
@@ -136,7 +159,6 @@ async fn an_error_page_with_a_body_is_measured_with_a_warning() {
 async fn responses_that_are_not_pages_fail_with_a_reason() {
     let (bed, site) = (TestBed::new(), Site::start().await);
     let cases = [
-        ("empty-error", FailureCode::NoPaint),
         ("empty", FailureCode::NoPaint),
         ("nothing-painted.html", FailureCode::NoPaint),
         ("no-content", FailureCode::NotHtml),

@@ -193,6 +193,11 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
             let headers = "content-type: text/html\r\nwww-authenticate: Basic realm=\"x\"";
             text(401, headers, "<h1>Who are you?</h1>")
         }
+        "auth-as-text" => {
+            let headers = "content-type: text/plain\r\nwww-authenticate: Basic realm=\"x\"";
+            text(401, headers, "Who are you?")
+        }
+        "redirect-to-error" => text(302, "location: /missing-page", ""),
         "download" => {
             let headers = "content-type: application/zip\r\ncontent-disposition: attachment";
             text(200, headers, "PK")

@@ -38,6 +38,9 @@ pub struct AuditArgs {
     /// Number of runs; the median run is reported
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     pub runs: u32,
+    /// Measure the page also if the server responds with status 400 or above
+    #[arg(long)]
+    pub allow_error_status: bool,
     /// Check the runs against this budget (TOML, or JSON of Lighthouse CI); exit code 3 if it is
     /// exceeded
     #[arg(long, value_name = "FILE")]
@@ -76,6 +79,9 @@ pub struct OutputArgs {
     /// output [default: standard output for one format, HOST_TIME.EXTENSION for several]
     #[arg(long, value_name = "PATH", requires = "output")]
     pub output_path: Option<PathBuf>,
+    /// In JUnit XML, report failed checks as failures, not only what exceeds the budget
+    #[arg(long)]
+    pub junit_checks: bool,
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {

@@ -107,8 +107,8 @@ pub struct BrowserArgs {
     /// 2048]
     #[arg(long, env = "PLUMBLINE_BROWSER_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
     pub browser_memory: Option<u32>,
-    /// Emulate processors by a faster or slower clock instead of slowing pages down: several times
-    /// faster, all devices, and experimental
+    /// Emulate processors by a faster or slower clock instead of slowing pages down; faster, for
+    /// all devices, and experimental
     #[arg(long, env = "PLUMBLINE_PAGE_CLOCK")]
     pub page_clock: bool,
 }

@@ -13,8 +13,8 @@ use plumbline_link::Target;
 use plumbline_model::report::Report;
 use plumbline_model::runs::representative;
 use plumbline_report::terminal::{self, Colors};
-use plumbline_report::{ExportSource, Format};
-use plumbline_seam::{AuditOutput, Order};
+use plumbline_report::{ExportSource, Format, JunitOptions};
+use plumbline_seam::{AuditOutput, Order, VisitOptions};
 use url::Url;
 
 use crate::args::AuditArgs;
@@ -37,12 +37,15 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
     let order = Order {
-        url: args.url,
+        url: with_scheme(&args.url).map_or(args.url, String::from),
         device: args.device,
         network: args.network,
         location: args
             .location
             .unwrap_or_else(|| targets.agent_location.clone()),
+        options: VisitOptions {
+            allow_error_status: args.allow_error_status,
+        },
     };
     let url = check(&order, &targets.catalog)?;
     if !has_allowed_targets {
@@ -117,15 +120,21 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             )?;
         }
     }
-    run.with_source(|source| outputs.write(source))??;
+    let budget = match budget.filter(|_| is_measured) {
+        None => None,
+        Some(budget) => {
+            let results: Result<Vec<_>, _> = runs.iter().map(Run::lighthouse).collect();
+            Some(budget::check(&budget, &results?)?)
+        }
+    };
+    run.with_source(|source| outputs.write(source, budget.as_ref()))??;
     if !is_measured {
         return Ok(Exit::Failed(None));
     }
-    let Some(budget) = budget else {
-        return Ok(Exit::Done);
-    };
-    let results: Result<Vec<_>, _> = runs.iter().map(Run::lighthouse).collect();
-    budget::check(&budget, &results?, &outputs)
+    match budget {
+        None => Ok(Exit::Done),
+        Some(result) => budget::print(&result, runs.len(), &outputs),
+    }
 }
 
 /// Returns the index of the run to show: that with an error, which is the last one, else the one
@@ -177,6 +186,7 @@ impl Run {
             bundle: bundle.as_ref(),
             media: None,
             made_at_ms: self.made_at_ms,
+            junit: JunitOptions::default(),
         }))
     }
 
@@ -208,10 +218,9 @@ fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
     {
         return Ok(url.clone());
     }
-    Err(Exit::usage(match (with_scheme(&order.url), url) {
-        (Some(suggestion), _) => format!("not a URL: did you mean {suggestion}?"),
-        (None, Ok(_)) => format!("`{}` is not an http or https URL", order.url),
-        (None, Err(error)) => format!("`{}` is not a URL: {error}", order.url),
+    Err(Exit::usage(match url {
+        Ok(_) => format!("`{}` is not an http or https URL", order.url),
+        Err(error) => format!("`{}` is not a URL: {error}", order.url),
     }))
 }
 

@@ -6,7 +6,7 @@ use plumbline_bundle::Bundle;
 use plumbline_engine::evaluate;
 use plumbline_model::report::Conditions;
 use plumbline_report::lighthouse::result;
-use plumbline_report::{ExportSource, Format, visited_at_ms};
+use plumbline_report::{ExportSource, Format, JunitOptions, visited_at_ms};
 
 use crate::args::JudgeArgs;
 use crate::budget;
@@ -30,12 +30,16 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
         bundle: Some(&bundle),
         media: None,
         made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),
+        junit: JunitOptions::default(),
     };
     let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;
-    outputs.write(&source)?;
-    Ok(match (&report.error, budget) {
-        (Some(_), _) => Exit::Failed(None),
-        (None, None) => Exit::Done,
-        (None, Some(budget)) => budget::check(&budget, &[result(&source)], &outputs)?,
-    })
+    let budget = budget.filter(|_| report.error.is_none());
+    let budget = budget.map(|budget| budget::check(&budget, &[result(&source)]));
+    let budget = budget.transpose()?;
+    outputs.write(&source, budget.as_ref())?;
+    match (&report.error, budget) {
+        (Some(_), _) => Ok(Exit::Failed(None)),
+        (None, None) => Ok(Exit::Done),
+        (None, Some(result)) => budget::print(&result, 1, &outputs),
+    }
 }

@@ -8,9 +8,9 @@ use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
-    Agents, App, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts, EmbeddedAgent,
-    Metrics, Pages, Phases, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES, deliver_webhooks,
-    router, serve_with, summaries,
+    Agents, App, AuditPhases, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts,
+    EmbeddedAgent, Metrics, Pages, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES,
+    deliver_webhooks, router, serve_with, summaries,
 };
 use plumbline_store::{Key, ProcessSet, Store, random_text};
 use tokio::net::TcpListener;
@@ -87,7 +87,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
     let pages = Pages {
         store: page_store,
         media: blobs.media.clone(),
-        phases: Phases::of_store(&*store),
+        phases: AuditPhases::of_store(&*store),
     };
 
     let (stop, stopped) = watch::channel(false);

@@ -25,14 +25,27 @@ fn a_page_is_measured_without_a_server() {
 
 #[test]
 fn a_page_that_cannot_be_measured_has_exit_code_1_and_a_reason() {
-    let url = format!("http://{}/", pages::unused_address());
+    // A URL without a scheme is completed.
+    let address = pages::unused_address().to_string();
+    let output = audit(&[&address, "--network", "wifi"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with(&format!("http://{address}/\n")), "{text}");
+    assert!(text.contains("Not measured"), "{text}");
+}
+
+#[test]
+fn an_error_page_has_exit_code_1_and_its_status() {
+    let url = format!("http://{}/no-such-page", pages::serve());
     let output = audit(&[&url, "--network", "wifi"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("Not measured")
-    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("HTTP_ERROR"), "{text}");
+    assert!(text.contains("status 404"), "{text}");
+    let output = audit(&[&url, "--network", "wifi", "--allow-error-status"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    // The page is empty.
+    assert!(text.contains("NO_PAINT"), "{text}");
 }
 
 #[test]
@@ -83,10 +96,7 @@ fn invalid_arguments_have_exit_code_2_and_a_helpful_message() {
             "unknown location `moon`",
         ),
         (&["ftp://example.com/"][..], "is not an http or https URL"),
-        (
-            &["example.com"][..],
-            "not a URL: did you mean https://example.com/?",
-        ),
+        (&["example"][..], "`example` is not a URL"),
         (
             &["http://example.com/", "--device", "mobil"][..],
             "unknown device `mobil`, did you mean `mobile`?",

@@ -95,6 +95,12 @@ fn exit_codes_distinguish_passed_exceeded_and_invalid_budgets() {
             3,
             "audits of the preset",
         ),
+        (
+            "p.toml",
+            "[checks]\nimage-alts = \"error\"",
+            2,
+            "unknown audit `image-alts`, did you mean `image-alt`?",
+        ),
     ] {
         let file = dir.path().join(name);
         fs::write(&file, text).unwrap();

@@ -86,6 +86,7 @@ fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
                     device: "mobile".to_owned(),
                     network: "cable".to_owned(),
                     location: "eu".to_owned(),
+                    options: plumbline_store::VisitOptions::default(),
                 },
                 options: plumbline_store::AuditOptions::default(),
                 accepted_at: at,
@@ -242,7 +243,10 @@ fn several_runs_give_the_median_with_its_spread_and_a_webhook_is_sent() {
     assert!(head.contains("x-plumbline-signature: v1="), "{head}");
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["event"], "audit.completed");
-    assert_eq!(body["data"], status);
+    let mut data = body["data"].clone();
+    let figures = data.as_object_mut().unwrap().remove("labData").unwrap();
+    assert!(figures["performance"].is_number(), "{figures}");
+    assert_eq!(data, status);
     let metrics = client.get_text("/metrics");
     assert!(metrics.contains("plumbline_audits_finished_total{outcome=\"measured\"} 1"));
     assert!(metrics.contains("plumbline_webhook_attempts_total{outcome=\"delivered\"} 1"));

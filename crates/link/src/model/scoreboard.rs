@@ -6,10 +6,10 @@ use super::receiver::Ack;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Flying,
-    /// Arrived while an earlier packet is missing.
+    InFlight,
+    /// The packet arrived while an earlier one is missing.
     Sacked,
-    /// Lost, to be retransmitted.
+    /// The packet is lost and will be retransmitted.
     Lost,
 }
 
@@ -116,7 +116,7 @@ impl Scoreboard {
             payload_bytes,
             sent_ns: now_ns,
             resent: false,
-            state: State::Flying,
+            state: State::InFlight,
             window_sent_ns: self.window_sent_ns,
             delivered: self.delivered,
             delivered_ns: self.delivered_ns,
@@ -137,7 +137,7 @@ impl Scoreboard {
         let index = self
             .segments
             .iter()
-            .rposition(|s| s.state == State::Flying)?;
+            .rposition(|s| s.state == State::InFlight)?;
         Some(self.resend(now_ns, index))
     }
 
@@ -145,7 +145,7 @@ impl Scoreboard {
         let (window_sent_ns, delivered) = (self.window_sent_ns, self.delivered);
         let (delivered_ns, app_limited) = (self.delivered_ns, self.app_limited());
         let segment = &mut self.segments[index];
-        segment.state = State::Flying;
+        segment.state = State::InFlight;
         segment.resent = true;
         segment.sent_ns = now_ns;
         segment.window_sent_ns = window_sent_ns;
@@ -164,7 +164,7 @@ impl Scoreboard {
             tally.ack_info.cumulative = true;
             match segment.state {
                 State::Sacked => self.sacked -= 1,
-                State::Flying => self.in_flight -= 1,
+                State::InFlight => self.in_flight -= 1,
                 State::Lost => self.lost -= 1,
             }
             if segment.state != State::Sacked {
@@ -179,7 +179,7 @@ impl Scoreboard {
                 }
                 match segment.state {
                     State::Sacked => continue,
-                    State::Flying => self.in_flight -= 1,
+                    State::InFlight => self.in_flight -= 1,
                     State::Lost => self.lost -= 1,
                 }
                 segment.state = State::Sacked;
@@ -235,7 +235,7 @@ impl Scoreboard {
         let (mut lost_count, mut again_ns) = (0, None);
         for segment in &mut self.segments {
             let older = (segment.sent_ns, segment.end) < (newest.sent_ns, newest.end);
-            if segment.state != State::Flying || !older {
+            if segment.state != State::InFlight || !older {
                 continue;
             }
             let due_ns = segment.sent_ns + newest.rtt_ns + tolerance_ns;
@@ -255,7 +255,7 @@ impl Scoreboard {
     pub(super) fn revert_lost(&mut self) {
         for segment in &mut self.segments {
             if segment.state == State::Lost {
-                segment.state = State::Flying;
+                segment.state = State::InFlight;
                 self.lost -= 1;
                 self.in_flight += 1;
             }
@@ -266,7 +266,7 @@ impl Scoreboard {
     pub(super) fn lose_all(&mut self) -> u64 {
         let mut lost_count = 0;
         for segment in &mut self.segments {
-            if segment.state == State::Flying {
+            if segment.state == State::InFlight {
                 segment.state = State::Lost;
                 lost_count += 1;
             }

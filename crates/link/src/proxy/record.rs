@@ -74,11 +74,11 @@ pub(super) struct ConnectionLogEntry {
     requested_at: Duration,
     pub(super) bytes_up: AtomicU64,
     pub(super) bytes_down: AtomicU64,
-    state: Mutex<ConnectionState>,
+    state: Mutex<RecordState>,
 }
 
 #[derive(Debug)]
-struct ConnectionState {
+struct RecordState {
     address: Option<SocketAddr>,
     outcome: ConnectionOutcome,
     decided_at: Option<Duration>,
@@ -104,7 +104,7 @@ impl ConnectionLog {
             requested_at: self.clock.now() - self.opened_at,
             bytes_up: AtomicU64::new(0),
             bytes_down: AtomicU64::new(0),
-            state: Mutex::new(ConnectionState {
+            state: Mutex::new(RecordState {
                 address: None,
                 outcome: ConnectionOutcome::Pending,
                 decided_at: None,

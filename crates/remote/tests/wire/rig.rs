@@ -9,7 +9,7 @@ use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_seam::{Announcement, AuditOutput};
 use plumbline_server::{
-    Agents, App, Dispatcher, DispatcherParts, Metrics, Phases, Uploads, router, serve,
+    Agents, App, AuditPhases, Dispatcher, DispatcherParts, Metrics, Uploads, router, serve,
 };
 use plumbline_store::{
     Account, AgentBounds, AgentStore, AgentToken, AttemptBlob, AuditOptions, AuditState, FileBlobs,
@@ -40,7 +40,7 @@ impl Rig {
             agents: store.clone(),
             bundles: blobs("bundles"),
             media: blobs("exhibits"),
-            phases: Phases::default(),
+            phases: AuditPhases::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Arc::new(|| NOW),
             lease: Duration::from_secs(30),
@@ -103,6 +103,7 @@ impl Rig {
                 device: "mobile".to_owned(),
                 network: "normal4g".to_owned(),
                 location: "eu".to_owned(),
+                options: plumbline_store::VisitOptions::default(),
             },
             options: AuditOptions::default(),
             accepted_at: NOW,

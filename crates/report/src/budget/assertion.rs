@@ -67,6 +67,13 @@ pub struct AssertionResult {
 /// The minimum score of an assertion without options, as in Lighthouse CI.
 const DEFAULT_MIN_SCORE: f64 = 0.9;
 
+impl AssertionResult {
+    /// Returns the assertion as texts: level, key, allowed value, actual value and difference.
+    pub(crate) fn row(&self) -> [String; 5] {
+        super::table::row(self)
+    }
+}
+
 impl Level {
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -182,10 +189,13 @@ impl Assertion {
         parts.join(":")
     }
 
-    /// Whether any run has the audit.
+    /// Whether any run has the audit or category. An assertion that is off needs none.
     pub(super) fn is_known(&self, runs: &[Value]) -> bool {
-        runs.iter()
-            .any(|run| run["audits"].get(&self.audit).is_some())
+        let exists = |run: &Value| match (self.audit.as_str(), &self.properties[..]) {
+            ("categories", [category]) => run["categories"].get(category).is_some(),
+            _ => run["audits"].get(&self.audit).is_some(),
+        };
+        self.level == Level::Off || runs.iter().any(exists)
     }
 
     /// Checks the assertion against all runs.

@@ -14,7 +14,7 @@ mod toml_file;
 
 use serde_json::Value;
 
-pub use assertion::{AssertionResult, Level};
+pub use assertion::{AssertionResult, Kind, Level};
 pub use median::median_run;
 
 use assertion::Assertion;
@@ -49,6 +49,8 @@ pub struct BudgetResult {
     pub results: Vec<AssertionResult>,
     /// The number of audits of a preset that no run has: newer versions of Lighthouse removed many.
     pub missing_audits: usize,
+    /// The ids in the budget that no run has an audit for.
+    pub unknown_audits: Vec<String>,
 }
 
 impl Budget {
@@ -77,6 +79,7 @@ impl Budget {
         let mut result = BudgetResult {
             results: Vec::new(),
             missing_audits: 0,
+            unknown_audits: Vec::new(),
         };
         let median = median_run(runs).and_then(|index| runs.get(index));
         for set in &self.sets {
@@ -85,11 +88,15 @@ impl Budget {
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(url));
             for assertion in set.assertions.iter().filter(|_| applies) {
-                if assertion.from_preset && !assertion.is_known(runs) {
+                let is_known = assertion.is_known(runs);
+                if assertion.from_preset && !is_known {
                     result.missing_audits += 1;
-                } else {
-                    result.results.extend(assertion.check(runs, median));
+                    continue;
                 }
+                if !is_known {
+                    result.unknown_audits.push(assertion.key());
+                }
+                result.results.extend(assertion.check(runs, median));
             }
         }
         result

@@ -53,7 +53,7 @@ pub(super) fn render(result: &BudgetResult, runs: usize) -> String {
     out
 }
 
-fn row(assertion: &AssertionResult) -> [String; 5] {
+pub(super) fn row(assertion: &AssertionResult) -> [String; 5] {
     let level = match assertion.level {
         Level::Warn => "warning",
         _ => "failed",

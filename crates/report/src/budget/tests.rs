@@ -252,6 +252,10 @@ fn a_preset_skips_unknown_audits_and_can_be_overridden() {
             .iter()
             .any(|f| f.key == "uses-http2" && f.kind == Kind::AuditRan)
     );
+    assert_eq!(named.unknown_audits, ["uses-http2"]);
+    assert!(all.unknown_audits.is_empty() && changed.unknown_audits.is_empty());
+    let named = preset(json!({ "categories:speed": ["error", {"minScore": 0.5}] }));
+    assert_eq!(named.unknown_audits, ["categories:speed"]);
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Times {
             .end_us
             .unwrap_or(response.at_us)
             .max(response.at_us);
-        let phases = exchange.timing().and_then(Phases::of);
+        let phases = exchange.timing().and_then(RequestTimings::of);
         let Some(phases) = phases else {
             return Self {
                 wait: ((response.at_us - exchange.sent_us) / 1e3).max(0.0),
@@ -95,7 +95,7 @@ impl Times {
 
 /// The start and end of each phase in microseconds since `request_time_us`; `None` if there was no
 /// such phase.
-struct Phases {
+struct RequestTimings {
     request_time_us: f64,
     dns: Option<(f64, f64)>,
     connect: Option<(f64, f64)>,
@@ -104,7 +104,7 @@ struct Phases {
     headers_end_us: Option<f64>,
 }
 
-impl Phases {
+impl RequestTimings {
     /// Returns the phases; `None` if the request was not sent.
     fn of(timing: &ResourceTiming) -> Option<Self> {
         let phase = |start_us: f64, end_us: f64| {

@@ -41,6 +41,7 @@ struct ReportTemplate<'a> {
     failure_note: &'a str,
     url: &'a str,
     requested_url: Option<&'a str>,
+    redirected_to: Option<&'a str>,
     when: Option<String>,
     device: &'a str,
     network: &'a str,
@@ -143,6 +144,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         actions: page.actions,
         failure_note: page.failure_note,
         requested_url: (url != report.requested_url).then_some(&*report.requested_url),
+        redirected_to: report.redirected_to(),
         url,
         when: page.made_at_ms.map(date),
         device: &conditions.device.name,
@@ -215,6 +217,10 @@ fn advice(code: FailureCode) -> &'static str {
             "This service does not visit this address. Its operator can allow it with --allow-target."
         }
         FailureCode::NotHtml => "Audit the URL of a web page instead of a file.",
+        FailureCode::HttpError => {
+            "Check the URL and whether the page needs a login. To measure an error page, start the \
+             audit with allowErrorStatus."
+        }
         FailureCode::NoPaint => {
             "Open the page on a screen of this size: it stays blank, or waits for something that never \
              happens."

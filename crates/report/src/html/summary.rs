@@ -12,11 +12,14 @@ pub(super) struct Ring {
     pub(super) label: &'static str,
     pub(super) href: Option<&'static str>,
     pub(super) svg: String,
+    /// How far the score may be off, if that is known.
+    pub(super) uncertainty: Option<String>,
 }
 
 /// Returns the rings of the five categories.
 pub(super) fn rings(report: &Report) -> Vec<Ring> {
     let scores = &report.scores;
+    let uncertainty = report.conditions.cpu.score_uncertainty;
     let has_checks = |id: &str| report.categories.iter().any(|c| c.id.as_str() == id);
     [
         ("Performance", "#metrics", true, scores.performance),
@@ -40,6 +43,9 @@ pub(super) fn rings(report: &Report) -> Vec<Ring> {
         label,
         href: is_linked.then_some(href),
         svg: charts::ring(label, score),
+        uncertainty: uncertainty
+            .filter(|_| label == "Performance" && score.is_some())
+            .map(|points| format!("±\u{a0}{:.0}", points.max(1.0))),
     })
     .collect()
 }
@@ -131,35 +137,92 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
         .collect()
 }
 
-/// Summarises the report in a few short sentences.
+/// Summarises the report in a sentence or two. It begins with the worst grade of Largest Contentful
+/// Paint, Total Blocking Time and Cumulative Layout Shift, and with what has that grade.
 pub(super) fn headline(report: &Report) -> String {
     let Some(metrics) = &report.metrics else {
         return String::new();
     };
-    let lead = match Grade::of_score(report.scores.performance) {
-        Grade::Good => "Fast.",
-        Grade::Middling => "Could be faster.",
-        Grade::Poor => "Slow.",
-        Grade::Unknown => "Partly measured.",
+    let graded: Vec<(Grade, String)> = [
+        metrics.lcp.map(|lcp| {
+            let text = format!("the largest content appears after {}", ms(lcp.value));
+            (Grade::of_metric(Some(lcp)), text)
+        }),
+        metrics.tbt.map(|tbt| {
+            let text = format!("scripts block the main thread for {}", ms(tbt.value));
+            (Grade::of_metric(Some(tbt)), text)
+        }),
+        metrics.cls.map(|cls| {
+            let text = format!("the layout shifts by {:.2}", cls.value);
+            (Grade::of_metric(Some(cls)), text)
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let texts = |wanted: Grade| {
+        let wanted = graded.iter().filter(|(grade, _)| *grade == wanted);
+        wanted.map(|(_, text)| text.as_str()).collect::<Vec<_>>()
     };
-    let mut sentences = vec![lead.to_owned()];
-    if let Some(lcp) = metrics.lcp {
-        sentences.push(format!("The main content appears after {}.", ms(lcp.value)));
+    let (poor, middling, good) = (
+        texts(Grade::Poor),
+        texts(Grade::Middling),
+        texts(Grade::Good),
+    );
+    if !poor.is_empty() {
+        let also = match &middling[..] {
+            [] => String::new(),
+            also => format!(" Also, {}.", listed(also)),
+        };
+        format!("Slow: {}.{also}", listed(&poor))
+    } else if !middling.is_empty() {
+        format!("Could be faster: {}.", listed(&middling))
+    } else if let [first, ..] = good[..] {
+        format!("Fast: {first}.")
+    } else {
+        "Partly measured.".to_owned()
     }
-    let mut problems = Vec::new();
-    if let Some(tbt) = metrics.tbt.filter(|metric| metric.score < 0.9) {
-        problems.push(format!(
-            "scripts block the main thread for {}",
-            ms(tbt.value)
-        ));
+}
+
+/// Joins phrases: `a`, `a and b`, `a, b and c`.
+fn listed(phrases: &[&str]) -> String {
+    match phrases {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
     }
-    if let Some(cls) = metrics.cls.filter(|metric| metric.score < 0.9) {
-        problems.push(format!("the layout shifts by {:.2}", cls.value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report;
+
+    fn headline_of(lcp: (f64, f64), tbt: (f64, f64), cls: (f64, f64)) -> String {
+        let mut report = report();
+        let metric = |(value, score)| Some(Metric { value, score });
+        if let Some(metrics) = &mut report.metrics {
+            (metrics.lcp, metrics.tbt, metrics.cls) = (metric(lcp), metric(tbt), metric(cls));
+        }
+        headline(&report)
     }
-    match &problems[..] {
-        [] => {}
-        [one] => sentences.push(format!("While it loads, {one}.")),
-        [one, two, ..] => sentences.push(format!("While it loads, {one} and {two}.")),
+
+    #[test]
+    fn the_headline_follows_the_worst_of_three_grades() {
+        let good = (1200.0, 0.99);
+        assert_eq!(
+            headline_of(good, (0.0, 1.0), (0.0, 1.0)),
+            "Fast: the largest content appears after 1.20\u{a0}s."
+        );
+        assert_eq!(
+            headline_of((13_100.0, 0.0), (300.0, 0.6), (0.0, 1.0)),
+            "Slow: the largest content appears after 13.1\u{a0}s. \
+             Also, scripts block the main thread for 300\u{a0}ms."
+        );
+        assert_eq!(
+            headline_of(good, (300.0, 0.6), (0.2, 0.6)),
+            "Could be faster: scripts block the main thread for 300\u{a0}ms and the layout shifts \
+             by 0.20."
+        );
     }
-    sentences.join(" ")
 }

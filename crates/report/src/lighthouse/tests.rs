@@ -13,6 +13,7 @@ fn result_of(report: &Report, log: Option<&str>) -> Value {
         bundle: bundle.as_ref(),
         media: None,
         made_at_ms: 1_794_708_582_007,
+        junit: crate::JunitOptions::default(),
     })
 }
 

@@ -22,7 +22,7 @@ use crate::{
     api::{audit::shutdown_requested, request_body},
     dispatch::{AgentSlot, REPORT_BYTES, whole_ms},
     envelope,
-    errors::Failure,
+    errors::{Failure, InvalidValue},
     state::SharedState,
 };
 
@@ -43,7 +43,10 @@ pub(crate) async fn lease(
     let dispatcher = &parts(&service)?.dispatcher;
     let location = service.app.catalog.location(&request.agent.location);
     if location.is_none() {
-        return Err(Failure::InvalidLocation);
+        return Err(Failure::InvalidLocation(InvalidValue::new(
+            "location",
+            "The server does not know this location.",
+        )));
     }
     let slot = AgentSlot {
         agent: caller.presence(request.agent)?,
@@ -132,7 +135,8 @@ pub(crate) async fn finish(
 ) -> Result<Response, Failure> {
     let Finish { attempt, report } = message;
     if report.format > FORMAT {
-        return Err(Failure::InvalidBody);
+        let reason = "The report is in the format of a later version.";
+        return Err(Failure::InvalidBody(reason.to_owned()));
     }
     let state = caller
         .attempt_state(&service, &attempt.tracking_id, attempt.number)
@@ -211,5 +215,5 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for ReportMessage<T> {
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(text).map_err(|_| Failure::InvalidBody)
+    serde_json::from_slice(text).map_err(|error| Failure::InvalidBody(error.to_string()))
 }

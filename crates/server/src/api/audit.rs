@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     api::{
-        audits::state_name,
+        audits::{read_lab_data, state_name},
         export::{self, RequestedFormat},
         idempotency::IdempotencyKey,
         path_id::PathId,
@@ -92,6 +92,12 @@ pub(crate) struct Tracking<'a> {
     audit_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a AuditError>,
+    /// The figures of the report operation, in webhooks; absent if the audit was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab_data: Option<&'a RawValue>,
+    /// Set if the request was redirected to another page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_url: Option<&'a str>,
 }
 
 impl<'a> From<&'a AuditStatus> for Tracking<'a> {
@@ -103,6 +109,18 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
             status: state_name(audit.state),
             audit_id: is_completed.then_some(&audit.audit_id),
             error: audit.error.as_ref().filter(|_| is_completed),
+            lab_data: None,
+            final_url: audit.final_url.as_deref(),
+        }
+    }
+}
+
+impl<'a> Tracking<'a> {
+    /// Returns the state of an audit with its scores and metrics.
+    pub(crate) fn with_figures(audit: &'a AuditStatus) -> Self {
+        Self {
+            lab_data: audit.lab_data.as_deref().and_then(read_lab_data),
+            ..Self::from(audit)
         }
     }
 }

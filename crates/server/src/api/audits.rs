@@ -105,6 +105,9 @@ pub(crate) struct Row<'a> {
     /// The figures of the report operation; absent if the audit was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     lab_data: Option<&'a RawValue>,
+    /// Set if the request was redirected to another page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_url: Option<&'a str>,
 }
 
 impl<'a> From<&'a AuditEntry> for Row<'a> {
@@ -124,12 +127,13 @@ impl<'a> From<&'a AuditEntry> for Row<'a> {
             batch_id: audit.batch_id.as_deref(),
             error: audit.error.as_ref(),
             lab_data: audit.lab_data.as_deref().and_then(read_lab_data),
+            final_url: audit.final_url.as_deref(),
         }
     }
 }
 
 /// Returns stored figures as they are. A text that is not JSON is logged and left out.
-fn read_lab_data(text: &str) -> Option<&RawValue> {
+pub(super) fn read_lab_data(text: &str) -> Option<&RawValue> {
     serde_json::from_str(text)
         .inspect_err(|error| tracing::error!(%error, "unreadable figures of an audit"))
         .ok()

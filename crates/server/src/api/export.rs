@@ -14,7 +14,11 @@ use plumbline_store::{AttemptBlob, StoredReport};
 use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
-use crate::{errors::Failure, evidence_part::read_part, state::SharedState};
+use crate::{
+    errors::{Failure, InvalidValue},
+    evidence_part::read_part,
+    state::SharedState,
+};
 
 /// The parameter `format`, if it is given. An unknown format is an invalid value, like an unknown
 /// device.
@@ -31,10 +35,16 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestedFormat {
             (None, _) => Ok(Self(None)),
             (Some((_, name)), None) => Format::from_name(&name)
                 .map(|format| Self(Some(format)))
-                .ok_or(Failure::InvalidFormat),
-            _ => Err(Failure::InvalidFormat),
+                .ok_or_else(invalid_format),
+            _ => Err(invalid_format()),
         }
     }
+}
+
+fn invalid_format() -> Failure {
+    let names = Format::ALL.map(Format::name).join(", ");
+    let reason = format!("The formats are {names}.");
+    Failure::InvalidFormat(InvalidValue::new("format", reason))
 }
 
 /// Exports a report on a blocking thread.

@@ -1,6 +1,6 @@
 //! Reads, parses and validates the bodies of starts and batches.
 
-use std::{slice::from_ref, time::Duration};
+use std::{collections::HashSet, slice::from_ref, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
@@ -8,18 +8,22 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_seam::Order;
+use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     app::App,
-    errors::Failure,
+    errors::{Failure, InvalidValue},
     start::{Orders, ValidStart},
     state::SharedState,
     target,
 };
+
+/// The rule for URLs of pages and webhooks, see [`target::is_auditable`].
+const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
+                        without user name and password.";
 
 /// The largest number of runs of an audit.
 pub(crate) const MAX_RUNS: u32 = 9;
@@ -32,6 +36,7 @@ pub(crate) struct JsonObject<T>(pub(crate) T);
 
 /// The body of a start, before validation.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct AuditRequest {
     url: String,
     device: String,
@@ -41,10 +46,13 @@ pub(crate) struct AuditRequest {
     runs: Option<i64>,
     #[serde(default, deserialize_with = "text")]
     webhook: Option<String>,
+    #[serde(default)]
+    allow_error_status: bool,
 }
 
 /// The body of a batch, before validation.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct BatchRequest {
     urls: Vec<String>,
     devices: Vec<String>,
@@ -54,10 +62,12 @@ pub(crate) struct BatchRequest {
     runs: Option<i64>,
     #[serde(default, deserialize_with = "text")]
     webhook: Option<String>,
+    #[serde(default)]
+    allow_error_status: bool,
 }
 
 impl From<Order> for AuditRequest {
-    /// Returns the request of an order without options.
+    /// Returns the request of one run of an order, without a webhook.
     fn from(order: Order) -> Self {
         Self {
             url: order.url,
@@ -66,6 +76,7 @@ impl From<Order> for AuditRequest {
             network: order.network,
             runs: None,
             webhook: None,
+            allow_error_status: order.options.allow_error_status,
         }
     }
 }
@@ -73,18 +84,22 @@ impl From<Order> for AuditRequest {
 impl AuditRequest {
     /// Validates the values; the failure names the first invalid one.
     pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
-        check_values(
-            from_ref(&self.url),
-            from_ref(&self.device),
-            from_ref(&self.location),
-            from_ref(&self.network),
-            app,
-        )?;
+        let values = Values {
+            urls: from_ref(&self.url),
+            devices: from_ref(&self.device),
+            locations: from_ref(&self.location),
+            networks: from_ref(&self.network),
+            are_lists: false,
+        };
+        check_values(&values, app)?;
         let order = Order {
             url: self.url,
             device: self.device,
             network: self.network,
             location: self.location,
+            options: VisitOptions {
+                allow_error_status: self.allow_error_status,
+            },
         };
         Ok(ValidStart {
             orders: Orders::Single(order),
@@ -98,32 +113,42 @@ impl BatchRequest {
     /// values count once, but as the API's description says, no list may be longer than a batch
     /// even with repetitions.
     pub(crate) fn validate(mut self, app: &App) -> Result<ValidStart, Failure> {
-        let lists = [
+        let lists = [&self.urls, &self.devices, &self.locations, &self.networks];
+        let at_most = app.limits.batch_audits;
+        let invalid_batch = || {
+            let reason = format!("A batch has between 1 and {at_most} audits.");
+            Failure::InvalidBatch(InvalidValue::new("urls", reason))
+        };
+        let mut count = 1_usize;
+        for list in lists {
+            if list.len() > at_most {
+                return Err(invalid_batch());
+            }
+            count = count.saturating_mul(list.iter().collect::<HashSet<_>>().len());
+        }
+        if count == 0 || count > at_most {
+            return Err(invalid_batch());
+        }
+        let values = Values {
+            urls: &self.urls,
+            devices: &self.devices,
+            locations: &self.locations,
+            networks: &self.networks,
+            are_lists: true,
+        };
+        check_values(&values, app)?;
+        for list in [
             &mut self.urls,
             &mut self.devices,
             &mut self.locations,
             &mut self.networks,
-        ];
-        let at_most = app.limits.batch_audits;
-        let mut count = 1_usize;
-        for list in lists {
-            if list.len() > at_most {
-                return Err(Failure::InvalidBatch);
-            }
+        ] {
             remove_repetitions(list);
-            count = count.saturating_mul(list.len());
         }
-        if count == 0 || count > at_most {
-            return Err(Failure::InvalidBatch);
-        }
-        check_values(
-            &self.urls,
-            &self.devices,
-            &self.locations,
-            &self.networks,
-            app,
-        )?;
         let options = options(self.runs, self.webhook, app)?;
+        let visit_options = VisitOptions {
+            allow_error_status: self.allow_error_status,
+        };
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
             for device in &self.devices {
@@ -133,6 +158,7 @@ impl BatchRequest {
                         device: device.clone(),
                         network: network.clone(),
                         location: location.clone(),
+                        options: visit_options.clone(),
                     }));
                 }
             }
@@ -150,41 +176,67 @@ fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<Audi
         Some(runs) => u32::try_from(runs)
             .ok()
             .filter(|runs| (1..=MAX_RUNS).contains(runs))
-            .ok_or(Failure::InvalidRuns)?,
+            .ok_or_else(|| {
+                let reason = format!("The number of runs is between 1 and {MAX_RUNS}.");
+                Failure::InvalidRuns(InvalidValue::new("runs", reason))
+            })?,
     };
     if let Some(webhook) = &webhook
         && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
     {
-        return Err(Failure::InvalidWebhook);
+        return Err(Failure::InvalidWebhook(InvalidValue::new(
+            "webhook", URL_RULE,
+        )));
     }
     Ok(AuditOptions { runs, webhook })
 }
 
+/// The lists of values that orders are made of.
+struct Values<'a> {
+    urls: &'a [String],
+    devices: &'a [String],
+    locations: &'a [String],
+    networks: &'a [String],
+    /// Whether the members of the body are lists.
+    are_lists: bool,
+}
+
 /// Checks the values of orders in the order in which the contract lists them (2.1).
-fn check_values(
-    urls: &[String],
-    devices: &[String],
-    locations: &[String],
-    networks: &[String],
-    app: &App,
-) -> Result<(), Failure> {
+fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
     let (limits, catalog) = (&app.limits, &app.catalog);
-    let is_auditable = |url: &String| target::is_auditable(url, limits.url_chars, &*app.may_visit);
-    if !urls.iter().all(is_auditable) {
-        Err(Failure::InvalidUrl)
-    } else if !devices.iter().all(|id| catalog.device(id).is_some()) {
-        Err(Failure::InvalidDevice)
-    } else if !locations.iter().all(|id| catalog.location(id).is_some()) {
-        Err(Failure::InvalidLocation)
-    } else if !networks.iter().all(|id| catalog.network(id).is_some()) {
-        Err(Failure::InvalidNetwork)
-    } else {
-        Ok(())
+    let is_auditable = |url: &str| target::is_auditable(url, limits.url_chars, &*app.may_visit);
+    let first_invalid = |list: &[String], is_valid: &dyn Fn(&str) -> bool| {
+        list.iter().position(|value| !is_valid(value))
+    };
+    let invalid = |names: [&'static str; 2], index: usize, reason: String| InvalidValue {
+        field: names[usize::from(values.are_lists)],
+        index: values.are_lists.then_some(index),
+        reason,
+    };
+    if let Some(index) = first_invalid(values.urls, &is_auditable) {
+        let value = invalid(["url", "urls"], index, URL_RULE.to_owned());
+        return Err(Failure::InvalidUrl(value));
     }
+    if let Some(index) = first_invalid(values.devices, &|id| catalog.device(id).is_some()) {
+        let reason = "Unknown device. GET /v1/devices lists the ids.".to_owned();
+        let value = invalid(["device", "devices"], index, reason);
+        return Err(Failure::InvalidDevice(value));
+    }
+    if let Some(index) = first_invalid(values.locations, &|id| catalog.location(id).is_some()) {
+        let reason = "Unknown location. GET /v1/locations lists the ids.".to_owned();
+        let value = invalid(["location", "locations"], index, reason);
+        return Err(Failure::InvalidLocation(value));
+    }
+    if let Some(index) = first_invalid(values.networks, &|id| catalog.network(id).is_some()) {
+        let reason = "Unknown network. GET /v1/networks lists the ids.".to_owned();
+        let value = invalid(["network", "networks"], index, reason);
+        return Err(Failure::InvalidNetwork(value));
+    }
+    Ok(())
 }
 
 fn remove_repetitions(list: &mut Vec<String>) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     list.retain(|item| seen.insert(item.clone()));
 }
 
@@ -211,17 +263,20 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {
 
     async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
         if !is_json(request.headers()) {
-            return Err(Failure::InvalidBody);
+            let reason = "The content type must be application/json.";
+            return Err(Failure::InvalidBody(reason.to_owned()));
         }
         let limits = &service.app.limits;
         let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
         // The derived implementation would also accept the values as an array.
         if text.trim_ascii_start().first() != Some(&b'{') {
-            return Err(Failure::InvalidBody);
+            return Err(Failure::InvalidBody(
+                "The body must be a JSON object.".to_owned(),
+            ));
         }
         serde_json::from_slice(&text)
             .map(Self)
-            .map_err(|_| Failure::InvalidBody)
+            .map_err(|error| Failure::InvalidBody(error.to_string()))
     }
 }
 
@@ -255,6 +310,6 @@ pub(crate) async fn read(
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
         // The client disconnected, or its chunks are malformed.
-        Ok(Err(_)) => Err(Failure::InvalidBody),
+        Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".to_owned())),
     }
 }

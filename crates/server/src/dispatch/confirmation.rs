@@ -106,7 +106,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{AgentSlot, DispatcherParts, Metrics, Phases};
+    use crate::{AgentSlot, AuditPhases, DispatcherParts, Metrics};
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -123,6 +123,7 @@ mod tests {
                 device: "mobile".to_owned(),
                 network: "cable".to_owned(),
                 location: "eu".to_owned(),
+                options: plumbline_store::VisitOptions::default(),
             },
             options: AuditOptions::default(),
             accepted_at: NOW,
@@ -134,7 +135,7 @@ mod tests {
             agents: store,
             bundles: blobs.clone(),
             media: blobs,
-            phases: Phases::default(),
+            phases: AuditPhases::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Arc::new(|| NOW),
             lease: Duration::from_secs(30),

@@ -29,7 +29,7 @@ use super::registry::AgentRegistry;
 use super::report_memory::ReportMemory;
 use crate::{
     metrics::{AuditFigures, Metrics},
-    phases::Phases,
+    phases::AuditPhases,
     summaries,
     time::Clock,
 };
@@ -69,7 +69,7 @@ pub struct DispatcherParts {
     /// The media of report pages, by attempt.
     pub media: Arc<dyn Blobs>,
     /// The phases of running audits.
-    pub phases: Phases,
+    pub phases: AuditPhases,
     /// The counters that `/metrics` shows.
     pub metrics: Arc<Metrics>,
     /// The current time.

@@ -172,7 +172,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::{DispatcherParts, Metrics, Phases};
+    use crate::{AuditPhases, DispatcherParts, Metrics};
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     /// Much longer than anything in these tests takes.
@@ -205,6 +205,7 @@ mod tests {
                 device: "mobile".to_owned(),
                 network: "cable".to_owned(),
                 location: "eu".to_owned(),
+                options: plumbline_store::VisitOptions::default(),
             },
             options: AuditOptions::default(),
             accepted_at: NOW,
@@ -228,7 +229,7 @@ mod tests {
                 agents: store.clone(),
                 bundles: blobs.clone(),
                 media: blobs,
-                phases: Phases::default(),
+                phases: AuditPhases::default(),
                 metrics: Arc::new(Metrics::default()),
                 clock: Arc::new(|| NOW),
                 lease: Duration::from_secs(30),

@@ -27,7 +27,8 @@ pub(super) struct AgentRegistry {
     lease: Duration,
     /// When this server last recorded the presence of each process.
     recorded_at: Mutex<HashMap<AgentProcess, Instant>>,
-    /// Locked during the query, so that concurrent callers wait for the same result.
+    /// The active locations; locked during the query, so that concurrent callers wait for the same
+    /// result.
     active_locations: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
     /// The cached records, by token id.
     records: Mutex<HashMap<String, (Instant, Option<AgentRecord>)>>,

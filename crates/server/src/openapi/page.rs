@@ -8,7 +8,7 @@ use super::operations;
 use crate::pages::Asset;
 
 pub(super) fn render(document: &Value) -> String {
-    let mut page = Page(String::new());
+    let mut page = DocumentWriter(String::new());
     page.head(document);
     page.contents(document);
     page.put("<main id=\"main\">\n");
@@ -47,9 +47,9 @@ pub(super) fn render(document: &Value) -> String {
     page.0
 }
 
-struct Page(String);
+struct DocumentWriter(String);
 
-impl Page {
+impl DocumentWriter {
     fn put(&mut self, html: &str) {
         self.0.push_str(html);
     }

@@ -1,5 +1,6 @@
 //! The JSON schemas of bodies (draft 2020-12, which OpenAPI 3.1 uses).
 
+use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
 use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
@@ -24,6 +25,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "The number of runs. The report is that of the run closest to the median; an \
                             audit costs one credit per run.",
         },
+        "AllowErrorStatus": {
+            "type": "boolean", "default": false,
+            "description": "Whether a main document with status 400 or above is measured. Otherwise the audit \
+                            ends with the error `HTTP_ERROR`.",
+        },
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -36,7 +42,19 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Failure": object(&[
             ("status", json!({ "const": "FAILURE" })),
             ("message", json!({ "type": "string" })),
-        ], &[]),
+            ("code", json!({
+                "type": "string", "description": "The stable name of the failure, such as `INVALID_DEVICE`.",
+            })),
+        ], &[
+            ("field", json!({
+                "type": "string", "description": "The invalid member of the body or parameter of the query.",
+            })),
+            ("index", json!({
+                "type": "integer", "minimum": 0,
+                "description": "The position of the invalid value, if the member is a list.",
+            })),
+            ("reason", json!({ "type": "string", "description": "A sentence for people." })),
+        ]),
         "AuditRequest": {
             "type": "object",
             "required": ["url", "device", "location", "network"],
@@ -46,6 +64,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "location": reference("LocationId"),
                 "network": reference("NetworkId"),
                 "runs": reference("Runs"),
+                "allowErrorStatus": reference("AllowErrorStatus"),
                 "webhook": reference("Webhook"),
             },
         },
@@ -62,11 +81,18 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "locations": list_of("LocationId", limits.batch_audits),
                 "networks": list_of("NetworkId", limits.batch_audits),
                 "runs": reference("Runs"),
+                "allowErrorStatus": reference("AllowErrorStatus"),
                 "webhook": reference("Webhook"),
             },
         },
         "AuditError": object(&[
-            ("code", json!({ "type": "string", "examples": ["DNS_FAILURE"] })),
+            ("code", json!({
+                "type": "string", "examples": ["DNS_FAILURE"],
+                "description": format!(
+                    "One of {}.",
+                    FailureCode::ALL.map(|code| format!("`{code}`")).join(", ")
+                ),
+            })),
             ("message", json!({ "type": "string" })),
         ], &[]),
         "Tracking": object(&[
@@ -78,6 +104,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "type": "string", "description": "The id of the report; present when the audit is completed.",
             })),
             ("error", reference("AuditError")),
+            ("labData", reference("LabData")),
+            ("finalUrl", final_url()),
         ]),
         "Audit": object(&[
             ("trackingId", json!({ "type": "string" })),
@@ -94,6 +122,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("batchId", json!({ "type": "string" })),
             ("error", reference("AuditError")),
             ("labData", reference("LabData")),
+            ("finalUrl", final_url()),
         ]),
         "AuditData": object(&[
             ("auditId", json!({ "type": "string" })),
@@ -186,6 +215,14 @@ pub(super) fn reference(name: &str) -> Value {
 fn with_description(mut schema: Value, description: &str) -> Value {
     schema["description"] = json!(description);
     schema
+}
+
+/// Returns the schema of the URL that a request was redirected to.
+fn final_url() -> Value {
+    json!({
+        "type": "string",
+        "description": "The URL of the measured document, if the request was redirected to another host or path.",
+    })
 }
 
 /// Returns the schema of an object with these required and optional members, and no others.

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use axum::{
     extract::{FromRequest, Request},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    http::{HeaderMap, header, request::Parts},
     response::Response,
 };
 use http_body_util::{BodyExt, Limited};
 use url::form_urlencoded;
 
-use crate::{envelope, errors::Failure, state::SharedState};
+use crate::{errors::Failure, state::SharedState};
 
 /// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(HashMap<String, String>);
@@ -32,7 +32,7 @@ impl FromRequest<SharedState> for Form {
     async fn from_request(request: Request, service: &SharedState) -> Result<Self, Response> {
         use axum::response::IntoResponse;
         if !is_same_origin(request.headers()) {
-            return Err(envelope::failure(StatusCode::FORBIDDEN, "Forbidden"));
+            return Err(Failure::OtherOrigin.into_response());
         }
         let reading = Limited::new(request.into_body(), MAX_BYTES).collect();
         let result = tokio::time::timeout(service.app.limits.body_read, reading).await;

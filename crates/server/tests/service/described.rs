@@ -73,6 +73,7 @@ async fn with_example_audit(document: &Value) -> Rig {
             device: "mobile".to_owned(),
             network: "normal4g".to_owned(),
             location: "eu".to_owned(),
+            options: plumbline_store::VisitOptions::default(),
         },
         options: AuditOptions::default(),
         accepted_at: NOW,

@@ -33,6 +33,58 @@ async fn runs_cost_as_many_credits_and_reach_the_agent() {
 }
 
 #[tokio::test]
+async fn an_allowed_error_status_reaches_the_agent() {
+    let rig = Rig::new().await;
+    rig.start_with(&with("allowErrorStatus", json!(true))).await;
+    assert!(rig.lease().await.order.options.allow_error_status);
+    rig.start_with(&with("allowErrorStatus", json!(false)))
+        .await;
+    assert!(!rig.lease().await.order.options.allow_error_status);
+    rig.start().await;
+    assert!(!rig.lease().await.order.options.allow_error_status);
+    let invalid = "Invalid Request body or missing required parameters";
+    for value in [json!("true"), json!(null), json!(1)] {
+        let request = start(&rig.key, &with("allowErrorStatus", value));
+        rig.check(request, 400, failure(invalid)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failure_names_the_invalid_value() {
+    let rig = Rig::new().await;
+    let request = start(&rig.key, &with("device", json!("toaster")));
+    assert_eq!(
+        rig.send(&request).await.whole_json(),
+        json!({
+            "status": "FAILURE", "message": "Invalid Device", "code": "INVALID_DEVICE",
+            "field": "device", "reason": "Unknown device. GET /v1/devices lists the ids.",
+        })
+    );
+    let batch = json!({
+        "urls": ["https://example.com/", "ftp://example.com/"], "devices": ["mobile"],
+        "locations": ["eu"], "networks": ["cable"],
+    });
+    let request = crate::rig::post("/v1/batches", batch.to_string());
+    let reply = rig.send(&request.key(&rig.key).json()).await.whole_json();
+    assert_eq!(reply["code"], "INVALID_URL");
+    assert_eq!(
+        (&reply["field"], &reply["index"]),
+        (&json!("urls"), &json!(1))
+    );
+    let mut body = order();
+    body.as_object_mut().unwrap().remove("network");
+    let reply = rig.send(&start(&rig.key, &body)).await.whole_json();
+    assert_eq!(reply["code"], "INVALID_BODY");
+    assert!(
+        reply["reason"]
+            .as_str()
+            .unwrap()
+            .contains("missing field `network`"),
+        "{reply}"
+    );
+}
+
+#[tokio::test]
 async fn runs_are_a_whole_number_from_one_to_nine() {
     let rig = Rig::new().await;
     for runs in [json!(0), json!(10), json!(-1), json!(1e18), json!(u64::MAX)] {

@@ -12,7 +12,7 @@ use std::{
 
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
-    Agents, App, Dispatcher, DispatcherParts, Pages, Phases, ServeOptions, Uploads, router,
+    Agents, App, AuditPhases, Dispatcher, DispatcherParts, Pages, ServeOptions, Uploads, router,
     serve_with, summaries,
 };
 use plumbline_store::{
@@ -35,7 +35,7 @@ pub struct Rig {
     pub account_id: String,
     pub key: String,
     pub clock: Arc<AtomicI64>,
-    pub phases: Phases,
+    pub phases: AuditPhases,
     pub serving: JoinHandle<std::io::Result<()>>,
     stop: Option<oneshot::Sender<()>>,
     dir: TempDir,
@@ -103,7 +103,7 @@ impl Rig {
         let clock = Arc::new(AtomicI64::new(NOW.0));
         let mut app = assembled(&store, dir.path(), &clock, change_dispatcher);
         app.limits.connections = options.connections;
-        let phases = Phases::of_store(&*store);
+        let phases = AuditPhases::of_store(&*store);
         if !pages {
             app.pages = None;
         }
@@ -226,7 +226,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
     let mut app = App::new(store.clone(), catalog, Arc::new(may_visit));
     let clock = clock.clone();
     app.clock = Arc::new(move || Timestamp(clock.load(Ordering::SeqCst)));
-    let phases = Phases::of_store(&**store);
+    let phases = AuditPhases::of_store(&**store);
     let media = Arc::new(FileBlobs::open(&dir.join("exhibits")).unwrap());
     app.pages = Some(Pages {
         store: store.clone(),

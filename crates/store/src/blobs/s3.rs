@@ -177,7 +177,7 @@ impl Blobs for S3Blobs {
     async fn get_part(&self, name: &str, part: BlobPart) -> io::Result<Option<Vec<u8>>> {
         let range = match part {
             BlobPart::Range(range) => range,
-            // Not every server that speaks S3 knows ranges that begin at the end.
+            // Not every server that implements S3 supports ranges that begin at the end.
             BlobPart::Last(bytes) => match self.store.head(&self.path(name)?).await {
                 Ok(blob) => blob.size.saturating_sub(bytes)..blob.size,
                 Err(Error::NotFound { .. }) => return Ok(None),

@@ -25,7 +25,7 @@ macro_rules! select_leases {
     ($tail:literal) => {
         concat!(
             "SELECT tracking_id, audit_id, attempt, lease_owner, lease_expires_at,
-                    url, device, network, location, runs, faults, state
+                    url, device, network, location, options, runs, faults, state
              FROM audits ",
             $tail
         )
@@ -230,7 +230,7 @@ impl AgentStore for PostgresStore {
                 let Some(row) = row else {
                     return Ok(AttemptState::Lost);
                 };
-                match row.try_get(11)? {
+                match row.try_get(12)? {
                     "running" => lease(&row).map(Box::new).map(AttemptState::Held),
                     "completed" => Ok(AttemptState::Finished),
                     _ => Ok(AttemptState::Lost),
@@ -306,7 +306,7 @@ fn lease(row: &Row) -> Result<Lease, StoreError> {
         owner: row.try_get::<_, &str>(3)?.into(),
         expires_at: Timestamp(row.try_get(4)?),
         order: audits::order(row, 5)?,
-        runs: read_u32(row, 9)?,
-        faults: read_u32(row, 10)?,
+        runs: read_u32(row, 10)?,
+        faults: read_u32(row, 11)?,
     })
 }

@@ -9,7 +9,7 @@ use super::connect::{Value, row, rows};
 use super::{digest, read_u32};
 use crate::{
     Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, NewAudit, Order,
-    StoreError, StoredReport, Submission, Timestamp,
+    StoreError, StoredReport, Submission, Timestamp, options_column, read_options,
 };
 
 /// Accepts or refuses submissions of one account, in order. Values that the database rejects, for
@@ -132,6 +132,8 @@ async fn queue(
         |submission: &&'_ Submission| vec![submission.batch_id.clone(); submission.audits.len()];
     let batches: Vec<Option<String>> = accepted.iter().flat_map(batch_ids).collect();
     let cost: i64 = accepted.iter().map(|submission| submission.cost()).sum();
+    let options = all(accepted, |audit| options_column(&audit.order));
+    let options: Vec<Option<String>> = options.into_iter().collect::<Result<_, _>>()?;
     execute_checked(
         db,
         "WITH paid AS (
@@ -139,13 +141,15 @@ async fn queue(
              WHERE id = $1
          ), queued AS (
              INSERT INTO audits (account_id, number, batch_id, tracking_id, audit_id, url, device,
-                                 network, location, runs, webhook, accepted_at, state)
+                                 network, location, options, runs, webhook, accepted_at,
+                                 state)
              SELECT $1, $2 + nth, batch_id, tracking_id, audit_id, url, device, network, location,
-                    runs, webhook, accepted_at, 'waiting'
+                    options, runs, webhook, accepted_at, 'waiting'
              FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::text[], $10::bigint[], $11::text[], $12::bigint[]) WITH ORDINALITY
+                         $9::text[], $14::text[], $10::bigint[], $11::text[], $12::bigint[])
+                  WITH ORDINALITY
                   AS submitted (batch_id, tracking_id, audit_id, url, device, network, location,
-                                runs, webhook, accepted_at, nth)
+                                options, runs, webhook, accepted_at, nth)
              ORDER BY nth
              RETURNING position, batch_id, location, runs, accepted_at
          ), charged AS (
@@ -171,6 +175,7 @@ async fn queue(
             &all(accepted, |audit| audit.options.webhook.as_ref()),
             &all(accepted, |audit| audit.accepted_at.0),
             &cost,
+            &options,
         ],
     )
     .await
@@ -293,7 +298,7 @@ pub(super) async fn status(
     let row = row(
         db,
         "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                error_code, error_message
+                error_code, error_message, lab_data, final_url
          FROM audits WHERE tracking_id = $1 AND account_id = $2",
         &[&tracking_id, &account_id],
     )
@@ -307,6 +312,8 @@ pub(super) async fn status(
         url: row.try_get(2)?,
         state: state(&row, 3)?,
         error: error(&row, 5)?,
+        lab_data: row.try_get(7)?,
+        final_url: row.try_get(8)?,
     }))
 }
 
@@ -318,8 +325,8 @@ pub(super) async fn report(
     let row = row(
         db,
         "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
-                audits.location, audits.finished_at, audits.error_code, audits.error_message,
-                reports.report, audits.attempt
+                audits.location, audits.options, audits.finished_at, audits.error_code,
+                audits.error_message, reports.report, audits.attempt
          FROM audits JOIN reports ON reports.position = audits.position
          WHERE audits.audit_id = $1 AND audits.account_id = $2",
         &[&audit_id, &account_id],
@@ -333,20 +340,22 @@ pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
         audit_id: row.try_get(0)?,
         tracking_id: row.try_get(1)?,
         order: order(row, 2)?,
-        created_at: Timestamp(row.try_get(6)?),
-        error: error(row, 7)?,
-        report: row.try_get(9)?,
-        attempt: read_u32(row, 10)?,
+        created_at: Timestamp(row.try_get(7)?),
+        error: error(row, 8)?,
+        report: row.try_get(10)?,
+        attempt: read_u32(row, 11)?,
     })
 }
 
-/// Reads an order from four columns: url, device, network, location.
+/// Reads an order from five columns: url, device, network, location, options.
 pub(super) fn order(row: &Row, first: usize) -> Result<Order, StoreError> {
     Ok(Order {
         url: row.try_get(first)?,
         device: row.try_get(first + 1)?,
         network: row.try_get(first + 2)?,
         location: row.try_get(first + 3)?,
+        options: read_options(row.try_get(first + 4)?)
+            .map_err(|error| StoreError::Backend(format!("unreadable options: {error}")))?,
     })
 }
 

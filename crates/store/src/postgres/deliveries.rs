@@ -131,7 +131,7 @@ async fn attempts(
              RETURNING position, attempts
          )
          SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                finished_at, attempts
+                finished_at, attempts, lab_data, final_url
          FROM claimed JOIN audits USING (position) ORDER BY array_position($1, position)",
         &[&positions, &until.0],
     )
@@ -146,6 +146,8 @@ async fn attempts(
                 url: row.try_get(4)?,
                 state: AuditState::Completed,
                 error: audits::error(row, 5)?,
+                lab_data: row.try_get(9)?,
+                final_url: row.try_get(10)?,
             },
             finished_at: Timestamp(row.try_get(7)?),
             attempt: read_u32(row, 8)?,

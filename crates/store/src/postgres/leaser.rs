@@ -31,7 +31,7 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
 type LeaseResult = Result<Option<Lease>, StoreError>;
 
-pub(super) struct LeaseRequest {
+pub(super) struct WaitingLease {
     pub(super) scope: LeaseScope,
     pub(super) now: Timestamp,
     pub(super) expires_at: Timestamp,
@@ -47,7 +47,7 @@ pub(super) struct Leaser {
 
 impl Leaser {
     /// Serves requests until their channel is closed.
-    pub(super) async fn run(self, mut queue: mpsc::UnboundedReceiver<LeaseRequest>) {
+    pub(super) async fn run(self, mut queue: mpsc::UnboundedReceiver<WaitingLease>) {
         let mut last_cleanup = Instant::now();
         while let Some(first) = queue.recv().await {
             let mut requests = vec![first];
@@ -58,7 +58,7 @@ impl Leaser {
             }
             // Callers that are gone need no lease.
             requests.retain(|request| !request.reply.is_closed());
-            let mut by_locations: HashMap<_, Vec<LeaseRequest>> = HashMap::new();
+            let mut by_locations: HashMap<_, Vec<WaitingLease>> = HashMap::new();
             for request in requests {
                 let locations = request.scope.locations.clone();
                 by_locations.entry(locations).or_default().push(request);
@@ -73,7 +73,7 @@ impl Leaser {
         }
     }
 
-    async fn serve(&self, locations: Option<&Vec<String>>, requests: Vec<LeaseRequest>) {
+    async fn serve(&self, locations: Option<&Vec<String>>, requests: Vec<WaitingLease>) {
         let start = Instant::now();
         let results = timeout(DEADLINE, self.lease(locations, &requests)).await;
         self.connections.writes.record(start.elapsed());
@@ -101,7 +101,7 @@ impl Leaser {
     async fn lease(
         &self,
         locations: Option<&Vec<String>>,
-        requests: &[LeaseRequest],
+        requests: &[WaitingLease],
     ) -> Result<Vec<LeaseResult>, StoreError> {
         let mut results: Vec<Option<LeaseResult>> = requests.iter().map(|_| None).collect();
         let now = requests.iter().map(|request| request.now).max();
@@ -289,15 +289,15 @@ impl RoundOutcome {
 struct Round<'a> {
     locations: Option<&'a Vec<String>>,
     now: Timestamp,
-    requests: &'a [LeaseRequest],
+    requests: &'a [WaitingLease],
     /// Indices of `requests`.
     open: Vec<usize>,
 }
 
 /// The columns of a granted lease.
 const LEASE_COLUMNS: &str =
-    "tracking_id, audit_id, attempt, audits.faults, url, device, network, location, runs,
-                     request.request_index";
+    "tracking_id, audit_id, attempt, audits.faults, url, device, network, location,
+                     options, runs, request.request_index";
 
 impl Round<'_> {
     fn has_slot_limits(&self) -> bool {
@@ -344,8 +344,8 @@ impl Round<'_> {
         let rows = rows(db, &sql, values).await?;
         let pick = |row: &Row| {
             Ok(Pick {
-                account_id: row.try_get(10)?,
-                interactive: row.try_get(11)?,
+                account_id: row.try_get(11)?,
+                interactive: row.try_get(12)?,
             })
         };
         let picks: Result<_, StoreError> = rows.iter().map(pick).collect();
@@ -430,7 +430,7 @@ impl Round<'_> {
     /// Reads leases with the indices of their requests.
     fn leases(&self, rows: &[Row]) -> Result<Vec<(usize, Lease)>, StoreError> {
         let lease = |row: &Row| {
-            let index = usize::try_from(row.try_get::<_, i64>(9)?).unwrap_or(usize::MAX);
+            let index = usize::try_from(row.try_get::<_, i64>(10)?).unwrap_or(usize::MAX);
             let request = self.requests.get(index);
             let request = request
                 .ok_or_else(|| StoreError::Backend("a lease without a request".to_owned()))?;
@@ -441,7 +441,7 @@ impl Round<'_> {
                 owner: request.scope.owner.clone(),
                 expires_at: request.expires_at,
                 order: audits::order(row, 4)?,
-                runs: read_u32(row, 8)?,
+                runs: read_u32(row, 9)?,
                 faults: read_u32(row, 3)?,
             };
             Ok((index, lease))

@@ -14,9 +14,9 @@ use crate::{
 /// one stopped.
 const MAX_EXAMINED: u32 = 2_000;
 
-const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
-                       attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
-                       finished_at, number, lab_data";
+const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, options,
+                       state = 'completed', attempt > 0, error_code, error_message, batch_id, runs,
+                       accepted_at, finished_at, number, lab_data, final_url";
 
 pub(super) async fn page(
     db: &Object,
@@ -126,14 +126,15 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
         tracking_id: row.try_get(0)?,
         audit_id: row.try_get(1)?,
         order: audits::order(row, 2)?,
-        state: audits::state(row, 6)?,
-        error: audits::error(row, 8)?,
-        batch_id: row.try_get(10)?,
-        runs: read_u32(row, 11)?,
-        accepted_at: Timestamp(row.try_get(12)?),
-        finished_at: row.try_get::<_, Option<i64>>(13)?.map(Timestamp),
-        number: row.try_get(14)?,
-        lab_data: row.try_get(15)?,
+        state: audits::state(row, 7)?,
+        error: audits::error(row, 9)?,
+        batch_id: row.try_get(11)?,
+        runs: read_u32(row, 12)?,
+        accepted_at: Timestamp(row.try_get(13)?),
+        finished_at: row.try_get::<_, Option<i64>>(14)?.map(Timestamp),
+        number: row.try_get(15)?,
+        lab_data: row.try_get(16)?,
+        final_url: row.try_get(17)?,
     })
 }
 

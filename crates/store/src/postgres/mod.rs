@@ -34,7 +34,7 @@ use tokio_postgres::Row;
 
 use self::connect::DbFuture;
 use self::empty_queue_cache::EmptyQueueCache;
-use self::leaser::{LeaseRequest, Leaser};
+use self::leaser::{Leaser, WaitingLease};
 use self::notifier::{Notifier, Wakeup};
 use self::submitter::Submitter;
 use crate::{ACCOUNT_ID_LENGTH, LeaseState, LedgerEntry, StoreError, random};
@@ -66,7 +66,7 @@ pub struct PostgresStore {
     connections: Arc<Connections>,
     notifier: Arc<Notifier>,
     submitter: Arc<Submitter>,
-    leases: mpsc::UnboundedSender<LeaseRequest>,
+    leases: mpsc::UnboundedSender<WaitingLease>,
     empty_queues: Arc<EmptyQueueCache>,
     running_per_account: Option<u32>,
     /// Background tasks, which are aborted when the store is dropped.

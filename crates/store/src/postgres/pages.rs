@@ -180,7 +180,7 @@ impl PageStore for PostgresStore {
                 let row = row(
                     db,
                     "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device,
-                            audits.network, audits.location, audits.finished_at,
+                            audits.network, audits.location, audits.options, audits.finished_at,
                             audits.error_code, audits.error_message, reports.report,
                             audits.attempt
                      FROM shares JOIN audits ON audits.position = shares.position
@@ -204,7 +204,8 @@ impl PageStore for PostgresStore {
     ) -> Result<Vec<RecentAudit>, StoreError> {
         const COLUMNS: &str =
             "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
-                    coalesce(audits.finished_at, audits.accepted_at), audits.summary
+                    coalesce(audits.finished_at, audits.accepted_at), audits.summary,
+                    audits.error_code, audits.error_message
              FROM audits
              WHERE audits.account_id = $1";
         const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT $2";
@@ -237,7 +238,7 @@ impl PageStore for PostgresStore {
             Box::pin(async move {
                 let row = row(
                     db,
-                    "SELECT url, device, network, location FROM audits
+                    "SELECT url, device, network, location, options FROM audits
                      WHERE tracking_id = $1 AND account_id = $2",
                     &[&tracking_id, &account_id],
                 )
@@ -258,5 +259,6 @@ fn recent(row: &Row) -> Result<RecentAudit, StoreError> {
         url: row.try_get(3)?,
         at: Timestamp(row.try_get(4)?),
         summary: row.try_get(5)?,
+        error: audits::error(row, 6)?,
     })
 }

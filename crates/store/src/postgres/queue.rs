@@ -44,7 +44,7 @@ pub(super) async fn finish(
         "WITH done AS (
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = $3, error_code = $4, error_message = $5,
-                               lab_data = $7, summary = $8
+                               lab_data = $7, summary = $8, final_url = $9
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
              RETURNING position, account_id, runs, webhook
          ), stored AS (
@@ -69,6 +69,7 @@ pub(super) async fn finish(
             &finished.report,
             &summary.and_then(|summary| summary.lab_data.as_deref()),
             &summary.map(|summary| &summary.summary),
+            &summary.and_then(|summary| summary.final_url.as_deref()),
         ],
     )
     .await?;
@@ -109,9 +110,14 @@ pub(super) async fn store_summary(
 ) -> Result<(), StoreError> {
     change(
         db,
-        "UPDATE audits SET lab_data = $2, summary = $3
+        "UPDATE audits SET lab_data = $2, summary = $3, final_url = $4
          WHERE tracking_id = $1 AND state = 'completed' AND summary IS NULL",
-        &[&tracking_id, &summary.lab_data, &summary.summary],
+        &[
+            &tracking_id,
+            &summary.lab_data,
+            &summary.summary,
+            &summary.final_url,
+        ],
     )
     .await?;
     Ok(())

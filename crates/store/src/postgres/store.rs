@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::leaser::LeaseRequest;
+use super::leaser::WaitingLease;
 use super::notifier::Wakeup;
 use super::queue::LeaseFence;
 use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, run_to_end};
@@ -179,7 +179,7 @@ impl Store for PostgresStore {
         duration: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         let (reply, result) = oneshot::channel();
-        let request = LeaseRequest {
+        let request = WaitingLease {
             scope: scope.clone(),
             now,
             expires_at: now.plus(duration),

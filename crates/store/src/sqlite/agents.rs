@@ -13,7 +13,7 @@ use crate::{
 const AGENT: &str =
     "SELECT id, name, digest, created_at, revoked_at, drained_at, locations, slots FROM agents";
 const LEASE: &str = "SELECT tracking_id, audit_id, attempt, lease_owner, lease_expires_at,
-                            url, device, network, location, runs, faults, state
+                            url, device, network, location, options, runs, faults, state
                      FROM audits";
 
 #[async_trait]
@@ -211,7 +211,7 @@ impl AgentStore for SqliteStore {
                 let state = connection
                     .prepare_cached(&format!("{LEASE} WHERE tracking_id = ? AND attempt = ?"))?
                     .query_row(params![tracking_id, attempt], |row| {
-                        match row.get::<_, String>(11)?.as_str() {
+                        match row.get::<_, String>(12)?.as_str() {
                             "running" => lease(row).map(Box::new).map(AttemptState::Held),
                             "completed" => Ok(AttemptState::Finished),
                             _ => Ok(AttemptState::Lost),
@@ -280,7 +280,7 @@ fn lease(row: &Row<'_>) -> Result<Lease, rusqlite::Error> {
         owner: row.get::<_, String>(3)?.as_str().into(),
         expires_at: Timestamp(row.get(4)?),
         order: audits::order(row, 5)?,
-        runs: row.get(9)?,
-        faults: row.get(10)?,
+        runs: row.get(10)?,
+        faults: row.get(11)?,
     })
 }

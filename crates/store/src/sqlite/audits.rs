@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params, types::Type};
 
 use super::accounts;
 use super::lanes::Lane;
 use crate::{
     Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, LedgerReason, NewAudit,
-    Order, StoreError, StoredReport, Submission, Timestamp,
+    Order, StoreError, StoredReport, Submission, Timestamp, options_column, read_options,
 };
 
 pub(super) fn submit(
@@ -86,8 +86,8 @@ fn queue(
     connection
         .prepare_cached(
             "INSERT INTO audits (tracking_id, audit_id, account_id, number, batch_id, url, device,
-                                 network, location, runs, webhook, state, accepted_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
+                                 network, location, options, runs, webhook, state, accepted_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
         )?
         .execute(params![
             audit.tracking_id,
@@ -99,6 +99,7 @@ fn queue(
             audit.order.device,
             audit.order.network,
             audit.order.location,
+            options_column(&audit.order)?,
             audit.options.runs,
             audit.options.webhook,
             audit.accepted_at.0
@@ -203,7 +204,7 @@ pub(super) fn status(
     connection
         .prepare_cached(
             "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                    error_code, error_message
+                    error_code, error_message, lab_data, final_url
              FROM audits WHERE tracking_id = ? AND account_id = ?",
         )?
         .query_row([tracking_id, account_id], |row| {
@@ -213,6 +214,8 @@ pub(super) fn status(
                 url: row.get(2)?,
                 state: state(row, 3)?,
                 error: error(row, 5, 6)?,
+                lab_data: row.get(7)?,
+                final_url: row.get(8)?,
             })
         })
         .optional()
@@ -226,8 +229,8 @@ pub(super) fn report(
     Ok(connection
         .prepare_cached(
             "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
-                    audits.location, audits.finished_at, audits.error_code, audits.error_message,
-                    reports.report, audits.attempt
+                    audits.location, audits.options, audits.finished_at, audits.error_code,
+                    audits.error_message, reports.report, audits.attempt
              FROM audits JOIN reports ON reports.position = audits.position
              WHERE audits.audit_id = ? AND audits.account_id = ?",
         )?
@@ -236,22 +239,25 @@ pub(super) fn report(
                 audit_id: row.get(0)?,
                 tracking_id: row.get(1)?,
                 order: order(row, 2)?,
-                created_at: Timestamp(row.get(6)?),
-                error: error(row, 7, 8)?,
-                report: row.get(9)?,
-                attempt: row.get(10)?,
+                created_at: Timestamp(row.get(7)?),
+                error: error(row, 8, 9)?,
+                report: row.get(10)?,
+                attempt: row.get(11)?,
             })
         })
         .optional()?)
 }
 
-/// Reads an order from four columns: url, device, network, location.
+/// Reads an order from five columns: url, device, network, location, options.
 pub(super) fn order(row: &Row<'_>, first: usize) -> Result<Order, rusqlite::Error> {
     Ok(Order {
         url: row.get(first)?,
         device: row.get(first + 1)?,
         network: row.get(first + 2)?,
         location: row.get(first + 3)?,
+        options: read_options(row.get_ref(first + 4)?.as_str_or_null()?).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(first + 4, Type::Text, error.into())
+        })?,
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn claim(
     claim: &DeliveryClaim,
     now: Timestamp,
 ) -> Result<ClaimedDeliveries, StoreError> {
-    let lane = Lane::of(claim.lane);
+    let lane = LaneStatements::of(claim.lane);
     let candidates = candidates(connection, &lane, now)?;
     let mut claimed = ClaimedDeliveries {
         next_claim_at: next_due_at(connection, now)?,
@@ -57,12 +57,12 @@ pub(super) fn claim(
 }
 
 /// The statements that read one lane, each through the lane's own index.
-struct Lane {
+struct LaneStatements {
     next_account: &'static str,
     due_of_account: &'static str,
 }
 
-impl Lane {
+impl LaneStatements {
     fn of(lane: DeliveryLane) -> Self {
         match lane {
             DeliveryLane::First => Self {
@@ -94,7 +94,7 @@ impl Lane {
 /// Returns the webhooks of every account that are due longest.
 fn candidates(
     connection: &Connection,
-    lane: &Lane,
+    lane: &LaneStatements,
     now: Timestamp,
 ) -> Result<Vec<Candidate>, rusqlite::Error> {
     let mut next_account = connection.prepare_cached(lane.next_account)?;
@@ -157,7 +157,7 @@ fn attempt(
     Ok(connection
         .prepare_cached(
             "SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                    finished_at
+                    finished_at, lab_data, final_url
              FROM audits WHERE position = ?",
         )?
         .query_row([position], |row| {
@@ -170,6 +170,8 @@ fn attempt(
                     url: row.get(4)?,
                     state: AuditState::Completed,
                     error: audits::error(row, 5, 6)?,
+                    lab_data: row.get(8)?,
+                    final_url: row.get(9)?,
                 },
                 finished_at: Timestamp(row.get(7)?),
                 attempt,

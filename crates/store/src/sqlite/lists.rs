@@ -12,9 +12,9 @@ use crate::{
 /// one stopped.
 const MAX_EXAMINED: u32 = 2_000;
 
-const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, state = 'completed',
-                       attempt > 0, error_code, error_message, batch_id, runs, accepted_at,
-                       finished_at, number, lab_data";
+const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, options,
+                       state = 'completed', attempt > 0, error_code, error_message, batch_id, runs,
+                       accepted_at, finished_at, number, lab_data, final_url";
 
 /// Whether an index returns exactly the audits of a page.
 pub(super) fn is_quick(filter: &AuditFilter) -> bool {
@@ -123,14 +123,15 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, rusqlite::Error> {
         tracking_id: row.get(0)?,
         audit_id: row.get(1)?,
         order: audits::order(row, 2)?,
-        state: audits::state(row, 6)?,
-        error: audits::error(row, 8, 9)?,
-        batch_id: row.get(10)?,
-        runs: row.get(11)?,
-        accepted_at: Timestamp(row.get(12)?),
-        finished_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
-        number: row.get(14)?,
-        lab_data: row.get(15)?,
+        state: audits::state(row, 7)?,
+        error: audits::error(row, 9, 10)?,
+        batch_id: row.get(11)?,
+        runs: row.get(12)?,
+        accepted_at: Timestamp(row.get(13)?),
+        finished_at: row.get::<_, Option<i64>>(14)?.map(Timestamp),
+        number: row.get(15)?,
+        lab_data: row.get(16)?,
+        final_url: row.get(17)?,
     })
 }
 

@@ -191,7 +191,7 @@ impl PageStore for SqliteStore {
             .quick(move |connection| {
                 connection
                     .prepare_cached(
-                        "SELECT url, device, network, location FROM audits
+                        "SELECT url, device, network, location, options FROM audits
                          WHERE tracking_id = ? AND account_id = ?",
                     )?
                     .query_row([&tracking_id, &account_id], |row| audits::order(row, 0))
@@ -224,7 +224,8 @@ fn recent(
 ) -> Result<Vec<RecentAudit>, StoreError> {
     const COLUMNS: &str =
         "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
-                coalesce(audits.finished_at, audits.accepted_at), audits.summary
+                coalesce(audits.finished_at, audits.accepted_at), audits.summary,
+                audits.error_code, audits.error_message
          FROM audits
          WHERE audits.account_id = ?";
     const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT ?";
@@ -237,6 +238,7 @@ fn recent(
             url: row.get(3)?,
             at: Timestamp(row.get(4)?),
             summary: row.get(5)?,
+            error: audits::error(row, 6, 7)?,
         })
     };
     let rows = match url {

@@ -39,7 +39,7 @@ pub(super) fn lease(
                                state = 'running', lease_owner = ?, lease_expires_at = ?
              WHERE position = ?
              RETURNING tracking_id, audit_id, attempt, faults, url, device, network, location,
-                       runs, account_id, batch_id IS NULL",
+                       options, runs, account_id, batch_id IS NULL",
         )?
         .query_row(
             params![scope.owner.to_string(), expires_at.0, position],
@@ -51,10 +51,10 @@ pub(super) fn lease(
                     owner: scope.owner.clone(),
                     expires_at,
                     order: audits::order(row, 4)?,
-                    runs: row.get(8)?,
+                    runs: row.get(9)?,
                     faults: row.get(3)?,
                 };
-                Ok((lease, row.get(9)?, row.get(10)?))
+                Ok((lease, row.get(10)?, row.get(11)?))
             },
         )?;
     Lane {
@@ -130,7 +130,7 @@ pub(super) fn finish(
         .prepare_cached(
             "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = ?, error_code = ?, error_message = ?,
-                               lab_data = ?, summary = ?
+                               lab_data = ?, summary = ?, final_url = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
              RETURNING position, account_id, runs, webhook IS NOT NULL",
         )?
@@ -141,6 +141,7 @@ pub(super) fn finish(
                 error.map(|error| &error.message),
                 summary.and_then(|summary| summary.lab_data.as_deref()),
                 summary.map(|summary| &summary.summary),
+                summary.and_then(|summary| summary.final_url.as_deref()),
                 fence.tracking_id,
                 fence.attempt
             ],
@@ -201,10 +202,15 @@ pub(super) fn store_summary(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE audits SET lab_data = ?, summary = ?
+            "UPDATE audits SET lab_data = ?, summary = ?, final_url = ?
              WHERE tracking_id = ? AND state = 'completed' AND summary IS NULL",
         )?
-        .execute(params![summary.lab_data, summary.summary, tracking_id])?;
+        .execute(params![
+            summary.lab_data,
+            summary.summary,
+            summary.final_url,
+            tracking_id
+        ])?;
     Ok(())
 }
 

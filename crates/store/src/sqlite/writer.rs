@@ -17,7 +17,7 @@ use crate::latency::Latency;
 const MAX_BATCH: usize = 128;
 
 pub(super) struct Writer {
-    jobs: Option<Sender<Box<dyn Job>>>,
+    jobs: Option<Sender<Box<dyn PendingWrite>>>,
     thread: Option<JoinHandle<()>>,
     notifier: Arc<Notifier>,
     pub(super) latency: Latency,
@@ -123,7 +123,7 @@ fn stopped() -> StoreError {
 }
 
 /// The write of one caller, independent of the type of its result.
-trait Job: Send {
+trait PendingWrite: Send {
     /// Performs the write. On `Err` it must be rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Wakeup, Rollback>;
     /// Sends the result to the caller. `batch_error` is set if the whole batch was rolled back.
@@ -144,7 +144,7 @@ enum Step<W, T> {
     Done(Result<T, StoreError>),
 }
 
-impl<W, T> Job for Write<W, T>
+impl<W, T> PendingWrite for Write<W, T>
 where
     W: FnOnce(&Connection) -> Result<T, StoreError> + Send,
     T: Send,
@@ -178,7 +178,7 @@ where
 
 fn write_until_closed(
     connection: &Connection,
-    queue: &Receiver<Box<dyn Job>>,
+    queue: &Receiver<Box<dyn PendingWrite>>,
     notifier: &Notifier,
 ) {
     while let Ok(first) = queue.recv() {
@@ -188,7 +188,11 @@ fn write_until_closed(
     }
 }
 
-fn write_batch(connection: &Connection, mut batch: Vec<Box<dyn Job>>, notifier: &Notifier) {
+fn write_batch(
+    connection: &Connection,
+    mut batch: Vec<Box<dyn PendingWrite>>,
+    notifier: &Notifier,
+) {
     let result = commit_batch(connection, &mut batch);
     let batch_error = result.as_ref().err().map(ToString::to_string);
     if let Some(reason) = &batch_error {
@@ -209,7 +213,7 @@ fn write_batch(connection: &Connection, mut batch: Vec<Box<dyn Job>>, notifier: 
 
 fn commit_batch(
     connection: &Connection,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Box<dyn PendingWrite>],
 ) -> Result<BatchWakeup, StoreError> {
     let result = run_batch(connection, batch);
     if result.is_err() && !connection.is_autocommit() {
@@ -221,7 +225,7 @@ fn commit_batch(
 /// Runs each job in its own savepoint, so that the failure of one does not undo the others.
 fn run_batch(
     connection: &Connection,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Box<dyn PendingWrite>],
 ) -> Result<BatchWakeup, StoreError> {
     let mut batch_wakeup = BatchWakeup::default();
     execute(connection, "BEGIN IMMEDIATE")?;
@@ -254,7 +258,7 @@ mod tests {
 
     type Reply = oneshot::Receiver<Result<(), StoreError>>;
 
-    fn job(sql: &'static str) -> (Box<dyn Job>, Reply) {
+    fn job(sql: &'static str) -> (Box<dyn PendingWrite>, Reply) {
         let (reply, result) = oneshot::channel();
         let work = move |connection: &Connection| Ok(connection.execute_batch(sql)?);
         let job = Write {

@@ -197,7 +197,8 @@ macro_rules! whole_suite {
                 audits_of_the_account_are_listed_newest_first
                 a_page_ends_where_the_next_begins
                 completed_audits_are_listed_with_their_figures
-        a_missing_summary_is_found_and_added_once
+                a_missing_summary_is_found_and_added_once
+                the_options_of_a_visit_are_stored
                 pages_are_stable_while_audits_are_added_and_deleted
                 any_filter_lists_exactly_the_matching_audits
                 a_search_with_few_matches_comes_to_its_end

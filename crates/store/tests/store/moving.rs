@@ -53,6 +53,7 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),
             location: ["here", "there"][n as usize % 2].to_owned(),
+            options: plumbline_store::VisitOptions::default(),
         },
         options: AuditOptions {
             runs: 1,

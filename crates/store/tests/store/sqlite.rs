@@ -34,6 +34,7 @@ fn audit(account: &Account, name: String) -> NewAudit {
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),
             location: "some-place".to_owned(),
+            options: plumbline_store::VisitOptions::default(),
         },
         options: AuditOptions::default(),
         accepted_at: NOW,

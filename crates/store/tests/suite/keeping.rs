@@ -129,6 +129,7 @@ pub async fn unusual_text_is_stored_unchanged_or_refused(backend: &dyn Backend) 
             device: text.to_owned(),
             network: text.to_owned(),
             location: text.to_owned(),
+            options: plumbline_store::VisitOptions::default(),
         };
         let audit = NewAudit {
             account_id: account.id.clone(),

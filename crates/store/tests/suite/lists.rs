@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use plumbline_store::{
     Account, AuditEntry, AuditFilter, AuditState, AuditSummary, FinishedAudit, ListCursor,
-    NewAudit, Store, Submission, Timestamp, UnsummarizedAudit,
+    NewAudit, Store, Submission, Timestamp, UnsummarizedAudit, VisitOptions,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -87,8 +87,41 @@ pub async fn completed_audits_are_listed_with_their_figures(backend: &dyn Backen
         .unwrap();
     assert_eq!(names(&page.audits), ["waiting", "failed", "measured"]);
     let figures: Vec<_> = page.audits.iter().map(|audit| &audit.lab_data).collect();
-    let lab_data = measured().summary.unwrap().lab_data;
-    assert_eq!(figures, [&None, &None, &lab_data]);
+    let summary = measured().summary.unwrap();
+    assert_eq!(figures, [&None, &None, &summary.lab_data]);
+    let final_urls: Vec<_> = page.audits.iter().map(|audit| &audit.final_url).collect();
+    assert_eq!(final_urls, [&None, &None, &summary.final_url]);
+    let status = store.status(&account.id, "measured").await.unwrap();
+    let status = status.unwrap();
+    assert_eq!(
+        (status.lab_data, status.final_url),
+        (summary.lab_data, summary.final_url)
+    );
+}
+
+pub async fn the_options_of_a_visit_are_stored(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 2).await;
+    let options = VisitOptions {
+        allow_error_status: true,
+    };
+    let mut with_options = audit(&account, "with");
+    with_options.order.options = options.clone();
+    for audit in [with_options, audit(&account, "without")] {
+        store.submit(Submission::single(audit)).await.unwrap();
+    }
+    for (name, expected) in [("with", options), ("without", VisitOptions::default())] {
+        let lease = lease(&*store, NOW).await.unwrap();
+        assert_eq!(lease.tracking_id, name);
+        assert_eq!(lease.order.options, expected);
+    }
+    let page = store
+        .audits(&account.id, AuditFilter::default(), None, 10)
+        .await
+        .unwrap();
+    let listed = page.audits.iter().map(|audit| &audit.order.options);
+    let allows: Vec<_> = listed.map(|options| options.allow_error_status).collect();
+    assert_eq!(allows, [false, true]);
 }
 
 pub async fn a_missing_summary_is_found_and_added_once(backend: &dyn Backend) {
@@ -113,6 +146,7 @@ pub async fn a_missing_summary_is_found_and_added_once(backend: &dyn Backend) {
     let added = AuditSummary {
         lab_data: Some("{}".to_owned()),
         summary: "{}".to_owned(),
+        final_url: None,
     };
     // Of an audit that is not completed, and of one that has a summary, nothing changes.
     for tracking_id in ["old", "new", "waiting", "unknown"] {

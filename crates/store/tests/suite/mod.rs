@@ -66,6 +66,7 @@ pub fn audit(account: &Account, name: &str) -> NewAudit {
             device: "some-phone".to_owned(),
             network: "some-network".to_owned(),
             location: "some-place".to_owned(),
+            options: plumbline_store::VisitOptions::default(),
         },
         options: AuditOptions::default(),
         accepted_at: NOW,
@@ -80,6 +81,7 @@ pub fn measured() -> FinishedAudit {
         summary: Some(AuditSummary {
             lab_data: Some(r#"{"performance":1}"#.to_owned()),
             summary: r#"{"scores":{"performance":1}}"#.to_owned(),
+            final_url: Some("https://elsewhere.example/".to_owned()),
         }),
     }
 }

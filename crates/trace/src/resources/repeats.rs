@@ -5,20 +5,20 @@ use std::collections::HashSet;
 use super::{Resource, Resources};
 
 impl Resources {
-    /// Moves requests after the given time to `repeats` if their address was requested before.
+    /// Moves requests after the given time to `repeats` if their URL was requested before.
     pub fn separate_repeats(&mut self, after_us: f64) {
-        let mut addresses: HashSet<String> = HashSet::new();
+        let mut urls: HashSet<String> = HashSet::new();
         let resources = std::mem::take(&mut self.all);
         (self.all, self.repeats) = resources.into_iter().partition(|resource| {
-            let is_new = addresses.insert(address(resource).to_owned());
+            let is_new = urls.insert(url_of(resource).to_owned());
             is_new || resource.start_us <= after_us
         });
     }
 }
 
-/// Returns the address that identifies a repeated request. For requests by scripts it excludes the
+/// Returns the URL that identifies a repeated request. For requests by scripts it excludes the
 /// query, which often contains a timestamp.
-fn address(resource: &Resource) -> &str {
+fn url_of(resource: &Resource) -> &str {
     let is_script_request = matches!(resource.fetch_kind.as_str(), "xmlhttprequest" | "fetch");
     match resource.url.split_once('?') {
         Some((address, _)) if is_script_request => address,

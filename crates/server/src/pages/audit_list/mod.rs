@@ -1,9 +1,10 @@
 //! The list of audits on the start page and the history page. The template needs the variables
 //! `past`, the rows, and `same_address`, whether all audits have the same URL.
 
+use plumbline_model::report::redirected_to;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::figures::{Grade, date, short_name};
-use plumbline_store::RecentAudit;
+use plumbline_store::{AuditError, RecentAudit};
 
 /// An audit in a list.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub(super) struct PastAudit {
     pub(super) at_ms: i64,
     /// The summary of the report; `None` until the audit is completed.
     pub(super) summary: Option<ReportSummary>,
+    /// The reason why nothing was measured.
+    pub(super) error: Option<AuditError>,
 }
 
 impl From<RecentAudit> for PastAudit {
@@ -25,6 +28,7 @@ impl From<RecentAudit> for PastAudit {
             url: audit.url,
             at_ms: audit.at.0,
             summary: audit.summary.and_then(read_summary),
+            error: audit.error,
         }
     }
 }
@@ -49,7 +53,9 @@ pub(super) struct AuditRow {
     /// Class and text of the five scores, in the order of the rings; `None` if nothing was
     /// measured.
     pub(super) scores: Option<Vec<(&'static str, String)>>,
-    pub(super) state: &'static str,
+    pub(super) state: String,
+    /// The URL of the measured document, if the request was redirected to another page.
+    pub(super) redirected_to: Option<String>,
 }
 
 /// Returns the rows of a list of audits.
@@ -70,7 +76,11 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         when: date(past.at_ms),
         conditions: summary.map_or_else(String::new, |summary| {
             let conditions = &summary.conditions;
-            let names = [&conditions.device.name, &conditions.network.name];
+            let names = [
+                &conditions.device.name,
+                &conditions.network.name,
+                &conditions.location.name,
+            ];
             names.map(|name| short_name(name)).join(" · ")
         }),
         scores: measured.map(|summary| {
@@ -90,9 +100,15 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             .collect()
         }),
         state: match (&past.audit_id, measured) {
-            (None, _) => "running",
-            (Some(_), None) => "not measured",
-            (Some(_), Some(_)) => "",
+            (None, _) => "running".to_owned(),
+            (Some(_), None) => match &past.error {
+                Some(error) => format!("not measured ({})", error.code),
+                None => "not measured".to_owned(),
+            },
+            (Some(_), Some(_)) => String::new(),
         },
+        redirected_to: summary
+            .and_then(|summary| redirected_to(&past.url, summary.final_url.as_deref()?))
+            .map(str::to_owned),
     }
 }

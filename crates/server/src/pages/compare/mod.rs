@@ -321,6 +321,7 @@ mod tests {
                     device: "mobile".to_owned(),
                     network: "cable".to_owned(),
                     location: "eu".to_owned(),
+                    options: plumbline_store::VisitOptions::default(),
                 },
                 created_at: Timestamp(0),
                 error: None,

@@ -330,6 +330,7 @@ mod tests {
             url: EVIL.to_owned(),
             at_ms: 0,
             summary: Some((&report(EVIL)).into()),
+            error: None,
         };
         let period = Period {
             first_date: EVIL.to_owned(),

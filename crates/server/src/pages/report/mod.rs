@@ -175,7 +175,11 @@ pub(crate) async fn share(
             expires_at: parse_validity(&form.take("days"))?.map(|validity| now.plus(validity)),
         }),
         "off" => None,
-        _ => return Err(Failure::InvalidBody),
+        _ => {
+            return Err(Failure::InvalidBody(
+                "`share` is neither on nor off".to_owned(),
+            ));
+        }
     };
     let store = &page_parts(&service)?.store;
     match store.share(&visitor.account_id, &id, share, now).await {
@@ -192,7 +196,7 @@ fn parse_validity(days: &str) -> Result<Option<Duration>, Failure> {
     }
     let days: Option<u32> = days.parse().ok();
     let days = days.filter(|days| (1..=MAX_SHARED_DAYS).contains(days));
-    let days = days.ok_or(Failure::InvalidBody)?;
+    let days = days.ok_or_else(|| Failure::InvalidBody("invalid number of days".to_owned()))?;
     Ok(Some(Duration::from_secs(24 * 60 * 60) * days))
 }
 

@@ -154,6 +154,7 @@ async fn accept(
         device: form.device.clone(),
         network: form.network.clone(),
         location: form.location.clone(),
+        options: plumbline_seam::VisitOptions::default(),
     });
     let starter = Starter {
         key_id: visitor.key_id.clone(),
@@ -176,7 +177,7 @@ fn with_scheme(url: &str) -> String {
 
 fn problem_text(failure: &Failure) -> &'static str {
     match failure {
-        Failure::InvalidUrl => {
+        Failure::InvalidUrl(_) => {
             "This URL cannot be audited. Enter the public http or https URL of a page."
         }
         Failure::TooManyUnfinished => {
@@ -208,6 +209,7 @@ mod tests {
             url: EVIL.to_owned(),
             at_ms: 0,
             summary: Some((&report(EVIL)).into()),
+            error: None,
         };
         assert_text_only(&StartPage {
             catalog: Arc::new(Catalog::load(BUILT_IN).unwrap()),
