@@ -28,6 +28,7 @@ use crate::args::Command;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    plumbline_memory::configure_allocator();
     let args = match args::parse(std::env::args_os().collect()) {
         Ok(args) => args,
         Err(exit) => return exit.report(),

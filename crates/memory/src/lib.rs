@@ -34,6 +34,21 @@ impl MemoryTrimmer {
     }
 }
 
+/// Makes the allocator keep less. Call it when the program starts.
+///
+/// Two arenas are enough for threads that seldom allocate at the same time, and each keeps pages
+/// that are partly in use. Large blocks are returned when they are freed; without a fixed threshold
+/// the allocator would soon take blocks of up to 32 MiB from its arenas.
+pub fn configure_allocator() {
+    // SAFETY: The function only sets parameters of the allocator; other threads do not exist yet or
+    // are not affected. A parameter that it does not know is ignored.
+    #[expect(unsafe_code, reason = "mallopt has no safe form")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 * 1024);
+    }
+}
+
 /// Returns all freed memory of the process to the system.
 fn return_freed_memory() {
     // SAFETY: The function has no preconditions; it locks each arena while it works on it.
