@@ -173,13 +173,24 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .await
         .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
     let address = listener.local_addr().map_err(Exit::failed)?;
+    // Whoever reads that the server listens may stop it.
+    let stop_signal = stop_signal();
     // The service runs even if nobody reads standard output.
     let scheme = if tls.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{address}");
     let _ = out::line(format_args!("listening on {base}"));
-    if let Some(credits) = settings.create_key {
-        print_example_key(&store, credits, &base).await?;
+    match settings.create_key {
+        Some(credits) => print_example_key(&store, credits, &base).await?,
+        None if settings.store.is_local() => {
+            let data = data.display();
+            let _ = out::line(format_args!(
+                "create a key: plumbline keys create --credits 100 --data {data}"
+            ));
+        }
+        None => {}
     }
+    let (slots, data) = (settings.slots, data.display());
+    let _ = out::line(format_args!("data directory {data}, {slots} slots"));
     let webhook_client = WebhookClient::new(Arc::clone(&guard));
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
@@ -205,7 +216,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         stopped.clone(),
     ));
     tokio::spawn(async move {
-        stop_signal().await;
+        stop_signal.await;
         // Fails only if there is no receiver any more.
         let _ = stop.send(true);
     });
@@ -325,20 +336,23 @@ async fn print_example_key(store: &Arc<dyn Store>, credits: u32, base: &str) -> 
     Ok(())
 }
 
-/// Returns when the process receives SIGTERM or SIGINT.
-pub async fn stop_signal() {
-    match (
+/// Handles SIGTERM and SIGINT from now on. The future ends when the process receives one of them.
+pub fn stop_signal() -> impl Future<Output = ()> + Send {
+    let handlers = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
-    ) {
-        (Ok(mut terminate), Ok(mut interrupt)) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+    );
+    async move {
+        match handlers {
+            (Ok(mut terminate), Ok(mut interrupt)) => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
             }
+            // Without handlers, the default action ends the process, which the queue survives.
+            _ => std::future::pending().await,
         }
-        // Without handlers, the default action terminates the process, which the queue survives.
-        _ => std::future::pending().await,
     }
 }
 
