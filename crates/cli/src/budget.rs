@@ -38,9 +38,14 @@ pub fn print(result: &BudgetResult, runs: usize, outputs: &Outputs) -> Result<Ex
     } else {
         out::text(format_args!("\n{table}"))?;
     }
-    Ok(if result.is_exceeded() {
+    Ok(exit(result))
+}
+
+/// Returns the exit code of a budget's result.
+pub fn exit(result: &BudgetResult) -> Exit {
+    if result.is_exceeded() {
         Exit::OverBudget
     } else {
         Exit::Done
-    })
+    }
 }

@@ -4,9 +4,13 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use plumbline_model::field::{FieldKind, RecordScope};
-use plumbline_model::report::{LocationMode, Report};
+use plumbline_model::report::{LocationMode, Metric, Report};
 
-use crate::html::titles_and_gains;
+use crate::html::figures::{Grade, ms};
+use crate::html::{largest_content_node, titles_and_gains};
+
+/// The most fixes listed.
+const MAX_FIXES: usize = 5;
 
 /// Whether the text contains escape sequences for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,15 +100,13 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
             ("Total Blocking Time", metrics.tbt),
             ("Time to Interactive", metrics.tti),
         ] {
-            match metric {
-                Some(metric) => writeln!(out, "  {name:<26}{:>7.0} ms", metric.value)?,
-                None => writeln!(out, "  {name:<26}{:>7}", "–")?,
-            }
+            write_metric(out, name, metric, colors, seconds)?;
         }
-        let shift = metrics
-            .cls
-            .map_or("–".to_owned(), |m| format!("{:.3}", m.value));
-        writeln!(out, "  {:<26}{shift:>7}", "Cumulative Layout Shift")?;
+        let shift = |value: f64| format!("{value:.3}");
+        write_metric(out, "Cumulative Layout Shift", metrics.cls, colors, shift)?;
+        if let Some(node) = largest_content_node(report) {
+            writeln!(out, "  {:<26}{}", "Largest content", plain(&node.snippet))?;
+        }
     }
     write_field(out, report)?;
     write_fixes(out, report, colors)?;
@@ -118,7 +120,28 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     Ok(())
 }
 
-/// Writes the failed checks that gain most, with their gains.
+/// Writes the value of a metric and its grade.
+fn write_metric(
+    out: &mut String,
+    name: &str,
+    metric: Option<Metric>,
+    colors: Colors,
+    format: impl Fn(f64) -> String,
+) -> std::fmt::Result {
+    let Some(metric) = metric else {
+        return writeln!(out, "  {name:<26}{:>7}", "–");
+    };
+    let style = colors.score((metric.score * 100.0).round() as u8);
+    let (value, grade) = (format(metric.value), Grade::of_metric(Some(metric)).label());
+    writeln!(out, "  {name:<26}{value:>7}  {style}{grade}{style:#}")
+}
+
+/// Formats milliseconds: `340 ms`, `1.23 s`.
+fn seconds(value_ms: f64) -> String {
+    ms(value_ms).replace('\u{a0}', " ")
+}
+
+/// Writes the failed checks to fix first, with their gains.
 fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
     let fixes = titles_and_gains(report);
     if fixes.is_empty() {
@@ -126,7 +149,7 @@ fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::R
     }
     let heading = colors.heading();
     writeln!(out, "\n  {heading}What to fix first{heading:#}")?;
-    for (number, (title, gains)) in (1..).zip(fixes) {
+    for (number, (title, gains)) in (1..=MAX_FIXES).zip(fixes) {
         let gains = gains.join(", ");
         writeln!(out, "  {number}. {} ({gains})", plain(title))?;
     }
@@ -266,7 +289,7 @@ mod tests {
         };
         let text = render(&measured, Colors::None);
         assert!(
-            text.contains("First Contentful Paint       1234 ms"),
+            text.contains("First Contentful Paint     1.23 s  good\n"),
             "{text}"
         );
         assert!(

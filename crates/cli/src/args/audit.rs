@@ -41,6 +41,9 @@ pub struct AuditArgs {
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,
+    /// Print nothing but errors and what `--output` writes; the exit code tells the result
+    #[arg(long, short)]
+    pub quiet: bool,
     /// Check the runs against this budget (TOML, or JSON of Lighthouse CI); exit code 3 if it is
     /// exceeded
     #[arg(long, value_name = "FILE")]

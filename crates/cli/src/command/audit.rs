@@ -74,9 +74,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     };
     let mut runs = Vec::new();
     for number in 1..=args.runs {
-        let progress = ProgressLine::start(number, args.runs);
+        let progress = (!args.quiet).then(|| ProgressLine::start(number, args.runs));
         let observe = |event: VisitEvent<'_>| match event {
-            VisitEvent::PhaseStarted(phase) => progress.show(phase),
+            VisitEvent::PhaseStarted(phase) => {
+                if let Some(progress) = &progress {
+                    progress.show(phase);
+                }
+            }
             VisitEvent::DocumentLoaded(url) => field.arrived(TRACKING_ID, &order.device, url),
         };
         let audited = if args.runs == 1 {
@@ -107,7 +111,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         std::fs::write(path, bundle)
             .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
     }
-    if !outputs.use_standard_output() {
+    if !outputs.use_standard_output() && !args.quiet {
         if runs.len() > 1 {
             let (number, count) = (chosen + 1, runs.len());
             let reason = if is_measured { "median" } else { "failed" };
@@ -133,6 +137,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
     match budget {
         None => Ok(Exit::Done),
+        Some(result) if args.quiet => Ok(budget::exit(&result)),
         Some(result) => budget::print(&result, runs.len(), &outputs),
     }
 }

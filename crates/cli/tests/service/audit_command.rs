@@ -35,6 +35,14 @@ fn a_page_that_cannot_be_measured_has_exit_code_1_and_a_reason() {
 }
 
 #[test]
+fn a_quiet_audit_prints_nothing_and_tells_its_result_by_the_exit_code() {
+    let address = pages::unused_address().to_string();
+    let output = audit(&[&address, "--network", "wifi", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn an_error_page_has_exit_code_1_and_its_status() {
     let url = format!("http://{}/no-such-page", pages::serve());
     let output = audit(&[&url, "--network", "wifi"]);

@@ -1,6 +1,6 @@
 //! The filmstrip: screenshots at regular intervals, with the milestones of the load.
 
-use plumbline_model::check::{Details, Rect};
+use plumbline_model::check::{Details, Node, Rect};
 use plumbline_model::media::{Frame, PictureId, ReportMedia};
 use plumbline_model::report::Report;
 
@@ -174,18 +174,24 @@ fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
     svg + &labels
 }
 
-/// Returns the position of the largest content, text or image, in the final layout.
-pub(super) fn largest_content(report: &Report) -> Option<Rect> {
-    fn first_element(details: &Details) -> Option<Rect> {
+/// Returns the element of the largest content, text or image.
+pub(crate) fn largest_content_node(report: &Report) -> Option<&Node> {
+    fn first_element(details: &Details) -> Option<&Node> {
         match details {
-            Details::Elements { items } => items.first()?.node.rect_in_screenshot(),
+            Details::Elements { items } => Some(&items.first()?.node),
             Details::Parts { items } => items.iter().find_map(first_element),
             _ => None,
         }
     }
     let mut checks = report.categories.iter().flat_map(|c| &c.checks);
     let check = checks.find(|check| check.id == "lcp-breakdown-insight")?;
-    first_element(check.details.as_ref()?).filter(|rect| rect.width > 0.0 && rect.height > 0.0)
+    first_element(check.details.as_ref()?)
+}
+
+/// Returns the position of the largest content in the final layout.
+pub(super) fn largest_content(report: &Report) -> Option<Rect> {
+    let rect = largest_content_node(report)?.rect_in_screenshot();
+    rect.filter(|rect| rect.width > 0.0 && rect.height > 0.0)
 }
 
 /// Returns trusted markup that outlines `rect` on top of an image of the page. Returns `None` if

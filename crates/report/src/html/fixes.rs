@@ -1,10 +1,14 @@
-//! The list "What to fix first": failed checks, ordered by how many points fixing them would gain.
+//! The list "What to fix first": failed checks, performance first.
+//!
+//! Fixes of performance are ordered by the time that they save on the worst metric, and not by
+//! points: the score of a very slow page hardly changes with any single fix. All others are ordered
+//! by the points that fixing them would gain.
 
 use plumbline_model::category::CategoryResult;
 use plumbline_model::check::{
     Cell, CheckResult, Details, ElementDetail, Findings, Row, Savings, Verdict,
 };
-use plumbline_model::report::Report;
+use plumbline_model::report::{Metrics, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::code_text::CodeText;
@@ -64,6 +68,8 @@ impl Fix {
 
 /// The most fixes listed.
 const MAX_FIXES: usize = 8;
+/// The most fixes of performance listed.
+const MAX_PERFORMANCE_FIXES: usize = 5;
 /// The most items listed per fix.
 const MAX_ITEMS: usize = 3;
 /// The most items listed per fix if they have pictures.
@@ -75,8 +81,9 @@ const MAX_EXAMINED_ITEMS: usize = super::checks::MAX_ITEMS;
 struct Candidate<'r> {
     check: &'r CheckResult,
     anchor: String,
-    /// PWA checks come last: most pages are not meant to be installed as an app.
-    is_pwa: bool,
+    rank: Rank,
+    /// The share of the worst metric that would be saved; 0 for checks of other categories.
+    saved_share: f64,
     points: f64,
     gains: Vec<(String, String)>,
 }
@@ -97,7 +104,16 @@ pub(crate) fn titles_and_gains(report: &Report) -> Vec<(&str, Vec<String>)> {
         .collect()
 }
 
-/// Returns the failed checks that are worth fixing, those that gain most first.
+/// The position of a category in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Performance,
+    Other,
+    /// Most pages are not meant to be installed as an app.
+    Pwa,
+}
+
+/// Returns the failed checks that are worth fixing, the most important first.
 fn candidates(report: &Report) -> Vec<Candidate<'_>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for category in &report.categories {
@@ -110,22 +126,31 @@ fn candidates(report: &Report) -> Vec<Candidate<'_>> {
             if check.weight > 0.0 && weights > 0.0 {
                 let left = 1.0 - check.score.unwrap_or_default();
                 let points = check.weight * left / weights * 100.0;
-                add(
-                    &mut candidates,
-                    category,
-                    check,
+                let gain = Gain {
                     points,
-                    points_text(points),
-                );
+                    saved_share: 0.0,
+                    text: points_text(points),
+                };
+                add(&mut candidates, category, check, gain);
             } else if let Some(savings) = &check.savings {
-                let (points, gain) = performance_gain(report, savings);
-                if !gain.is_empty() {
-                    add(&mut candidates, category, check, points, gain);
+                let gain = performance_gain(report, savings);
+                if !gain.text.is_empty() {
+                    add(&mut candidates, category, check, gain);
                 }
             }
         }
     }
-    candidates.sort_by(|a, b| a.is_pwa.cmp(&b.is_pwa).then(b.points.total_cmp(&a.points)));
+    candidates.sort_by(|a, b| {
+        a.rank
+            .cmp(&b.rank)
+            .then(b.saved_share.total_cmp(&a.saved_share))
+            .then(b.points.total_cmp(&a.points))
+    });
+    let mut of_performance = 0;
+    candidates.retain(|candidate| {
+        of_performance += usize::from(candidate.rank == Rank::Performance);
+        candidate.rank != Rank::Performance || of_performance <= MAX_PERFORMANCE_FIXES
+    });
     candidates.truncate(MAX_FIXES);
     candidates
 }
@@ -134,10 +159,14 @@ fn add<'r>(
     candidates: &mut Vec<Candidate<'r>>,
     category: &'r CategoryResult,
     check: &'r CheckResult,
-    points: f64,
-    gain: String,
+    gain: Gain,
 ) {
-    let gain = (gain, category.title.clone());
+    let Gain {
+        points,
+        saved_share,
+        text,
+    } = gain;
+    let gain = (text, category.title.clone());
     match candidates
         .iter_mut()
         .find(|candidate| candidate.check.id == check.id)
@@ -149,7 +178,12 @@ fn add<'r>(
         None => candidates.push(Candidate {
             check,
             anchor: format!("#{}-{}", category.id.as_str(), check.id),
-            is_pwa: category.id.as_str() == "pwa",
+            rank: match category.id.as_str() {
+                "performance" => Rank::Performance,
+                "pwa" => Rank::Pwa,
+                _ => Rank::Other,
+            },
+            saved_share,
             points,
             gains: vec![gain],
         }),
@@ -164,14 +198,25 @@ fn points_text(points: f64) -> String {
     }
 }
 
+/// The possible gain from a fix.
+#[derive(Debug, Default)]
+struct Gain {
+    /// The points of the category's score.
+    points: f64,
+    /// The share of the worst metric that would be saved.
+    saved_share: f64,
+    text: String,
+}
+
 /// Returns the points that the performance score would gain if each metric improved by its savings,
-/// and a description of the savings. Points are comparable with those of other categories.
-fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
+/// the share of the worst metric, and a description of the savings.
+fn performance_gain(report: &Report, savings: &Savings) -> Gain {
     let Some(metrics) = &report.metrics else {
-        return (0.0, String::new());
+        return Gain::default();
     };
     let mode = report.conditions.device.mode;
-    let (mut points, mut texts) = (0.0, Vec::new());
+    let (mut points, mut texts, mut saved_share) = (0.0, Vec::new(), 0.0);
+    let worst = worst_metric(metrics);
     for (kind, name, saved) in [
         (MetricKind::Fcp, "FCP", savings.fcp_ms),
         (MetricKind::Lcp, "LCP", savings.lcp_ms),
@@ -181,6 +226,9 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
         let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
             continue;
         };
+        if Some(kind) == worst && current.value > 0.0 {
+            saved_share = (saved / current.value).clamp(0.0, 1.0);
+        }
         let better = kind.score(mode, (current.value - saved).max(0.0));
         let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
         points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
@@ -195,7 +243,25 @@ fn performance_gain(report: &Report, savings: &Savings) -> (f64, String) {
     if points >= 0.5 {
         texts.insert(0, points_text(points));
     }
-    (points, texts.join(", "))
+    Gain {
+        points,
+        saved_share,
+        text: texts.join(", "),
+    }
+}
+
+/// Returns the metric with the lowest score of those that fixes can improve.
+fn worst_metric(metrics: &Metrics) -> Option<MetricKind> {
+    [
+        MetricKind::Lcp,
+        MetricKind::Fcp,
+        MetricKind::Tbt,
+        MetricKind::Cls,
+    ]
+    .into_iter()
+    .filter_map(|kind| Some((kind, metric(metrics, kind)?.score)))
+    .min_by(|(_, a), (_, b)| a.total_cmp(b))
+    .map(|(kind, _)| kind)
 }
 
 fn fix(candidate: Candidate<'_>, screenshots: &Screenshots) -> Fix {
@@ -322,4 +388,50 @@ fn row_item(findings: &Findings, row: &Row, screenshots: &Screenshots) -> Option
         crop: node.and_then(|node| screenshots.crop(node)),
         ..item
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_model::report::Metric;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::report;
+
+    fn check(id: &str, weight: f64, savings: Savings) -> serde_json::Value {
+        json!({
+            "id": id, "title": id, "verdict": "fail", "weight": weight, "score": 0.0,
+            "group": "seo-content", "why": "", "fix": "", "savings": savings,
+        })
+    }
+
+    #[test]
+    fn performance_comes_first_ordered_by_time_saved_on_the_worst_metric() {
+        let mut report = report();
+        if let Some(metrics) = &mut report.metrics {
+            // So slow that no single fix changes the score.
+            metrics.lcp = Some(Metric {
+                value: 30_000.0,
+                score: 0.0,
+            });
+        }
+        let category = |id: &str, checks: serde_json::Value| json!({ "id": id, "title": id, "score": 50, "checks": checks });
+        report.categories = serde_json::from_value(json!([
+            category("pwa", json!([check("app", 1.0, Savings::default())])),
+            category("seo", json!([check("title", 1.0, Savings::default())])),
+            category(
+                "performance",
+                json!([
+                    check("small", 0.0, Savings::paints(500.0, 1_000.0)),
+                    check("large", 0.0, Savings::paints(0.0, 9_000.0)),
+                ])
+            ),
+        ]))
+        .unwrap();
+        let titles: Vec<_> = titles_and_gains(&report)
+            .into_iter()
+            .map(|(title, _)| title)
+            .collect();
+        assert_eq!(titles, ["large", "small", "title", "app"]);
+    }
 }

@@ -21,6 +21,7 @@ mod report_page;
 pub mod summary;
 
 pub use document::{BRAND, Document, ICON, SCRIPT, STYLESHEET};
+pub(crate) use film::largest_content_node;
 pub(crate) use fixes::titles_and_gains;
 pub use pictures::{PictureSource, picture};
 pub use plumbline_model::media::PictureId;
