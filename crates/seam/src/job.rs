@@ -16,8 +16,8 @@ pub struct Order {
     pub options: VisitOptions,
 }
 
-/// Options of the visits of an audit. Their defaults give the behaviour of earlier versions of the
-/// API; members with default values are not written, so that earlier versions read the rest.
+/// Options of the visits of an audit. Members with default values are not written, so that earlier
+/// versions read an order without options.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VisitOptions {
