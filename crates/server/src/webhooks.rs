@@ -213,7 +213,7 @@ impl Deliverer {
         let secret = secret.map_err(|error| error.to_string())?;
         let event = Event {
             event: "audit.completed",
-            data: Tracking::with_figures(&delivery.audit),
+            data: Tracking::with_figures(delivery),
             completed_at: iso8601_ms(delivery.finished_at.0),
         };
         let body = serde_json::to_string(&event).map_err(|error| error.to_string())?;

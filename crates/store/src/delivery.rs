@@ -11,6 +11,8 @@ pub struct Delivery {
     /// The URL of the webhook.
     pub webhook: String,
     pub audit: AuditStatus,
+    /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
+    pub lab_data: Option<String>,
     pub finished_at: Timestamp,
     /// The number of the attempt, from 1.
     pub attempt: u32,

@@ -118,8 +118,6 @@ pub struct AuditStatus {
     pub url: String,
     pub state: AuditState,
     pub error: Option<AuditError>,
-    /// The scores and metrics as JSON text, see [`AuditSummary::lab_data`].
-    pub lab_data: Option<String>,
     /// The URL of the measured document, if the request was redirected to another page.
     pub final_url: Option<String>,
 }

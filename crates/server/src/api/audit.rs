@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;
-use plumbline_store::{AuditError, AuditState, AuditStatus};
+use plumbline_store::{AuditError, AuditState, AuditStatus, Delivery};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -116,11 +116,11 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
 }
 
 impl<'a> Tracking<'a> {
-    /// Returns the state of an audit with its scores and metrics.
-    pub(crate) fn with_figures(audit: &'a AuditStatus) -> Self {
+    /// Returns the state of a completed audit with its scores and metrics.
+    pub(crate) fn with_figures(delivery: &'a Delivery) -> Self {
         Self {
-            lab_data: audit.lab_data.as_deref().and_then(read_lab_data),
-            ..Self::from(audit)
+            lab_data: delivery.lab_data.as_deref().and_then(read_lab_data),
+            ..Self::from(&delivery.audit)
         }
     }
 }

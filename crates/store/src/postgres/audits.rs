@@ -298,7 +298,7 @@ pub(super) async fn status(
     let row = row(
         db,
         "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                error_code, error_message, lab_data, final_url
+                error_code, error_message, final_url
          FROM audits WHERE tracking_id = $1 AND account_id = $2",
         &[&tracking_id, &account_id],
     )
@@ -312,8 +312,7 @@ pub(super) async fn status(
         url: row.try_get(2)?,
         state: state(&row, 3)?,
         error: error(&row, 5)?,
-        lab_data: row.try_get(7)?,
-        final_url: row.try_get(8)?,
+        final_url: row.try_get(7)?,
     }))
 }
 

@@ -146,9 +146,9 @@ async fn attempts(
                 url: row.try_get(4)?,
                 state: AuditState::Completed,
                 error: audits::error(row, 5)?,
-                lab_data: row.try_get(9)?,
                 final_url: row.try_get(10)?,
             },
+            lab_data: row.try_get(9)?,
             finished_at: Timestamp(row.try_get(7)?),
             attempt: read_u32(row, 8)?,
         })

@@ -204,7 +204,7 @@ pub(super) fn status(
     connection
         .prepare_cached(
             "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                    error_code, error_message, lab_data, final_url
+                    error_code, error_message, final_url
              FROM audits WHERE tracking_id = ? AND account_id = ?",
         )?
         .query_row([tracking_id, account_id], |row| {
@@ -214,8 +214,7 @@ pub(super) fn status(
                 url: row.get(2)?,
                 state: state(row, 3)?,
                 error: error(row, 5, 6)?,
-                lab_data: row.get(7)?,
-                final_url: row.get(8)?,
+                final_url: row.get(7)?,
             })
         })
         .optional()

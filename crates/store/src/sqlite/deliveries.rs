@@ -170,9 +170,9 @@ fn attempt(
                     url: row.get(4)?,
                     state: AuditState::Completed,
                     error: audits::error(row, 5, 6)?,
-                    lab_data: row.get(8)?,
                     final_url: row.get(9)?,
                 },
+                lab_data: row.get(8)?,
                 finished_at: Timestamp(row.get(7)?),
                 attempt,
             })

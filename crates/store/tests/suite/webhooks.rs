@@ -95,6 +95,9 @@ pub async fn a_webhook_is_tried_until_it_is_delivered_or_given_up(backend: &dyn 
     finished(&*store, &["a", "b"]).await;
     let first = due(&*store, NOW).await;
     assert_eq!(first.len(), 2);
+    let summary = measured().summary.unwrap();
+    assert_eq!(first[0].lab_data, summary.lab_data);
+    assert_eq!(first[0].audit.final_url, summary.final_url);
     assert_eq!(due(&*store, NOW).await, [], "claimed");
     let again_at = later(Duration::from_secs(10));
     let retry = DeliveryOutcome::RetryAt(again_at, "refused".to_owned());
