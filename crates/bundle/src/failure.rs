@@ -36,11 +36,13 @@ pub enum FailureCode {
     TooManyRedirects,
     TooLarge,
     Timeout,
+    /// The client cancelled the audit.
+    Cancelled,
     Internal,
 }
 
 impl FailureCode {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::DnsFailure,
         Self::ConnectionFailed,
         Self::TlsFailure,
@@ -53,6 +55,7 @@ impl FailureCode {
         Self::TooManyRedirects,
         Self::TooLarge,
         Self::Timeout,
+        Self::Cancelled,
         Self::Internal,
     ];
 
@@ -70,6 +73,7 @@ impl FailureCode {
             Self::TooManyRedirects => "TOO_MANY_REDIRECTS",
             Self::TooLarge => "TOO_LARGE",
             Self::Timeout => "TIMEOUT",
+            Self::Cancelled => "CANCELLED",
             Self::Internal => "INTERNAL",
         }
     }

@@ -13,6 +13,7 @@ mod agents;
 mod api;
 mod app;
 mod auth;
+mod cancel;
 mod capacity;
 mod client_stream;
 mod connections;

@@ -5,6 +5,7 @@
 
 mod agents;
 mod blobs;
+mod cancellation;
 mod delivery;
 mod delivery_turns;
 mod key;
@@ -29,6 +30,7 @@ pub use agents::{
     PRESENCE_RETENTION_MS,
 };
 pub use blobs::{AttemptBlob, BlobPart, Blobs, FileBlobs, S3Blobs, S3Config};
+pub use cancellation::{Cancellation, CancelledAudit};
 pub use delivery::{
     ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
 };

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::{AuditError, KeyDigest, KeyRecord, Order, StoreError, StoredReport, Timestamp};
+use crate::{AuditError, KeyDigest, KeyRecord, StoreError, StoredReport, Timestamp};
 
 /// Data of the web pages: sessions, shared reports and recent audits.
 ///
@@ -66,10 +66,6 @@ pub trait PageStore: Send + Sync + 'static {
         url: Option<&str>,
         limit: u32,
     ) -> Result<Vec<RecentAudit>, StoreError>;
-
-    /// Returns the order of an audit of this account by its tracking id.
-    async fn order(&self, account_id: &str, tracking_id: &str)
-    -> Result<Option<Order>, StoreError>;
 }
 
 /// A link that gives access to one report.

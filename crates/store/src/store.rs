@@ -5,7 +5,7 @@ use tokio::sync::Notify;
 
 use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
-    AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
+    AuditEntry, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
     DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState,
     ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention,
     SharedLimits, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
@@ -104,6 +104,13 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<AuditPage, StoreError>;
 
+    /// Returns an audit of this account by its tracking id, as a list shows it.
+    async fn audit(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditEntry>, StoreError>;
+
     /// Returns a batch of this account.
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError>;
 
@@ -156,6 +163,12 @@ pub trait Store: Send + Sync + 'static {
         lease: &Lease,
         finished: FinishedAudit,
     ) -> Result<LeaseState, StoreError>;
+
+    /// Completes audits without measurements, in one transaction, and returns the tracking ids of
+    /// those that were not completed before. A waiting audit is never leased; a lease of a running
+    /// one is lost. Credits are refunded and webhooks become due as in [`Store::finish`]. Audits of
+    /// other accounts are not changed.
+    async fn cancel(&self, cancellation: Cancellation) -> Result<Vec<String>, StoreError>;
 
     /// Returns up to `limit` completed audits that have a report and no summary.
     async fn unsummarized(&self, limit: u32) -> Result<Vec<UnsummarizedAudit>, StoreError>;

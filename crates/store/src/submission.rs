@@ -44,7 +44,7 @@ impl Submission {
 }
 
 /// A limit on audits that end without measurements. These are refunded, so credits do not limit
-/// them. Deleted audits count as well.
+/// them. Deleted audits count as well; audits that were cancelled before their first lease do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureLimit {
     /// The maximum number of failures, at least 1.

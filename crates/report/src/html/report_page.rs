@@ -240,6 +240,7 @@ fn advice(code: FailureCode) -> &'static str {
         FailureCode::Timeout => {
             "The page did not finish loading within the time limit. Try a faster network, and check what the page waits for."
         }
+        FailureCode::Cancelled => "Start the audit again to measure the page.",
         FailureCode::Internal => {
             "Something went wrong in this service. Try again; if it happens again, tell the operator of this service."
         }

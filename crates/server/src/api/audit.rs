@@ -16,6 +16,7 @@ use crate::{
         request_body::{AuditRequest, JsonObject},
     },
     auth::{Caller, Starter},
+    cancel::cancel_audit,
     envelope,
     errors::Failure,
     query::Query,
@@ -68,6 +69,18 @@ pub(crate) async fn status(
         }
     };
     let status = status.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&status.tracking_id);
+    Ok(envelope::data(Tracking::from(&status)))
+}
+
+/// `POST /v1/audit/cancel/{id}`: ends an audit before it is measured, and returns its status. A
+/// completed audit does not change.
+pub(crate) async fn cancel(
+    State(service): State<SharedState>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<Response, Failure> {
+    let status = cancel_audit(&service, &caller.account_id, &id).await?;
     caller.context.set_audit(&status.tracking_id);
     Ok(envelope::data(Tracking::from(&status)))
 }

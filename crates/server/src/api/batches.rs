@@ -13,6 +13,7 @@ use crate::{
         request_body::{BatchRequest, JsonObject},
     },
     auth::{Caller, Starter},
+    cancel::cancel_batch,
     envelope,
     errors::Failure,
     start,
@@ -51,6 +52,18 @@ pub(crate) async fn one(
 ) -> Result<Response, Failure> {
     let batch = service.app.store.batch(&caller.account_id, &id).await?;
     let batch = batch.ok_or(Failure::NotFound)?;
+    caller.context.set_audit(&batch.id);
+    Ok(envelope::data(BatchStatus::from(&batch)))
+}
+
+/// `POST /v1/batches/{id}/cancel`: ends the audits of a batch that are not completed, and returns
+/// the batch.
+pub(crate) async fn cancel(
+    State(service): State<SharedState>,
+    caller: Caller,
+    PathId(id): PathId,
+) -> Result<Response, Failure> {
+    let batch = cancel_batch(&service, &caller.account_id, &id).await?;
     caller.context.set_audit(&batch.id);
     Ok(envelope::data(BatchStatus::from(&batch)))
 }

@@ -52,6 +52,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/audits", post(start::start))
         .route("/audits/{id}", get(progress::page))
         .route("/audits/{id}/events", get(progress::events))
+        .route("/audits/{id}/cancel", post(progress::cancel))
         .route("/reports/{id}", get(report::page))
         .route("/reports/{id}/share", post(report::share))
         .route("/reports/{id}/{picture}", get(report::picture))

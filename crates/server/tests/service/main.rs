@@ -10,6 +10,7 @@ mod agents;
 mod attempts;
 mod batches;
 mod bodies;
+mod cancelling;
 mod capacity;
 mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]

@@ -82,6 +82,8 @@ async fn too_many_failed(
     let oldest_counted = row(
         db,
         "SELECT at FROM ledger WHERE account_id = $1 AND reason = 'refund' AND at > $2
+           AND NOT EXISTS (SELECT 1 FROM audits
+                           WHERE audits.position = ledger.position AND attempt = 0)
          ORDER BY at DESC LIMIT 1 OFFSET $3",
         &[
             &submission.account_id,

@@ -138,6 +138,16 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
     })
 }
 
+pub(super) async fn audit(
+    db: &Object,
+    account_id: &str,
+    tracking_id: &str,
+) -> Result<Option<AuditEntry>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM audits WHERE tracking_id = $1 AND account_id = $2");
+    let row = row(db, &sql, &[&tracking_id, &account_id]).await?;
+    row.as_ref().map(entry).transpose()
+}
+
 pub(super) async fn batch(
     db: &Object,
     account_id: &str,

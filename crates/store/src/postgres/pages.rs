@@ -7,7 +7,7 @@ use super::connect::{change, row, rows};
 use super::notifier::Wakeup;
 use super::{PostgresStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, Order, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -223,27 +223,6 @@ impl PageStore for PostgresStore {
                     }
                 };
                 found?.iter().map(recent).collect()
-            })
-        })
-        .await
-    }
-
-    async fn order(
-        &self,
-        account_id: &str,
-        tracking_id: &str,
-    ) -> Result<Option<Order>, StoreError> {
-        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
-        self.read(move |db| {
-            Box::pin(async move {
-                let row = row(
-                    db,
-                    "SELECT url, device, network, location, options FROM audits
-                     WHERE tracking_id = $1 AND account_id = $2",
-                    &[&tracking_id, &account_id],
-                )
-                .await?;
-                row.map(|row| audits::order(&row, 0)).transpose()
             })
         })
         .await

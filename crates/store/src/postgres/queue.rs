@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, read_u32};
 use crate::{
-    AuditSummary, FinishedAudit, Lease, LeaseOwner, LeaseState, ProcessSet, QueueDepth,
+    AuditSummary, Cancellation, CancelledAudit, FinishedAudit, Lease, LeaseOwner, LeaseState, ProcessSet, QueueDepth,
     QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
 };
 
@@ -79,6 +79,68 @@ pub(super) async fn finish(
         })
     };
     row.map(result).transpose()
+}
+
+/// Completes audits without measurements, and returns the tracking ids of those that were not
+/// completed before. Audits are locked before their account, as in [`finish`].
+pub(super) async fn cancel(
+    db: &Object,
+    cancellation: &Cancellation,
+) -> Result<Vec<String>, StoreError> {
+    fn all<'a, T>(
+        cancellation: &'a Cancellation,
+        value: impl Fn(&'a CancelledAudit) -> T,
+    ) -> Vec<T> {
+        cancellation.audits.iter().map(value).collect()
+    }
+    let error = &cancellation.error;
+    // A higher attempt makes the earlier ones late, as a new lease would.
+    let rows = rows(
+        db,
+        "WITH requested AS (
+             SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+                           AS requested (tracking_id, report, lab_data, summary, final_url)
+         ), unfinished AS MATERIALIZED (
+             SELECT position FROM audits
+             WHERE account_id = $1 AND tracking_id = ANY ($5) AND state <> 'completed'
+             ORDER BY position FOR UPDATE
+         ), done AS (
+             UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
+                               attempt = attempt + (attempt > 0)::int, finished_at = $2,
+                               error_code = $3, error_message = $4, lab_data = requested.lab_data,
+                               summary = requested.summary, final_url = requested.final_url
+             FROM unfinished, requested
+             WHERE audits.position = unfinished.position
+               AND audits.tracking_id = requested.tracking_id
+             RETURNING audits.position, audits.tracking_id, account_id, runs, webhook, report
+         ), stored AS (
+             INSERT INTO reports (position, report) SELECT position, report FROM done
+         ), due AS (
+             INSERT INTO deliveries (position, account_id, state, due_at)
+             SELECT position, account_id, 'pending', $2 FROM done WHERE webhook IS NOT NULL
+         ), refunded AS (
+             UPDATE accounts SET credits = credits + (SELECT sum(runs) FROM done)::bigint
+             WHERE id = $1 AND EXISTS (SELECT 1 FROM done)
+         ), recorded AS (
+             INSERT INTO ledger (account_id, amount, reason, position, at)
+             SELECT account_id, runs, 'refund', position, $2 FROM done
+         )
+         SELECT tracking_id FROM done ORDER BY position",
+        &[
+            &cancellation.account_id,
+            &cancellation.at.0,
+            &error.code,
+            &error.message,
+            &all(cancellation, |audit| &audit.tracking_id),
+            &all(cancellation, |audit| &audit.report),
+            &all(cancellation, |audit| audit.summary.lab_data.as_ref()),
+            &all(cancellation, |audit| &audit.summary.summary),
+            &all(cancellation, |audit| audit.summary.final_url.as_ref()),
+        ],
+    )
+    .await?;
+    let tracking_id = |row: &Row| Ok(row.try_get(0)?);
+    rows.iter().map(tracking_id).collect()
 }
 
 pub(super) async fn unsummarized(

@@ -14,7 +14,7 @@ use super::queue::LeaseFence;
 use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, run_to_end};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
+    AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
     LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason,
     Retention, SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
@@ -146,6 +146,18 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn audit(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditEntry>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move { lists::audit(db, &account_id, &tracking_id).await })
+        })
+        .await
+    }
+
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError> {
         let (account_id, batch_id) = (account_id.to_owned(), batch_id.to_owned());
         self.read(move |db| Box::pin(async move { lists::batch(db, &account_id, &batch_id).await }))
@@ -243,6 +255,27 @@ impl Store for PostgresStore {
                 and_deliverers: result.has_webhook,
             });
             Ok(LeaseState::Held)
+        })
+        .await
+    }
+
+    async fn cancel(&self, cancellation: Cancellation) -> Result<Vec<String>, StoreError> {
+        let and_leasers = self.running_per_account.is_some();
+        let (connections, notifier) = (Arc::clone(&self.connections), Arc::clone(&self.notifier));
+        run_to_end(async move {
+            let cancelled = connections
+                .write_statement(move |db| {
+                    Box::pin(async move { queue::cancel(db, &cancellation).await })
+                })
+                .await?;
+            for tracking_id in &cancelled {
+                notifier.notify(&Wakeup::Finished {
+                    tracking_id: tracking_id.clone(),
+                    and_leasers,
+                    and_deliverers: true,
+                });
+            }
+            Ok(cancelled)
         })
         .await
     }

@@ -173,6 +173,8 @@ fn too_many_failed(
         .prepare_cached(
             "SELECT at FROM ledger INDEXED BY ledger_refunds
              WHERE account_id = ? AND reason = 'refund' AND at > ?
+               AND NOT EXISTS (SELECT 1 FROM audits
+                               WHERE audits.position = ledger.position AND attempt = 0)
              ORDER BY at DESC LIMIT 1 OFFSET ?",
         )?
         .query_row(

@@ -49,6 +49,11 @@ impl Lane<'_> {
         connection
             .prepare_cached("UPDATE lanes SET turn = ? WHERE account_id = ?")?
             .execute(params![turn, self.account_id])?;
+        self.close_if_empty(connection)
+    }
+
+    /// Closes the lane if no audit waits in it.
+    pub(super) fn close_if_empty(&self, connection: &Connection) -> Result<(), StoreError> {
         connection
             .prepare_cached(
                 "DELETE FROM lanes WHERE account_id = ?1 AND location = ?2 AND interactive = ?3

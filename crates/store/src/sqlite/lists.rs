@@ -135,6 +135,18 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, rusqlite::Error> {
     })
 }
 
+pub(super) fn audit(
+    connection: &Connection,
+    account_id: &str,
+    tracking_id: &str,
+) -> Result<Option<AuditEntry>, rusqlite::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM audits WHERE tracking_id = ? AND account_id = ?");
+    connection
+        .prepare_cached(&sql)?
+        .query_row([tracking_id, account_id], entry)
+        .optional()
+}
+
 pub(super) fn batch(
     connection: &Connection,
     account_id: &str,

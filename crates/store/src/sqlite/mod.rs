@@ -27,7 +27,7 @@ use self::readers::Readers;
 use self::writer::{Wakeup, Writer};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditState, AuditStatus, AuditSummary, Batch, ClaimedDeliveries, Delivery, DeliveryClaim,
+    AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
     LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit,
     ReleaseReason, Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
@@ -64,6 +64,15 @@ impl SqliteStore {
     pub fn running_per_account(mut self, limit: Option<u32>) -> Self {
         self.running_per_account = limit;
         self
+    }
+
+    /// Returns the tasks to wake after the end of an audit: an account at its limit may get its
+    /// next lease.
+    fn wakeup_after_end(&self) -> Wakeup {
+        match self.running_per_account {
+            None => Wakeup::Watchers,
+            Some(_) => Wakeup::All,
+        }
     }
 
     /// Returns every change of an account's balance, oldest first. Their sum is the balance.
@@ -208,6 +217,17 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn audit(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<AuditEntry>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.readers
+            .quick(move |connection| lists::audit(connection, &account_id, &tracking_id))
+            .await
+    }
+
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError> {
         let (account_id, batch_id) = (account_id.to_owned(), batch_id.to_owned());
         self.readers
@@ -281,14 +301,17 @@ impl Store for SqliteStore {
         finished: FinishedAudit,
     ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
-        // An account at its limit may get its next lease.
-        let wakeup = match self.running_per_account {
-            None => Wakeup::Watchers,
-            Some(_) => Wakeup::All,
-        };
         self.writer
-            .write(wakeup, move |connection| {
+            .write(self.wakeup_after_end(), move |connection| {
                 queue::finish(connection, &fence, &finished)
+            })
+            .await
+    }
+
+    async fn cancel(&self, cancellation: Cancellation) -> Result<Vec<String>, StoreError> {
+        self.writer
+            .write(self.wakeup_after_end(), move |connection| {
+                queue::cancel(connection, &cancellation)
             })
             .await
     }

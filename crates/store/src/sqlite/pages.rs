@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakeup;
 use super::{SqliteStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, Order, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -178,25 +178,6 @@ impl PageStore for SqliteStore {
         let (account_id, url) = (account_id.to_owned(), url.map(str::to_owned));
         self.readers
             .blocking(move |connection| recent(connection, &account_id, url.as_deref(), limit))
-            .await
-    }
-
-    async fn order(
-        &self,
-        account_id: &str,
-        tracking_id: &str,
-    ) -> Result<Option<Order>, StoreError> {
-        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
-        self.readers
-            .quick(move |connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT url, device, network, location, options FROM audits
-                         WHERE tracking_id = ? AND account_id = ?",
-                    )?
-                    .query_row([&tracking_id, &account_id], |row| audits::order(row, 0))
-                    .optional()
-            })
             .await
     }
 }

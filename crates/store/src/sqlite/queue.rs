@@ -1,11 +1,11 @@
 //! Audits from the view of agents: lease, heartbeat, finish, release.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    AuditSummary, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState, LedgerReason,
+    AuditSummary, Cancellation, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState, LedgerReason,
     ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp,
     UnsummarizedAudit, owner::token_prefix,
 };
@@ -126,7 +126,7 @@ pub(super) fn finish(
 ) -> Result<LeaseState, StoreError> {
     let error = finished.error.as_ref();
     let summary = finished.summary.as_ref();
-    let completed: Option<(i64, String, i64, bool)> = connection
+    let ended: Option<EndedAudit> = connection
         .prepare_cached(
             "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = ?, error_code = ?, error_message = ?,
@@ -145,33 +145,114 @@ pub(super) fn finish(
                 fence.tracking_id,
                 fence.attempt
             ],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+            EndedAudit::read,
         )
         .optional()?;
-    let Some((position, account_id, cost, has_webhook)) = completed else {
+    let Some(ended) = ended else {
         return Ok(LeaseState::Lost);
     };
-    connection
-        .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
-        .execute(params![position, finished.report])?;
-    if has_webhook {
-        deliveries::add(connection, position, &account_id, finished.finished_at)?;
-    }
+    ended.store_report(connection, &finished.report, finished.finished_at)?;
     if error.is_some() {
-        connection
-            .prepare_cached("UPDATE accounts SET credits = credits + ? WHERE id = ?")?
-            .execute(params![cost, account_id])?;
-        let at = finished.finished_at;
-        accounts::add_ledger_entry(
-            connection,
-            &account_id,
-            cost,
-            LedgerReason::Refund,
-            Some(position),
-            at,
-        )?;
+        ended.refund(connection, finished.finished_at)?;
     }
     Ok(LeaseState::Held)
+}
+
+/// An audit whose state has become `completed` in this transaction.
+struct EndedAudit {
+    position: i64,
+    account_id: String,
+    cost: i64,
+    has_webhook: bool,
+}
+
+impl EndedAudit {
+    /// Reads the first four columns: position, account, runs, whether there is a webhook.
+    fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        Ok(Self {
+            position: row.get(0)?,
+            account_id: row.get(1)?,
+            cost: row.get(2)?,
+            has_webhook: row.get(3)?,
+        })
+    }
+
+    /// Stores the report, and the webhook that is due now.
+    fn store_report(
+        &self,
+        connection: &Connection,
+        report: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        connection
+            .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
+            .execute(params![self.position, report])?;
+        if self.has_webhook {
+            deliveries::add(connection, self.position, &self.account_id, at)?;
+        }
+        Ok(())
+    }
+
+    fn refund(&self, connection: &Connection, at: Timestamp) -> Result<(), StoreError> {
+        connection
+            .prepare_cached("UPDATE accounts SET credits = credits + ? WHERE id = ?")?
+            .execute(params![self.cost, self.account_id])?;
+        accounts::add_ledger_entry(
+            connection,
+            &self.account_id,
+            self.cost,
+            LedgerReason::Refund,
+            Some(self.position),
+            at,
+        )
+    }
+}
+
+pub(super) fn cancel(
+    connection: &Connection,
+    cancellation: &Cancellation,
+) -> Result<Vec<String>, StoreError> {
+    let (error, at) = (&cancellation.error, cancellation.at);
+    // A higher attempt makes the earlier ones late, as a new lease would.
+    let mut statement = connection.prepare_cached(
+        "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
+                           attempt = attempt + (attempt > 0), finished_at = ?, error_code = ?,
+                           error_message = ?, lab_data = ?, summary = ?, final_url = ?
+         WHERE tracking_id = ? AND account_id = ? AND state <> 'completed'
+         RETURNING position, account_id, runs, webhook IS NOT NULL, location, batch_id IS NULL",
+    )?;
+    let mut cancelled = Vec::new();
+    for audit in &cancellation.audits {
+        let summary = &audit.summary;
+        let values = params![
+            at.0,
+            error.code,
+            error.message,
+            summary.lab_data,
+            summary.summary,
+            summary.final_url,
+            audit.tracking_id,
+            cancellation.account_id
+        ];
+        let ended: Option<(EndedAudit, String, bool)> = statement
+            .query_row(values, |row| {
+                Ok((EndedAudit::read(row)?, row.get(4)?, row.get(5)?))
+            })
+            .optional()?;
+        let Some((ended, location, interactive)) = ended else {
+            continue;
+        };
+        ended.store_report(connection, &audit.report, at)?;
+        ended.refund(connection, at)?;
+        Lane {
+            account_id: &cancellation.account_id,
+            location: &location,
+            interactive,
+        }
+        .close_if_empty(connection)?;
+        cancelled.push(audit.tracking_id.clone());
+    }
+    Ok(cancelled)
 }
 
 pub(super) fn unsummarized(

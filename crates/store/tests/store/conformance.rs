@@ -203,9 +203,18 @@ macro_rules! whole_suite {
                 any_filter_lists_exactly_the_matching_audits
                 a_search_with_few_matches_comes_to_its_end
                 a_cursor_gives_no_access_to_other_accounts
+                an_audit_is_found_by_its_account_only
                 a_deleted_audit_is_not_refunded
                 waiting_for_completion_ends_with_the_audit
                     }
+            cancelling {
+                a_cancelled_audit_is_completed_and_refunded_once
+                a_cancelled_audit_is_not_leased
+                the_lease_of_a_cancelled_audit_is_lost
+                only_unfinished_audits_of_the_account_are_cancelled
+                waiters_wake_when_an_audit_is_cancelled
+                audits_cancelled_before_their_first_lease_do_not_count_as_failures
+            }
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs
                 a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothing
@@ -249,7 +258,6 @@ macro_rules! whole_suite {
                 an_expired_link_is_invalid_and_deleted
                 the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first
                 recent_audits_of_the_account_are_listed_newest_first
-                an_order_is_found_by_its_account_only
             }
             agents {
                 an_agent_is_found_by_its_token_also_after_it_is_revoked

@@ -95,6 +95,17 @@ pub async fn completed_audits_are_listed_with_their_figures(backend: &dyn Backen
     assert_eq!(status.unwrap().final_url, summary.final_url);
 }
 
+pub async fn an_audit_is_found_by_its_account_only(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mine = accepted(&*store, &["mine"]).await;
+    let theirs = account(&*store, 1).await;
+    let entry = store.audit(&mine.id, "mine").await.unwrap().unwrap();
+    assert_eq!(entry.order, audit(&mine, "mine").order);
+    assert_eq!(entry.state, AuditState::NotStarted);
+    assert_eq!(store.audit(&theirs.id, "mine").await.unwrap(), None);
+    assert_eq!(store.audit(&mine.id, "unknown").await.unwrap(), None);
+}
+
 pub async fn the_options_of_a_visit_are_stored(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 2).await;

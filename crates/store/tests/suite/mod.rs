@@ -1,6 +1,7 @@
 //! The conformance suite: each function is a requirement of every [`Store`].
 
 pub mod agents;
+pub mod cancelling;
 pub mod credits;
 pub mod fairness;
 pub mod keeping;

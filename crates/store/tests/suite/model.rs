@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::cancelling::cancel;
 use super::{Backend, LEASE, NOW, account, audit, balance, failed, measured, single};
 
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ enum Step {
     Heartbeat(prop::sample::Index),
     Finish(prop::sample::Index, bool),
     Release(prop::sample::Index, ReleaseReason),
+    /// Cancels one of all audits so far.
+    Cancel(prop::sample::Index),
     Recover,
     AddCredits(i64),
     Wait(u64),
@@ -33,6 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => which().prop_map(Step::Heartbeat),
         3 => (which(), any::<bool>()).prop_map(|(lease, fails)| Step::Finish(lease, fails)),
         3 => (which(), reason()).prop_map(|(lease, reason)| Step::Release(lease, reason)),
+        1 => which().prop_map(Step::Cancel),
         1 => Just(Step::Recover),
         1 => (-3..6_i64).prop_map(Step::AddCredits),
         2 => (1..90_u64).prop_map(Step::Wait),
@@ -263,6 +267,23 @@ async fn take(store: &dyn Store, account: &Account, model: &mut Model, step: &St
                 store.release(&real(&lease), *reason).await.unwrap(),
                 expected_hold
             );
+        }
+        Step::Cancel(which) => {
+            if model.audits.is_empty() {
+                return;
+            }
+            let index = which.index(model.audits.len());
+            let name = full_name(account, &index.to_string());
+            let audit = &mut model.audits[index];
+            let expected = if audit.state == State::Completed {
+                vec![]
+            } else {
+                model.credits += 1;
+                audit.state = State::Completed;
+                audit.attempt += u32::from(audit.attempt > 0);
+                vec![name.clone()]
+            };
+            assert_eq!(cancel(store, account, &[&name]).await, expected);
         }
         Step::Recover => {
             let mut count = 0;

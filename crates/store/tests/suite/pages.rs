@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{AuditState, Key, Retention, Share, StoreError, session_digest};
+use plumbline_store::{Key, Retention, Share, StoreError, session_digest};
 
 use super::{Backend, NOW, accepted, account, audit, later, lease, measured};
 
@@ -184,15 +184,4 @@ pub async fn recent_audits_of_the_account_are_listed_newest_first(backend: &dyn 
     let of_one = pages.recent(&mine.id, Some(&url), 10).await.unwrap();
     assert_eq!(of_one.len(), 1);
     assert_eq!(pages.recent(&theirs.id, Some(&url), 10).await.unwrap(), []);
-}
-
-pub async fn an_order_is_found_by_its_account_only(backend: &dyn Backend) {
-    let (store, pages) = backend.open_pages().await;
-    let mine = accepted(&*store, &["mine"]).await;
-    let theirs = account(&*store, 1).await;
-    let order = pages.order(&mine.id, "mine").await.unwrap();
-    assert_eq!(order, Some(audit(&mine, "mine").order));
-    assert_eq!(pages.order(&theirs.id, "mine").await.unwrap(), None);
-    let status = store.status(&mine.id, "mine").await.unwrap().unwrap();
-    assert_eq!(status.state, AuditState::NotStarted);
 }

@@ -65,8 +65,23 @@ pub(super) fn single() -> Vec<Operation> {
                 ),
             ],
             body: None,
-            success: success("The status.", data(reference("Tracking")), tracking),
+            success: success("The status.", data(reference("Tracking")), tracking.clone()),
             failures: vec![400, 404],
+        },
+        Operation {
+            route: ("post", "/v1/audit/cancel/{id}"),
+            id: "cancelAudit",
+            tag: "Audits",
+            summary: "Cancel an audit",
+            description: "A waiting audit is never started; a running one is ended within seconds. The audit is `completed` with the \
+                          error `CANCELLED`, its credits are refunded, and its webhook is sent. A completed audit does not \
+                          change, so the request can be repeated; the response is the status. Audits that were running count \
+                          as failed ones for the limit of failed audits.",
+            requires_key: true,
+            parameters: vec![path_id("The tracking id.", TRACKING_ID)],
+            body: None,
+            success: success("The status.", data(reference("Tracking")), tracking.clone()),
+            failures: vec![404],
         },
         Operation {
             route: ("get", "/v1/audit/data/{id}"),

@@ -7,6 +7,15 @@ use crate::openapi::{
 };
 
 pub(super) fn all() -> Vec<Operation> {
+    let batch = json!({
+        "status": "SUCCESS", "data": {
+            "batchId": BATCH_ID, "createdAt": "2027-01-15T08:00:00.000Z", "status": "completed",
+            "counts": {
+                "accepted": 1, "notStarted": 0, "inProgress": 0, "completed": 1, "failed": 0, "deleted": 0,
+            },
+            "audits": [audits::example()],
+        },
+    });
     vec![
         Operation {
             route: ("post", "/v1/batches"),
@@ -48,16 +57,21 @@ pub(super) fn all() -> Vec<Operation> {
             success: success(
                 "The batch.",
                 data(reference("Batch")),
-                json!({
-                    "status": "SUCCESS", "data": {
-                        "batchId": BATCH_ID, "createdAt": "2027-01-15T08:00:00.000Z", "status": "completed",
-                        "counts": {
-                            "accepted": 1, "notStarted": 0, "inProgress": 0, "completed": 1, "failed": 0, "deleted": 0,
-                        },
-                        "audits": [audits::example()],
-                    },
-                }),
+                batch.clone(),
             ),
+            failures: vec![404],
+        },
+        Operation {
+            route: ("post", "/v1/batches/{id}/cancel"),
+            id: "cancelBatch",
+            tag: "Batches",
+            summary: "Cancel the unfinished audits of a batch",
+            description: "Cancels every audit of the batch that is not completed, like `cancelAudit`. The request can be repeated; \
+                          the response is the batch.",
+            requires_key: true,
+            parameters: vec![path_id("The batch id.", BATCH_ID)],
+            body: None,
+            success: success("The batch.", data(reference("Batch")), batch),
             failures: vec![404],
         },
     ]

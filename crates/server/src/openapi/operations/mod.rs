@@ -80,8 +80,8 @@ impl Operation {
 
 pub(super) fn tags() -> Value {
     json!([
-        { "name": "Audits", "description": "Start, follow, read, list and delete audits." },
-        { "name": "Batches", "description": "Start and follow many audits together." },
+        { "name": "Audits", "description": "Start, follow, cancel, read, list and delete audits." },
+        { "name": "Batches", "description": "Start, follow and cancel many audits together." },
         { "name": "Account", "description": "The account of the key." },
         { "name": "Catalog", "description": "Devices, locations and networks. No key required." },
         { "name": "Operation", "description": "For operators of the service." },

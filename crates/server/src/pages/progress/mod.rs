@@ -19,12 +19,13 @@ use plumbline_store::AuditState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::form::Form;
 use super::frame::Page;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other};
 use crate::{
-    api::PathId, errors::Failure, guarded_body::with_guard, peer::client_address,
-    state::SharedState,
+    api::PathId, cancel::cancel_audit, errors::Failure, guarded_body::with_guard,
+    peer::client_address, state::SharedState,
 };
 
 /// The progress page.
@@ -33,8 +34,8 @@ use crate::{
 struct ProgressPage<'a> {
     url: &'a str,
     conditions: [&'a str; 3],
-    /// The path of the event stream with the phases.
-    events: &'a str,
+    /// The path of this page.
+    path: &'a str,
     steps: Vec<Step>,
     /// The label of the current phase.
     now: &'static str,
@@ -57,7 +58,7 @@ const STEPS: [(&str, &str); 5] = [
 
 impl<'a> ProgressPage<'a> {
     /// Creates the page of an audit in a phase; `None` while it is queued.
-    fn new(url: &'a str, conditions: [&'a str; 3], phase: Option<Phase>, events: &'a str) -> Self {
+    fn new(url: &'a str, conditions: [&'a str; 3], phase: Option<Phase>, path: &'a str) -> Self {
         let id = phase.map_or("waiting", Phase::as_str);
         let now = STEPS.iter().position(|(step, _)| *step == id).unwrap_or(0);
         let steps = STEPS.iter().enumerate().map(|(index, (id, label))| Step {
@@ -72,7 +73,7 @@ impl<'a> ProgressPage<'a> {
         Self {
             url,
             conditions,
-            events,
+            path,
             steps: steps.collect(),
             now: STEPS[now].1,
         }
@@ -106,8 +107,8 @@ pub(crate) async fn page(
     if status.state == AuditState::Completed {
         return Ok(see_other(&format!("/reports/{}", status.audit_id)));
     }
-    let order = pages.store.order(&visitor.account_id, &id).await?;
-    let order = order.ok_or(Failure::NotFound)?;
+    let audit = service.app.store.audit(&visitor.account_id, &id).await?;
+    let order = audit.ok_or(Failure::NotFound)?.order;
     let catalog = &service.app.catalog;
     let conditions = [
         catalog
@@ -120,10 +121,21 @@ pub(crate) async fn page(
             .location(&order.location)
             .map_or(&*order.location, |l| &l.name),
     ];
-    let events = format!("/audits/{id}/events");
-    let page = ProgressPage::new(&status.url, conditions, pages.phases.current(&id), &events);
+    let path = format!("/audits/{id}");
+    let page = ProgressPage::new(&status.url, conditions, pages.phases.current(&id), &path);
     let page = visitor.page_frame().render(&page);
     Ok(Html(page.map_err(Failure::internal)?).into_response())
+}
+
+/// `POST /audits/{id}/cancel`: ends an audit, and redirects to its report, which says so.
+pub(crate) async fn cancel(
+    State(service): State<SharedState>,
+    visitor: Visitor,
+    PathId(id): PathId,
+    _form: Form,
+) -> Result<Response, Failure> {
+    let status = cancel_audit(&service, &visitor.account_id, &id).await?;
+    Ok(see_other(&format!("/reports/{}", status.audit_id)))
 }
 
 /// How often the store is queried while no phase changes.
@@ -196,7 +208,6 @@ mod tests {
 
     #[test]
     fn texts_of_an_order_are_escaped() {
-        let events = "/audits/trk_1/events";
-        assert_text_only(&ProgressPage::new(EVIL, [EVIL; 3], None, events));
+        assert_text_only(&ProgressPage::new(EVIL, [EVIL; 3], None, "/audits/trk_1"));
     }
 }

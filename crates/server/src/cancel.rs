@@ -1,0 +1,166 @@
+//! Cancels audits, for the API, for batches and for the progress page.
+
+use plumbline_bundle::{Failure as AuditFailure, FailureCode};
+use plumbline_catalog::{Catalog, Mode};
+use plumbline_model::report::{
+    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
+    NetworkConditions, Report,
+};
+use plumbline_model::summary::ReportSummary;
+use plumbline_seam::Order;
+use plumbline_store::{
+    AuditEntry, AuditError, AuditState, AuditStatus, Batch, Cancellation, CancelledAudit,
+};
+
+use crate::{errors::Failure, metrics::AuditFigures, state::SharedState, summaries};
+
+/// Cancels an audit, unless it is completed, and returns its status.
+pub(crate) async fn cancel_audit(
+    service: &SharedState,
+    account_id: &str,
+    tracking_id: &str,
+) -> Result<AuditStatus, Failure> {
+    let store = &service.app.store;
+    let audit = store.audit(account_id, tracking_id).await?;
+    let audit = audit.ok_or(Failure::NotFound)?;
+    cancel_unfinished(service, account_id, &[audit]).await?;
+    let status = store.status(account_id, tracking_id).await?;
+    status.ok_or(Failure::NotFound)
+}
+
+/// Cancels the audits of a batch that are not completed, and returns the batch.
+pub(crate) async fn cancel_batch(
+    service: &SharedState,
+    account_id: &str,
+    batch_id: &str,
+) -> Result<Batch, Failure> {
+    let store = &service.app.store;
+    let batch = store.batch(account_id, batch_id).await?;
+    let batch = batch.ok_or(Failure::NotFound)?;
+    cancel_unfinished(service, account_id, &batch.audits).await?;
+    let batch = store.batch(account_id, batch_id).await?;
+    batch.ok_or(Failure::NotFound)
+}
+
+/// Cancels those of the audits that are not completed. An agent that works on one of them learns of
+/// it from the response to its next heartbeat.
+async fn cancel_unfinished(
+    service: &SharedState,
+    account_id: &str,
+    audits: &[AuditEntry],
+) -> Result<(), Failure> {
+    let app = &service.app;
+    let failure = AuditFailure::new(FailureCode::Cancelled, "The audit was cancelled.");
+    let unfinished = audits
+        .iter()
+        .filter(|audit| audit.state != AuditState::Completed);
+    let cancelled = unfinished.map(|audit| cancelled_audit(audit, &app.catalog, &failure));
+    let audits: Vec<_> = cancelled
+        .collect::<Result<_, _>>()
+        .map_err(Failure::internal)?;
+    if audits.is_empty() {
+        return Ok(());
+    }
+    let cancellation = Cancellation {
+        account_id: account_id.to_owned(),
+        audits,
+        error: AuditError {
+            code: failure.code.to_string(),
+            message: failure.message,
+        },
+        at: (app.clock)(),
+    };
+    for tracking_id in app.store.cancel(cancellation).await? {
+        app.store.progress().remove(&tracking_id);
+        app.metrics.audit_finished(&AuditFigures {
+            outcome: failure.code.to_string(),
+            ..AuditFigures::default()
+        });
+        tracing::info!(audit = tracking_id, "audit cancelled");
+    }
+    Ok(())
+}
+
+fn cancelled_audit(
+    audit: &AuditEntry,
+    catalog: &Catalog,
+    failure: &AuditFailure,
+) -> Result<CancelledAudit, serde_json::Error> {
+    let conditions = requested_conditions(&audit.order, catalog);
+    let report = Report::failed(&audit.order.url, conditions, failure.clone());
+    Ok(CancelledAudit {
+        tracking_id: audit.tracking_id.clone(),
+        report: serde_json::to_string(&report)?,
+        summary: summaries::stored(&ReportSummary::from(&report))?,
+    })
+}
+
+/// Returns the conditions that an order asks for. An id that the catalog does not have any more is
+/// used as the name.
+fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
+    let device = catalog.device(&order.device);
+    let network = catalog.network(&order.network);
+    let location = catalog.location(&order.location);
+    Conditions {
+        device: DeviceConditions {
+            id: order.device.clone(),
+            name: device.map_or(&order.device, |device| &device.name).clone(),
+            mode: device.map_or(Mode::Desktop, |device| device.mode),
+        },
+        network: NetworkConditions {
+            id: order.network.clone(),
+            name: network
+                .map_or(&order.network, |network| &network.name)
+                .clone(),
+            down_kbps: network.map_or(0.0, |network| network.down_kbps),
+            up_kbps: network.map_or(0.0, |network| network.up_kbps),
+            rtt_ms: network.map_or(0.0, |network| network.rtt_ms),
+            isolation: None,
+        },
+        location: LocationConditions {
+            id: order.location.clone(),
+            name: location
+                .map_or(&order.location, |location| &location.name)
+                .clone(),
+            // The agent that would have measured is not known, nor is its distance.
+            mode: LocationMode::Simulated,
+            added_rtt_ms: 0.0,
+        },
+        cpu: CpuConditions {
+            rate: 1.0,
+            device_index: device.and_then(|device| device.cpu_index),
+            ..CpuConditions::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_catalog::BUILT_IN;
+    use plumbline_seam::VisitOptions;
+
+    use super::*;
+
+    #[test]
+    fn conditions_have_the_names_of_the_catalog_or_the_ids_of_the_order() {
+        let catalog = Catalog::load(BUILT_IN).unwrap();
+        let mut order = Order {
+            url: "https://example.com/".to_owned(),
+            device: "mobile".to_owned(),
+            network: "cable".to_owned(),
+            location: "eu".to_owned(),
+            options: VisitOptions::default(),
+        };
+        let conditions = requested_conditions(&order, &catalog);
+        assert_eq!(conditions.device.name, catalog.device("mobile").unwrap().name);
+        assert_eq!(conditions.network.name, catalog.network("cable").unwrap().name);
+        assert_eq!(conditions.location.name, catalog.location("eu").unwrap().name);
+        for id in [&mut order.device, &mut order.network, &mut order.location] {
+            *id = "removed".to_owned();
+        }
+        let conditions = requested_conditions(&order, &catalog);
+        assert_eq!(conditions.device.name, "removed");
+        assert_eq!(conditions.network.name, "removed");
+        assert_eq!(conditions.location.name, "removed");
+    }
+}
