@@ -9,7 +9,7 @@ use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use plumbline_model::report::{Conditions, NetworkIsolation, Report};
-use plumbline_seam::{AuditOutput, Order};
+use plumbline_seam::{AuditOutput, Order, VisitNumber};
 use tokio::time::timeout;
 
 use crate::conditions::{self, ResolvedOrder};
@@ -18,7 +18,7 @@ use crate::failure_reason;
 use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
 use crate::redaction::Redacted;
-use crate::visits::{RepeatPolicy, Visit, are_enough, choose};
+use crate::visits::{RepeatPolicy, Visit, are_enough, choose, reason_for_next};
 
 /// An internal error, after which the audit may be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,17 @@ impl AuditFault {
         Self(error.to_string())
     }
 }
+
+/// An event of an audit, for its observer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditEvent<'a> {
+    /// The visit in which the event happened.
+    pub visit: VisitNumber,
+    pub event: VisitEvent<'a>,
+}
+
+/// The observer of an audit's progress.
+pub(crate) type Progress<'o> = dyn Fn(AuditEvent<'_>) + Send + Sync + 'o;
 
 /// Performs audits, each visit in a fresh browser.
 pub struct Auditor {
@@ -52,7 +63,7 @@ impl Auditor {
     pub async fn audit(
         &self,
         order: &Order,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         self.audit_encoded(order, Encoding::Container, progress)
             .await
@@ -63,7 +74,7 @@ impl Auditor {
     pub async fn audit_run(
         &self,
         order: &Order,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let encoding = Encoding::Container;
         let policy = RepeatPolicy::IfDisturbed;
@@ -76,7 +87,7 @@ impl Auditor {
         &self,
         order: &Order,
         encoding: Encoding,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::UntilCertain;
         let visit = self.audit_with(policy, order, encoding, progress).await?;
@@ -90,7 +101,7 @@ impl Auditor {
         policy: RepeatPolicy,
         order: &Order,
         encoding: Encoding,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Progress<'_>,
     ) -> Result<JudgedVisit, AuditFault> {
         let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         // The first audit of a host waits for the calibration, which is not part of the time for
@@ -102,8 +113,15 @@ impl Auditor {
             if let Some(last) = outputs.pop() {
                 outputs.push(last.hold(self.max_visits, encoding).await?);
             }
+            let visit = VisitNumber {
+                run: 1,
+                number: u32::try_from(visits.len() + 1).unwrap_or(u32::MAX),
+                max: u32::try_from(self.max_visits).unwrap_or(u32::MAX),
+                reason: reason_for_next(&visits),
+            };
+            let observe = |event: VisitEvent<'_>| progress(AuditEvent { visit, event });
             let result = self
-                .visit_and_judge(order, &resolved, &calibration, progress)
+                .visit_and_judge(order, &resolved, &calibration, &observe)
                 .await;
             let output = match result {
                 Ok(output) => output,

@@ -16,7 +16,7 @@ mod runs;
 mod self_check;
 mod visits;
 
-pub use auditor::{AuditFault, Auditor};
+pub use auditor::{AuditEvent, AuditFault, Auditor};
 pub use cpu::{Calibration, Cpu, DeviceThrottle, ThrottleChoice, ThrottleMethod};
 pub use host::Host;
 pub use plumbline_browser::VisitEvent;

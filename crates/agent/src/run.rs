@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
 use crate::redaction::{Redacted, Site};
-use crate::{AuditFault, Auditor};
+use crate::{AuditEvent, AuditFault, Auditor};
 
 /// How long one request for a job may wait.
 const POLL: Duration = Duration::from_secs(25);
@@ -174,10 +174,13 @@ impl Slot {
         if job.exhausted {
             return self.auditor.exhausted(&job.order).into();
         }
-        let progress = |event: VisitEvent<'_>| match event {
-            VisitEvent::PhaseStarted(phase) => self.work.report_progress(job, phase, None),
+        let progress = |AuditEvent { visit, event }: AuditEvent<'_>| match event {
+            VisitEvent::PhaseStarted(phase) => {
+                self.work.report_progress(job, phase, visit, None);
+            }
             VisitEvent::DocumentLoaded(url) => {
-                self.work.report_progress(job, Phase::Loading, Some(url));
+                let phase = Phase::Loading;
+                self.work.report_progress(job, phase, visit, Some(url));
             }
         };
         // Log lines from below, for instance from the link, then name the audit.

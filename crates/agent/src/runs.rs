@@ -1,13 +1,13 @@
 //! An audit of several runs.
 
-use plumbline_browser::VisitEvent;
 use plumbline_bundle::Encoding;
 use plumbline_model::runs::{representative, spread};
-use plumbline_seam::{AuditOutput, Order};
+use plumbline_seam::{AuditOutput, Order, VisitNumber};
 
+use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
 use crate::visits::RepeatPolicy;
-use crate::{AuditFault, Auditor};
+use crate::{AuditEvent, AuditFault, Auditor};
 
 /// The number of failed runs at the start after which no further run is tried.
 const MAX_FAILURES_AT_START: usize = 2;
@@ -20,15 +20,22 @@ impl Auditor {
         order: &Order,
         runs: u32,
         encoding: Encoding,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         if runs <= 1 {
             return self.audit_encoded(order, encoding, progress).await;
         }
         let mut outputs: Vec<JudgedVisit> = Vec::new();
-        for _ in 0..runs {
+        for number in 1..=runs {
             let policy = RepeatPolicy::IfDisturbed;
-            let run = self.audit_with(policy, order, encoding, progress).await?;
+            let observe = |event: AuditEvent<'_>| {
+                let visit = VisitNumber {
+                    run: number,
+                    ..event.visit
+                };
+                progress(AuditEvent { visit, ..event });
+            };
+            let run = self.audit_with(policy, order, encoding, &observe).await?;
             // A run is held until all are made and one of them is chosen.
             outputs.push(run.hold(runs as usize, encoding).await?);
             let all_failed = outputs.iter().all(|run| run.report.error.is_some());

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use plumbline_model::report::Report;
+use plumbline_seam::VisitReason;
 
 /// Default for the maximum number of visits of one audit. A page is visited again when the host was
 /// busy or when the score is uncertain.
@@ -89,6 +90,17 @@ pub(crate) fn are_enough(
         || reportable.iter().any(|(_, visit)| visit.is_certain())
         || is_confirmed(&reportable)
         || elapsed + one_more > MAX_CONFIRMATION_TIME
+}
+
+/// Returns the reason for another visit after these, which are not enough.
+pub(crate) fn reason_for_next(visits: &[Visit]) -> VisitReason {
+    if visits.is_empty() {
+        VisitReason::First
+    } else if reportable(visits).is_empty() {
+        VisitReason::Disturbed
+    } else {
+        VisitReason::Uncertain
+    }
 }
 
 /// Returns the index of the visit to report: a certain one, else the median; if all were disturbed,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use plumbline_bundle::Phase;
+use plumbline_seam::{VisitNumber, VisitReason};
 
 /// The interval at which the time is updated. Drawing more often would disturb the measurement.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -31,9 +32,16 @@ impl ProgressLine {
         Self(bar)
     }
 
-    /// Shows a phase.
-    pub fn show(&self, phase: Phase) {
-        self.0.set_message(phase.as_str());
+    /// Shows a phase, and the number of the visit if the page is visited again.
+    pub fn show(&self, phase: Phase, visit: VisitNumber) {
+        let message = match visit.reason {
+            VisitReason::First => phase.as_str().to_owned(),
+            VisitReason::Disturbed | VisitReason::Uncertain => {
+                let VisitNumber { number, max, .. } = visit;
+                format!("visit {number} of at most {max}: {}", phase.as_str())
+            }
+        };
+        self.0.set_message(message);
     }
 }
 

@@ -6,7 +6,7 @@ use plumbline_http::{Bytes, Method};
 use plumbline_seam::{
     self as seam, Announcement, AuditOutput, Evidence, Finish, Heartbeat, Job, LeaseRequest,
     LeaseResponse, LeaseState, LeaseStatus, NextJob, PROTOCOL, ProgressUpdate, Return,
-    ReturnReason, UploadStatus, Work, WorkError,
+    ReturnReason, UploadStatus, VisitNumber, Work, WorkError,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -220,10 +220,17 @@ impl Work for RemoteWork {
         Ok(response.state)
     }
 
-    fn report_progress(&self, job: &Job, phase: Phase, document_url: Option<&str>) {
+    fn report_progress(
+        &self,
+        job: &Job,
+        phase: Phase,
+        visit: VisitNumber,
+        document_url: Option<&str>,
+    ) {
         let progress = ProgressUpdate {
             attempt: job.attempt.clone(),
             phase,
+            visit: Some(visit),
             arrived_at: document_url.map(str::to_owned),
         };
         if self.phases.try_send(progress).is_err() {

@@ -14,12 +14,14 @@
 )]
 
 mod job;
+mod progress;
 mod work;
 
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
+pub use progress::{VisitNumber, VisitReason};
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.
@@ -97,6 +99,9 @@ pub struct ProgressUpdate {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub phase: Phase,
+    /// Position of the visit within the audit; agents of earlier versions do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<VisitNumber>,
     /// URL of the page's document after redirects, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_at: Option<String>,
@@ -178,6 +183,7 @@ mod tests {
                 number: 2,
             },
             phase: Phase::Loading,
+            visit: None,
             arrived_at: None,
         };
         let message = json!({ "trackingId": "trk_1", "attempt": 2, "phase": "loading" });

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 
-use crate::{Job, LeaseState, ReturnReason};
+use crate::{Job, LeaseState, ReturnReason, VisitNumber};
 
 /// The source of jobs and the receiver of reports: a server in the same process, or one on another
 /// machine.
@@ -23,9 +23,15 @@ pub trait Work: Send + Sync + 'static {
     /// Extends the lease of a job that is being worked on.
     async fn heartbeat(&self, job: &Job) -> Result<LeaseState, WorkError>;
 
-    /// Reports the phase of a job, and the URL of the page's document after redirects once it is
-    /// known. It is optional information, and the method must not block.
-    fn report_progress(&self, job: &Job, phase: Phase, document_url: Option<&str>);
+    /// Reports the phase of a job and its visit, and the URL of the page's document after redirects
+    /// once it is known. It is optional information, and the method must not block.
+    fn report_progress(
+        &self,
+        job: &Job,
+        phase: Phase,
+        visit: VisitNumber,
+        document_url: Option<&str>,
+    );
 
     /// Delivers the report and the evidence of an audit, also of a page that cannot be measured.
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError>;

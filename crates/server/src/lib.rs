@@ -30,6 +30,7 @@ mod openapi;
 mod pages;
 mod peer;
 mod phases;
+mod progress;
 mod query;
 mod rate;
 mod render_pool;
@@ -53,7 +54,7 @@ pub use dispatch::{
 };
 pub use field::FieldSource;
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
-pub use phases::AuditPhases;
+pub use phases::{AuditPhases, CurrentPhase};
 pub use router::router;
 pub use serve::{ServeOptions, serve, serve_with};
 pub use time::Clock;

@@ -35,6 +35,7 @@ struct Counts {
     visits: u64,
     phase_seconds: BTreeMap<String, Histogram>,
     contention: Option<Histogram>,
+    run_seconds: Option<Histogram>,
     webhooks: BTreeMap<&'static str, u64>,
 }
 
@@ -49,6 +50,9 @@ pub struct AuditFigures {
     pub contention: Option<f64>,
     /// The number of page loads.
     pub visits: u32,
+    /// The duration of one run with all of its visits; `None` if it is not known, or if the page
+    /// could not be measured.
+    pub run_duration: Option<Duration>,
 }
 
 /// The numbers of browsers since the process started.
@@ -113,12 +117,25 @@ impl Metrics {
                 .or_insert_with(|| Histogram::new(PHASE_BOUNDS_S))
                 .record(duration.as_secs_f64());
         }
+        if let Some(duration) = figures.run_duration {
+            counts
+                .run_seconds
+                .get_or_insert_with(|| Histogram::new(PHASE_BOUNDS_S))
+                .record(duration.as_secs_f64());
+        }
         if let Some(share) = figures.contention {
             counts
                 .contention
                 .get_or_insert_with(|| Histogram::new(SHARE_BOUNDS))
                 .record(share);
         }
+    }
+
+    /// Returns the mean duration of a run; `None` before the first.
+    pub(crate) fn mean_run(&self) -> Option<Duration> {
+        let counts = self.0.lock();
+        let histogram = counts.run_seconds.as_ref()?;
+        Duration::try_from_secs_f64(histogram.sum / histogram.count as f64).ok()
     }
 
     /// Counts an attempt that failed because of Plumbline itself.
@@ -250,6 +267,11 @@ impl Text {
         for (phase, histogram) in &counts.phase_seconds {
             let label = format!("phase=\"{phase}\"");
             self.histogram("plumbline_audit_phase_seconds", &label, histogram);
+        }
+        let help = "Duration of a run of measured audits, with all of its visits.";
+        self.head("plumbline_audit_run_seconds", "histogram", help);
+        if let Some(histogram) = &counts.run_seconds {
+            self.histogram("plumbline_audit_run_seconds", "", histogram);
         }
         let help = "Share of a visit in which the page's main thread waited for a core.";
         self.head("plumbline_contention_share", "histogram", help);

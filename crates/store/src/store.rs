@@ -7,7 +7,7 @@ use crate::{
     Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
     AuditEntry, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
     DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState,
-    ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason, Retention,
+    ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit, ReleaseReason, Retention,
     SharedLimits, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
 };
 
@@ -191,6 +191,14 @@ pub trait Store: Send + Sync + 'static {
     async fn recover(&self, processes: &ProcessSet) -> Result<u64, StoreError>;
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
+
+    /// Returns the place of an audit of this account in the queue, if it waits: the number of audits
+    /// that are leased before it, as far as that is known, plus one.
+    async fn queue_position(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<QueuePosition>, StoreError>;
 
     /// Returns when the audit that has waited longest was accepted.
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError>;

@@ -120,6 +120,8 @@ pub struct AuditStatus {
     pub error: Option<AuditError>,
     /// The URL of the measured document, if the request was redirected to another page.
     pub final_url: Option<String>,
+    pub runs: u32,
+    pub accepted_at: Timestamp,
 }
 
 /// A report as it is stored.
@@ -213,6 +215,15 @@ pub enum LedgerReason {
     Audit,
     /// The cost of an audit that ended without measurements.
     Refund,
+}
+
+/// The place of a waiting audit in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuePosition {
+    /// The place, from 1. Accounts take turns, so audits that are accepted later may go first.
+    pub position: u64,
+    /// The number of audits that are running.
+    pub running: u64,
 }
 
 /// The number of unfinished audits.

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use plumbline_agent::{Auditor, Cpu, VisitEvent};
+use plumbline_agent::{AuditEvent, Auditor, Cpu, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::Bundle;
 use plumbline_catalog::Catalog;
@@ -75,10 +75,10 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let progress = (!args.quiet).then(|| ProgressLine::start(number, args.runs));
-        let observe = |event: VisitEvent<'_>| match event {
+        let observe = |AuditEvent { visit, event }: AuditEvent<'_>| match event {
             VisitEvent::PhaseStarted(phase) => {
                 if let Some(progress) = &progress {
-                    progress.show(phase);
+                    progress.show(phase, visit);
                 }
             }
             VisitEvent::DocumentLoaded(url) => field.arrived(TRACKING_ID, &order.device, url),

@@ -117,8 +117,11 @@ pub(crate) async fn progress(
     let state = match lease_of(&service, &caller, &message.attempt).await? {
         Some(lease) => {
             let dispatcher = &parts(&service)?.dispatcher;
-            let (id, device) = (&lease.tracking_id, &lease.order.device);
-            dispatcher.record_progress(id, device, message.phase, message.arrived_at.as_deref());
+            let id = &lease.tracking_id;
+            dispatcher.record_phase(id, message.phase, message.visit);
+            if let Some(url) = &message.arrived_at {
+                dispatcher.record_document(id, &lease.order.device, url);
+            }
             LeaseState::Held
         }
         None => LeaseState::Lost,

@@ -19,6 +19,7 @@ use crate::{
     cancel::cancel_audit,
     envelope,
     errors::Failure,
+    progress::Progress,
     query::Query,
     start,
     state::SharedState,
@@ -70,7 +71,11 @@ pub(crate) async fn status(
     };
     let status = status.ok_or(Failure::NotFound)?;
     caller.context.set_audit(&status.tracking_id);
-    Ok(envelope::data(Tracking::from(&status)))
+    let progress = Progress::of(&service, &caller.account_id, &status).await?;
+    Ok(envelope::data(Tracking {
+        progress,
+        ..Tracking::from(&status)
+    }))
 }
 
 /// `POST /v1/audit/cancel/{id}`: ends an audit before it is measured, and returns its status. A
@@ -111,6 +116,9 @@ pub(crate) struct Tracking<'a> {
     /// Set if the request was redirected to another page.
     #[serde(skip_serializing_if = "Option::is_none")]
     final_url: Option<&'a str>,
+    /// Set by the status operation while the audit is not completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
 }
 
 impl<'a> From<&'a AuditStatus> for Tracking<'a> {
@@ -124,6 +132,7 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
             error: audit.error.as_ref().filter(|_| is_completed),
             lab_data: None,
             final_url: audit.final_url.as_deref(),
+            progress: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
-use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason};
+use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason, VisitNumber};
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,
     FinishedAudit, Lease, LeaseOwner, LeaseScope, ProcessSet, ReleaseReason, SlotLimit, Store,
@@ -274,17 +274,20 @@ impl Dispatcher {
         self.release(lease, ReleaseReason::Unconfirmed).await
     }
 
-    /// Records the phase of an audit on this device, and the URL of its document if it is known.
-    /// The caller has checked that the lease is held.
-    pub(crate) fn record_progress(
+    /// Records the phase of an audit and its visit, if that is known. The caller has checked that
+    /// the lease is held.
+    pub(crate) fn record_phase(
         &self,
         tracking_id: &str,
-        device: &str,
         phase: Phase,
-        document_url: Option<&str>,
+        visit: Option<VisitNumber>,
     ) {
-        self.parts.phases.record(tracking_id, phase);
-        let Some(url) = document_url else { return };
+        let phases = &self.parts.phases;
+        phases.record(tracking_id, phase, visit, self.now());
+    }
+
+    /// Records the URL of the document that an audit on this device measures.
+    pub(crate) fn record_document(&self, tracking_id: &str, device: &str, url: &str) {
         for observer in &self.parts.observers {
             observer.on_document(tracking_id, device, url);
         }
@@ -333,7 +336,10 @@ impl Dispatcher {
         for observer in &self.parts.observers {
             observer.before_finish(lease, &mut report);
         }
-        let figures = figures(&report);
+        let mut figures = figures(&report);
+        if report.error.is_none() {
+            figures.run_duration = self.run_duration(lease);
+        }
         let summary = summaries::stored(&ReportSummary::from(&report))
             .map_err(|error| StoreError::Backend(format!("cannot serialize summary: {error}")))?;
         let finished = FinishedAudit {
@@ -359,6 +365,14 @@ impl Dispatcher {
         }
         self.remove_unused_evidence(lease, state).await;
         Ok(state)
+    }
+
+    /// Returns the duration of a run of the current attempt until now, if it is known.
+    fn run_duration(&self, lease: &Lease) -> Option<Duration> {
+        let current = self.parts.phases.current(&lease.tracking_id)?;
+        let elapsed_ms = self.now().0.checked_sub(current.started_at?.0)?;
+        let elapsed = Duration::from_millis(elapsed_ms.try_into().ok()?);
+        elapsed.checked_div(lease.runs)
     }
 
     /// Returns an audit to the queue.
@@ -479,5 +493,6 @@ fn figures(report: &Report) -> AuditFigures {
             .collect(),
         contention: cpu.contention.map(|contention| contention.share),
         visits: cpu.visits,
+        run_duration: None,
     }
 }

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_seam::{
-    Announcement, AuditOutput, Evidence, Job, LeaseState, NextJob, ReturnReason, Work, WorkError,
+    Announcement, AuditOutput, Evidence, Job, LeaseState, NextJob, ReturnReason, VisitNumber, Work,
+    WorkError,
 };
 use plumbline_store::{
     AgentPresence, AgentProcess, AttemptState, Lease, ProcessSet, ReleaseReason, StoreError,
@@ -51,10 +52,18 @@ impl Work for EmbeddedAgent {
         self.dispatcher.heartbeat(&lease).await.map_err(failed)
     }
 
-    fn report_progress(&self, job: &Job, phase: Phase, document_url: Option<&str>) {
-        let (id, device) = (&job.attempt.tracking_id, &job.order.device);
-        self.dispatcher
-            .record_progress(id, device, phase, document_url);
+    fn report_progress(
+        &self,
+        job: &Job,
+        phase: Phase,
+        visit: VisitNumber,
+        document_url: Option<&str>,
+    ) {
+        let id = &job.attempt.tracking_id;
+        self.dispatcher.record_phase(id, phase, Some(visit));
+        if let Some(url) = document_url {
+            self.dispatcher.record_document(id, &job.order.device, url);
+        }
     }
 
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {

@@ -106,7 +106,30 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("error", reference("AuditError")),
             ("labData", reference("LabData")),
             ("finalUrl", final_url()),
+            ("progress", reference("Progress")),
         ]),
+        "Progress": with_description(object(&[
+            ("phase", json!({
+                "type": "string", "enum": ["waiting", "preparing", "loading", "gathering", "judging"],
+            })),
+            ("text", json!({ "type": "string", "examples": ["Visit 2 of at most 3: confirming the score"] })),
+            ("elapsedSeconds", with_description(count(), "The time since the audit was accepted.")),
+        ], &[
+            ("visit", object(&[
+                ("run", count()), ("number", count()), ("max", count()),
+                ("reason", json!({ "type": "string", "enum": ["first", "disturbed", "uncertain"] })),
+            ], &[])),
+            ("queuePosition", json!({
+                "type": "integer", "minimum": 1,
+                "description": "The place in the queue, while the audit waits. Accounts take turns.",
+            })),
+            ("remainingSeconds", json!({
+                "type": "integer", "minimum": 1,
+                "description": "An estimate from the audits before; absent if the audit takes longer than these.",
+            })),
+        ]), "The progress of an audit, in the status while it is not completed. While the audit is running, \
+             `visit` is the position of the current page load: the run, the visit within the run, the maximum number of visits of a \
+             run, and why the page is visited again: the machine was busy (`disturbed`), or the score is `uncertain`."),
         "Audit": object(&[
             ("trackingId", json!({ "type": "string" })),
             ("url", json!({ "type": "string" })),

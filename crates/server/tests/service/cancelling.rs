@@ -93,8 +93,8 @@ async fn an_agent_learns_of_the_cancellation_from_its_heartbeat() {
     let id = rig.start().await;
     let job = agent.lease(&rig, 0).await;
     assert_eq!(agent.heartbeat(&rig, &job).await, "held");
-    rig.phases
-        .record(&id, plumbline_bundle::Phase::Loading);
+    let phase = json!({ "phase": "loading" });
+    assert_eq!(agent.post_step(&rig, "progress", &job, phase).await, "held");
     let reply = rig
         .send(&cancel(&rig.key, &format!("/v1/audit/cancel/{id}")))
         .await;

@@ -30,6 +30,7 @@ mod metrics;
 mod options;
 mod pages;
 mod paths;
+mod progress;
 mod rates;
 mod receivers;
 mod report_page;

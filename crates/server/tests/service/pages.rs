@@ -4,9 +4,10 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use plumbline_bundle::Phase;
+use plumbline_seam::{VisitNumber, VisitReason};
 
 use crate::{
-    rig::{HttpRequest, Rig, failure, get},
+    rig::{HttpRequest, NOW, Rig, failure, get},
     visitor::{assert_is_page, completed, form, report, sign_in},
 };
 
@@ -33,20 +34,30 @@ async fn an_audit_is_started_followed_and_read() {
     assert_is_page(&page);
     assert!(page.text().contains("https://example.com"));
     assert!(page.text().contains(r#"data-phase="waiting" class="now""#));
+    assert!(page.text().contains("Number 1 in the queue · 0 s so far"));
     let lease = rig.lease().await;
-    rig.phases.record(tracking_id, Phase::Loading);
+    let visit = VisitNumber {
+        run: 1,
+        number: 2,
+        max: 3,
+        reason: VisitReason::Uncertain,
+    };
+    rig.phases.record(tracking_id, Phase::Loading, Some(visit), NOW);
     let page = rig.browse(&request(&progress)).await;
     assert!(page.text().contains(r#"data-phase="loading" class="now""#));
+    let details = "Visit 2 of at most 3: confirming the score · 0 s so far, about 30 s left";
+    assert!(page.text().contains(details), "{}", page.text());
 
     let events = request(&format!("{progress}/events"));
     let (stream, ()) = tokio::join!(rig.stream(&events), async {
-        rig.phases.record(tracking_id, Phase::Judging);
+        rig.phases.record(tracking_id, Phase::Judging, Some(visit), NOW);
         rig.finish(&lease, report(), None).await;
         rig.phases.remove(tracking_id);
     });
     assert!(stream.contains("text/event-stream"), "{stream}");
     let done = format!("event: done\ndata: /reports/{}", lease.audit_id);
     assert!(stream.contains(&done), "{stream}");
+    assert!(stream.contains("event: details\ndata: Visit 2"), "{stream}");
 
     let to = rig.browse(&request(&progress)).await;
     let report_path = format!("/reports/{}", lease.audit_id);

@@ -300,7 +300,7 @@ pub(super) async fn status(
     let row = row(
         db,
         "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                error_code, error_message, final_url
+                error_code, error_message, final_url, runs, accepted_at
          FROM audits WHERE tracking_id = $1 AND account_id = $2",
         &[&tracking_id, &account_id],
     )
@@ -315,6 +315,8 @@ pub(super) async fn status(
         state: state(&row, 3)?,
         error: error(&row, 5)?,
         final_url: row.try_get(7)?,
+        runs: read_u32(&row, 8)?,
+        accepted_at: Timestamp(row.try_get(9)?),
     }))
 }
 

@@ -131,7 +131,7 @@ async fn attempts(
              RETURNING position, attempts
          )
          SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                finished_at, attempts, lab_data, final_url
+                finished_at, attempts, lab_data, final_url, runs, accepted_at
          FROM claimed JOIN audits USING (position) ORDER BY array_position($1, position)",
         &[&positions, &until.0],
     )
@@ -147,6 +147,8 @@ async fn attempts(
                 state: AuditState::Completed,
                 error: audits::error(row, 5)?,
                 final_url: row.try_get(10)?,
+                runs: read_u32(row, 11)?,
+                accepted_at: Timestamp(row.try_get(12)?),
             },
             lab_data: row.try_get(9)?,
             finished_at: Timestamp(row.try_get(7)?),

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
 
-use super::connect::{Value, change, rows};
+use super::connect::{Value, change, row, rows};
 use super::turns::{Pick, Turns, WaitingLane};
 use super::{accounts, count};
-use crate::{StoreError, Timestamp};
+use crate::{QueuePosition, StoreError, Timestamp};
 
 /// The condition that an audit waits in a lane. An empty lane is kept for a while, so that it need
 /// not be opened again for the next audit.
@@ -231,4 +231,57 @@ async fn close(db: &Transaction<'_>, lane: &Lane) -> Result<(), StoreError> {
     let values: &[Value<'_>] = &[&lane.account_id, &lane.location, &lane.interactive];
     change(db, &sql, values).await?;
     Ok(())
+}
+
+/// Implements [`Store::queue_position`](crate::Store::queue_position). Of every other account, as
+/// many audits go first as the account has turns before the audit's own; single audits go before
+/// batches.
+pub(super) async fn position_of(
+    db: &Object,
+    account_id: &str,
+    tracking_id: &str,
+) -> Result<Option<QueuePosition>, StoreError> {
+    let row = row(
+        db,
+        "WITH own AS (
+             SELECT (batch_id IS NULL) AS interactive, faults, position,
+                    coalesce((SELECT turn FROM turns WHERE account_id = $1), 0) AS turn,
+                    (SELECT min(since) FROM lanes
+                     WHERE account_id = $1
+                       AND interactive = (audits.batch_id IS NULL)) AS since
+             FROM audits
+             WHERE tracking_id = $2 AND account_id = $1 AND state = 'waiting'
+         ), ahead AS (
+             SELECT count(*) AS audits FROM own JOIN audits
+                 ON audits.state = 'waiting' AND audits.account_id = $1
+                AND (audits.batch_id IS NULL) = own.interactive
+                AND (audits.faults, audits.position) < (own.faults, own.position)
+         ), others AS (
+             SELECT min(lanes.turn) AS turn, min(lanes.since) AS since,
+                    (SELECT count(*) FROM audits
+                     WHERE audits.state = 'waiting' AND audits.account_id = lanes.account_id
+                       AND (audits.batch_id IS NULL) = lanes.interactive) AS audits
+             FROM own JOIN lanes ON lanes.interactive = own.interactive
+             WHERE lanes.account_id <> $1
+             GROUP BY lanes.account_id, lanes.interactive
+         )
+         SELECT 1 + ahead.audits
+                + (SELECT coalesce(sum(least(others.audits, ahead.audits
+                              + CASE WHEN (others.turn, others.since) < (own.turn, own.since)
+                                     THEN 1 ELSE 0 END)), 0)::bigint FROM others)
+                + CASE WHEN own.interactive THEN 0
+                       ELSE (SELECT count(*) FROM audits
+                             WHERE state = 'waiting' AND batch_id IS NULL) END,
+                (SELECT count(*) FROM audits WHERE state = 'running')
+         FROM own CROSS JOIN ahead",
+        &[&account_id, &tracking_id],
+    )
+    .await?;
+    let position = |row: Row| {
+        Ok(QueuePosition {
+            position: count(&row, 0)?,
+            running: count(&row, 1)?,
+        })
+    };
+    row.map(position).transpose()
 }

@@ -26,8 +26,9 @@ const FAST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Interval of probes on the listening connection, which may be dead without notice.
 const PROBE_INTERVAL: Duration = Duration::from_secs(20);
-/// Maximum number of lines in a NOTIFY, which carries less than 8,000 bytes.
-const LINES_PER_NOTIFY: usize = 100;
+/// Maximum number of lines in a NOTIFY, which carries less than 8,000 bytes. A tracking id with a
+/// phase has up to 150.
+const LINES_PER_NOTIFY: usize = 50;
 
 /// The tasks to wake after a write.
 #[derive(Debug, Clone)]

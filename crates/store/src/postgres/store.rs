@@ -11,12 +11,12 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::leaser::WaitingLease;
 use super::notifier::Wakeup;
 use super::queue::LeaseFence;
-use super::{PostgresStore, accounts, audits, deliveries, lists, queue, retention, run_to_end};
+use super::{PostgresStore, accounts, audits, deliveries, lanes, lists, queue, retention, run_to_end};
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit, ReleaseReason,
+    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit, ReleaseReason,
     Retention, SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
     UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
@@ -319,6 +319,18 @@ impl Store for PostgresStore {
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
         self.read(|db| Box::pin(queue::depth(db))).await
+    }
+
+    async fn queue_position(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<QueuePosition>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move { lanes::position_of(db, &account_id, &tracking_id).await })
+        })
+        .await
     }
 
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError> {

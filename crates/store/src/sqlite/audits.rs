@@ -206,7 +206,7 @@ pub(super) fn status(
     connection
         .prepare_cached(
             "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                    error_code, error_message, final_url
+                    error_code, error_message, final_url, runs, accepted_at
              FROM audits WHERE tracking_id = ? AND account_id = ?",
         )?
         .query_row([tracking_id, account_id], |row| {
@@ -217,6 +217,8 @@ pub(super) fn status(
                 state: state(row, 3)?,
                 error: error(row, 5, 6)?,
                 final_url: row.get(7)?,
+                runs: row.get(8)?,
+                accepted_at: Timestamp(row.get(9)?),
             })
         })
         .optional()

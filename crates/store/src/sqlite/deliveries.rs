@@ -157,7 +157,7 @@ fn attempt(
     Ok(connection
         .prepare_cached(
             "SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                    finished_at, lab_data, final_url
+                    finished_at, lab_data, final_url, runs, accepted_at
              FROM audits WHERE position = ?",
         )?
         .query_row([position], |row| {
@@ -171,6 +171,8 @@ fn attempt(
                     state: AuditState::Completed,
                     error: audits::error(row, 5, 6)?,
                     final_url: row.get(9)?,
+                    runs: row.get(10)?,
+                    accepted_at: Timestamp(row.get(11)?),
                 },
                 lab_data: row.get(8)?,
                 finished_at: Timestamp(row.get(7)?),

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, StoreError};
+use crate::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, QueuePosition, StoreError};
 
 /// A queue of waiting audits of one account, of the same kind (single or batch) and location.
 pub(super) struct Lane<'a> {
@@ -158,4 +158,55 @@ pub(super) fn has_waiting(
         }
     }
     Ok(false)
+}
+
+/// Implements [`Store::queue_position`](crate::Store::queue_position). Of every other account, as
+/// many audits go first as the account has turns before the audit's own; single audits go before
+/// batches.
+pub(super) fn position_of(
+    connection: &Connection,
+    account_id: &str,
+    tracking_id: &str,
+) -> Result<Option<QueuePosition>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "WITH own AS (
+                 SELECT (batch_id IS NULL) AS interactive, faults, position,
+                        coalesce((SELECT turn FROM turns WHERE account_id = ?1), 0) AS turn,
+                        (SELECT min(since) FROM lanes
+                         WHERE account_id = ?1
+                           AND interactive = (audits.batch_id IS NULL)) AS since
+                 FROM audits
+                 WHERE tracking_id = ?2 AND account_id = ?1 AND state = 'waiting'
+             ), ahead AS (
+                 SELECT count(*) AS audits FROM own JOIN audits INDEXED BY audits_in_lanes
+                     ON audits.state = 'waiting' AND audits.account_id = ?1
+                    AND (audits.batch_id IS NULL) = own.interactive
+                    AND (audits.faults, audits.position) < (own.faults, own.position)
+             ), others AS (
+                 SELECT min(lanes.turn) AS turn, min(lanes.since) AS since,
+                        (SELECT count(*) FROM audits INDEXED BY audits_in_lanes
+                         WHERE audits.state = 'waiting' AND audits.account_id = lanes.account_id
+                           AND (audits.batch_id IS NULL) = lanes.interactive) AS audits
+                 FROM own JOIN lanes ON lanes.interactive = own.interactive
+                 WHERE lanes.account_id <> ?1
+                 GROUP BY lanes.account_id, lanes.interactive
+             )
+             SELECT 1 + ahead.audits
+                    + (SELECT coalesce(sum(min(others.audits, ahead.audits
+                                  + CASE WHEN (others.turn, others.since) < (own.turn, own.since)
+                                         THEN 1 ELSE 0 END)), 0) FROM others)
+                    + CASE WHEN own.interactive THEN 0
+                           ELSE (SELECT count(*) FROM audits INDEXED BY audits_waiting
+                                 WHERE state = 'waiting' AND batch_id IS NULL) END,
+                    (SELECT count(*) FROM audits INDEXED BY audits_running WHERE state = 'running')
+             FROM own CROSS JOIN ahead",
+        )?
+        .query_row([account_id, tracking_id], |row| {
+            Ok(QueuePosition {
+                position: row.get::<_, i64>(0)?.unsigned_abs(),
+                running: row.get::<_, i64>(1)?.unsigned_abs(),
+            })
+        })
+        .optional()?)
 }

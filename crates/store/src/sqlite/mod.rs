@@ -29,7 +29,7 @@ use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
     AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuedAudit,
+    LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit,
     ReleaseReason, Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
     UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
@@ -359,6 +359,17 @@ impl Store for SqliteStore {
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError> {
         self.readers.blocking(queue::depth).await
+    }
+
+    async fn queue_position(
+        &self,
+        account_id: &str,
+        tracking_id: &str,
+    ) -> Result<Option<QueuePosition>, StoreError> {
+        let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
+        self.readers
+            .blocking(move |connection| lanes::position_of(connection, &account_id, &tracking_id))
+            .await
     }
 
     async fn waiting_since(&self) -> Result<Option<Timestamp>, StoreError> {

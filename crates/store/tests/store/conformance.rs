@@ -175,6 +175,7 @@ macro_rules! whole_suite {
                 the_number_of_running_audits_per_account_is_limited
                 turns_are_decided_among_the_audits_of_the_scopes_locations
                 concurrent_requests_are_served_in_turn
+                the_place_in_the_queue_is_the_order_in_which_audits_are_leased
             }
             waking {
                 a_waiter_wakes_when_an_audit_is_accepted

@@ -14,8 +14,6 @@ use axum::{
     },
 };
 use futures_util::{StreamExt, stream};
-use plumbline_bundle::Phase;
-use plumbline_store::AuditState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -25,7 +23,7 @@ use super::parts as page_parts;
 use super::session::{Visitor, see_other};
 use crate::{
     api::PathId, cancel::cancel_audit, errors::Failure, guarded_body::with_guard,
-    peer::client_address, state::SharedState,
+    peer::client_address, progress::Progress, state::SharedState,
 };
 
 /// The progress page.
@@ -39,6 +37,8 @@ struct ProgressPage<'a> {
     steps: Vec<Step>,
     /// The label of the current phase.
     now: &'static str,
+    /// The current visit or the place in the queue, with times.
+    details: String,
 }
 
 struct Step {
@@ -57,10 +57,17 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 impl<'a> ProgressPage<'a> {
-    /// Creates the page of an audit in a phase; `None` while it is queued.
-    fn new(url: &'a str, conditions: [&'a str; 3], phase: Option<Phase>, path: &'a str) -> Self {
-        let id = phase.map_or("waiting", Phase::as_str);
-        let now = STEPS.iter().position(|(step, _)| *step == id).unwrap_or(0);
+    fn new(
+        url: &'a str,
+        conditions: [&'a str; 3],
+        progress: &Progress,
+        path: &'a str,
+    ) -> Self {
+        let phase = progress.phase;
+        let now = STEPS
+            .iter()
+            .position(|(step, _)| *step == phase)
+            .unwrap_or(0);
         let steps = STEPS.iter().enumerate().map(|(index, (id, label))| Step {
             id,
             label,
@@ -76,8 +83,14 @@ impl<'a> ProgressPage<'a> {
             path,
             steps: steps.collect(),
             now: STEPS[now].1,
+            details: details(progress),
         }
     }
+}
+
+/// Returns the line below the phases.
+fn details(progress: &Progress) -> String {
+    format!("{} · {}", progress.text, progress.times())
 }
 
 impl Page for ProgressPage<'_> {
@@ -101,12 +114,12 @@ pub(crate) async fn page(
     visitor: Visitor,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
-    let pages = page_parts(&service)?;
     let status = service.app.store.status(&visitor.account_id, &id).await?;
     let status = status.ok_or(Failure::NotFound)?;
-    if status.state == AuditState::Completed {
+    let progress = Progress::of(&service, &visitor.account_id, &status).await?;
+    let Some(progress) = progress else {
         return Ok(see_other(&format!("/reports/{}", status.audit_id)));
-    }
+    };
     let audit = service.app.store.audit(&visitor.account_id, &id).await?;
     let order = audit.ok_or(Failure::NotFound)?.order;
     let catalog = &service.app.catalog;
@@ -122,7 +135,7 @@ pub(crate) async fn page(
             .map_or(&*order.location, |l| &l.name),
     ];
     let path = format!("/audits/{id}");
-    let page = ProgressPage::new(&status.url, conditions, pages.phases.current(&id), &path);
+    let page = ProgressPage::new(&status.url, conditions, &progress, &path);
     let page = visitor.page_frame().render(&page);
     Ok(Html(page.map_err(Failure::internal)?).into_response())
 }
@@ -143,8 +156,9 @@ const QUERY_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a stream lasts; browsers reconnect when it ends.
 const STREAM_DURATION: Duration = Duration::from_secs(10 * 60);
 
-/// `GET /audits/{id}/events`: an event `phase` with its name whenever the phase changes, and an
-/// event `done` with the report's path.
+/// `GET /audits/{id}/events`: an event `phase` with its name whenever the phase changes, an event
+/// `details` with the line below the phases whenever that changes, and an event `done` with the
+/// report's path.
 pub(crate) async fn events(
     State(service): State<SharedState>,
     visitor: Visitor,
@@ -177,22 +191,32 @@ async fn follow(service: SharedState, account_id: String, id: String, events: mp
     };
     let until = Instant::now() + STREAM_DURATION;
     let mut last_phase: Option<&'static str> = None;
+    let mut last_details = String::new();
     while Instant::now() < until {
         // The status is queried before the phase, so that a stale phase is never the last event.
         let Ok(Some(status)) = service.app.store.status(&account_id, &id).await else {
             return;
         };
-        if status.state == AuditState::Completed {
+        let Ok(progress) = Progress::of(&service, &account_id, &status).await else {
+            return;
+        };
+        let Some(progress) = progress else {
             let event = Event::default().event("done");
             let event = event.data(format!("/reports/{}", status.audit_id));
             // Fails if the client has disconnected, which needs no handling.
             let _ = events.send(event).await;
             return;
-        }
-        let phase = pages.phases.current(&id).map_or("waiting", Phase::as_str);
+        };
+        let phase = progress.phase;
         if last_phase.replace(phase) != Some(phase) {
             let event = Event::default().event("phase").data(phase);
             let _ = events.send(event).await;
+        }
+        let details = details(&progress);
+        if details != last_details {
+            let event = Event::default().event("details").data(&details);
+            let _ = events.send(event).await;
+            last_details = details;
         }
         if events.is_closed() {
             return;
@@ -208,6 +232,15 @@ mod tests {
 
     #[test]
     fn texts_of_an_order_are_escaped() {
-        assert_text_only(&ProgressPage::new(EVIL, [EVIL; 3], None, "/audits/trk_1"));
+        let progress = Progress {
+            phase: "waiting",
+            text: EVIL.to_owned(),
+            visit: None,
+            queue_position: Some(1),
+            elapsed_seconds: 0,
+            remaining_seconds: None,
+        };
+        let page = ProgressPage::new(EVIL, [EVIL; 3], &progress, "/audits/trk_1");
+        assert_text_only(&page);
     }
 }

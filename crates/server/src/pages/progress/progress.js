@@ -12,6 +12,8 @@ if (phases && window.EventSource) {
     });
     if (now >= 0) status.textContent = items[now].textContent;
   });
+  const details = document.querySelector(".js-details");
+  events.addEventListener("details", (event) => (details.textContent = event.data));
   events.addEventListener("done", (event) => {
     events.close();
     location.replace(event.data);
