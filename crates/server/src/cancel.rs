@@ -152,9 +152,18 @@ mod tests {
             options: VisitOptions::default(),
         };
         let conditions = requested_conditions(&order, &catalog);
-        assert_eq!(conditions.device.name, catalog.device("mobile").unwrap().name);
-        assert_eq!(conditions.network.name, catalog.network("cable").unwrap().name);
-        assert_eq!(conditions.location.name, catalog.location("eu").unwrap().name);
+        assert_eq!(
+            conditions.device.name,
+            catalog.device("mobile").unwrap().name
+        );
+        assert_eq!(
+            conditions.network.name,
+            catalog.network("cable").unwrap().name
+        );
+        assert_eq!(
+            conditions.location.name,
+            catalog.location("eu").unwrap().name
+        );
         for id in [&mut order.device, &mut order.network, &mut order.location] {
             *id = "removed".to_owned();
         }

@@ -96,7 +96,10 @@ mod tests {
         phases.record("trk_1", Phase::Preparing, None, Timestamp(5));
         phases.record("trk_1", Phase::Loading, Some(visit), Timestamp(9));
         let current = phases.current("trk_1").unwrap();
-        assert_eq!((current.phase, current.visit), (Phase::Loading, Some(visit)));
+        assert_eq!(
+            (current.phase, current.visit),
+            (Phase::Loading, Some(visit))
+        );
         assert_eq!(current.started_at, Some(Timestamp(5)));
         phases.remove("trk_1");
         assert_eq!(phases.current("trk_1"), None);

@@ -198,7 +198,10 @@ mod tests {
         let first = running(1, 1, VisitReason::First).progress(Timestamp(11_000));
         assert_eq!(first.phase, "loading");
         assert_eq!(first.text, "Visit 1 of at most 3");
-        assert_eq!((first.elapsed_seconds, first.remaining_seconds), (10, Some(15)));
+        assert_eq!(
+            (first.elapsed_seconds, first.remaining_seconds),
+            (10, Some(15))
+        );
         assert_eq!(first.times(), "10 s so far, about 15 s left");
         let second = running(1, 2, VisitReason::Uncertain).progress(Timestamp(30_000));
         assert_eq!(second.text, "Visit 2 of at most 3: confirming the score");
@@ -221,7 +224,12 @@ mod tests {
 
     #[test]
     fn durations_are_seconds_then_minutes() {
-        for (seconds, text) in [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_599, "59 min")] {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min 1 s"),
+            (3_599, "59 min"),
+        ] {
             assert_eq!(duration_text(seconds), text);
         }
     }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use hmac::{Hmac, KeyInit, Mac};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryLane, DeliveryOutcome, StoreError,
-    Timestamp,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryEvent, DeliveryLane, DeliveryOutcome,
+    StoreError, Timestamp,
 };
 use serde::Serialize;
 use sha2::Sha256;
@@ -21,7 +21,10 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use crate::{App, api::audit::Tracking};
+use crate::{
+    App,
+    api::{audit::Tracking, batches::BatchStatus},
+};
 
 /// The waits after the first, second … failed attempt. There are no attempts after the last one.
 pub const WEBHOOK_RETRIES: [Duration; 6] = [
@@ -207,16 +210,34 @@ impl Deliverer {
         }
     }
 
+    /// Returns the body of a webhook.
+    async fn body(&self, delivery: &Delivery) -> Result<String, String> {
+        let completed_at = iso8601_ms(delivery.finished_at.0);
+        let body = match &delivery.event {
+            DeliveryEvent::AuditCompleted => serde_json::to_string(&Event {
+                event: "audit.completed",
+                completed_at,
+                data: Tracking::with_figures(delivery),
+            }),
+            DeliveryEvent::BatchCompleted(batch_id) => {
+                let batch = self.app.store.batch(&delivery.account_id, batch_id).await;
+                let batch = batch.map_err(|error| error.to_string())?;
+                let batch = batch.ok_or_else(|| "the batch is deleted".to_owned())?;
+                serde_json::to_string(&Event {
+                    event: "batch.completed",
+                    completed_at,
+                    data: BatchStatus::from(&batch),
+                })
+            }
+        };
+        body.map_err(|error| error.to_string())
+    }
+
     async fn send(&self, delivery: &Delivery) -> Result<(), String> {
         let store = &self.app.store;
         let secret = store.webhook_secret(&delivery.account_id, false).await;
         let secret = secret.map_err(|error| error.to_string())?;
-        let event = Event {
-            event: "audit.completed",
-            data: Tracking::with_figures(delivery),
-            completed_at: iso8601_ms(delivery.finished_at.0),
-        };
-        let body = serde_json::to_string(&event).map_err(|error| error.to_string())?;
+        let body = self.body(delivery).await?;
         let sent_at_s = (self.app.clock)().0.div_euclid(1000);
         let request = WebhookRequest {
             url: delivery.webhook.clone(),
@@ -251,10 +272,10 @@ fn wait_after(claimed: &ClaimedDeliveries, now: Timestamp) -> Duration {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Event<'a> {
+struct Event<T> {
     event: &'static str,
     completed_at: String,
-    data: Tracking<'a>,
+    data: T,
 }
 
 /// Returns the signature: `v1=` and the HMAC-SHA256, in hex, of the time stamp, a dot, and the

@@ -10,12 +10,33 @@ pub struct Delivery {
     pub account_id: String,
     /// The URL of the webhook.
     pub webhook: String,
+    pub event: DeliveryEvent,
+    /// The audit that has ended; for a batch, the one that ended last.
     pub audit: AuditStatus,
     /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
     pub lab_data: Option<String>,
     pub finished_at: Timestamp,
     /// The number of the attempt, from 1.
     pub attempt: u32,
+}
+
+/// The event that a webhook reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryEvent {
+    AuditCompleted,
+    /// The last audit of the batch with this id has ended. This webhook is due when that of the
+    /// audit was delivered or given up.
+    BatchCompleted(String),
+}
+
+impl DeliveryEvent {
+    pub(crate) fn new(batch_id: Option<String>) -> Self {
+        batch_id.map_or(Self::AuditCompleted, Self::BatchCompleted)
+    }
+
+    pub(crate) fn is_batch(&self) -> bool {
+        matches!(self, Self::BatchCompleted(_))
+    }
 }
 
 /// First attempts and retries are claimed separately, so that retries never delay first attempts.

@@ -32,7 +32,8 @@ pub use agents::{
 pub use blobs::{AttemptBlob, BlobPart, Blobs, FileBlobs, S3Blobs, S3Config};
 pub use cancellation::{Cancellation, CancelledAudit};
 pub use delivery::{
-    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
+    ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth, DeliveryEvent, DeliveryLane,
+    DeliveryOutcome,
 };
 pub use delivery_turns::{MAX_CONCURRENT_DELIVERIES, MAX_CONCURRENT_RETRIES};
 pub(crate) use key::{ACCOUNT_ID_LENGTH, WEBHOOK_SECRET_LENGTH, random};

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use crate::{
-    Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress, AuditStatus,
-    AuditEntry, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState,
-    ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit, ReleaseReason, Retention,
-    SharedLimits, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage, AuditProgress,
+    AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
+    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit,
+    ReleaseReason, Retention, SharedLimits, StoreLatency, StoredReport, Submission, Timestamp,
+    UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -221,7 +222,9 @@ pub trait Store: Send + Sync + 'static {
     /// servers of this store together, of which at most
     /// [`MAX_CONCURRENT_RETRIES`](crate::MAX_CONCURRENT_RETRIES) are retries.
     ///
-    /// A webhook is due from the moment its audit is finished, in the same transaction.
+    /// A webhook is due from the moment its audit is finished, in the same transaction. When all
+    /// audits of a batch have ended, the last of them has two webhooks, one after the other: see
+    /// [`DeliveryEvent`](crate::DeliveryEvent).
     async fn claim_deliveries(
         &self,
         claim: DeliveryClaim,

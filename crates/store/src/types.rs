@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AuditSummary, KeyDigest, LeaseOwner, Order, ReturnReason, StoreError, VisitOptions};
+use crate::{
+    AuditSummary, KeyDigest, LeaseOwner, MAX_INTERACTIVE_IN_A_ROW, Order, ReturnReason, StoreError,
+    VisitOptions,
+};
 
 /// Milliseconds since the Unix epoch, UTC. Always an argument: a store does not read the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -224,6 +227,18 @@ pub struct QueuePosition {
     pub position: u64,
     /// The number of audits that are running.
     pub running: u64,
+}
+
+impl QueuePosition {
+    /// Creates the position of an audit that has a place among those of its kind (single or batch),
+    /// while so many single audits may go before it.
+    pub(crate) fn new(place: i64, singles: i64, running: i64) -> Self {
+        let singles_first = singles.min(place.saturating_mul(MAX_INTERACTIVE_IN_A_ROW));
+        Self {
+            position: place.saturating_add(singles_first).unsigned_abs(),
+            running: running.unsigned_abs(),
+        }
+    }
 }
 
 /// The number of unfinished audits.

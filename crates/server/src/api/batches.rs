@@ -68,9 +68,10 @@ pub(crate) async fn cancel(
     Ok(envelope::data(BatchStatus::from(&batch)))
 }
 
+/// A batch with its audits.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct BatchStatus<'a> {
+pub(crate) struct BatchStatus<'a> {
     batch_id: &'a str,
     created_at: String,
     status: &'static str,

@@ -276,12 +276,7 @@ impl Dispatcher {
 
     /// Records the phase of an audit and its visit, if that is known. The caller has checked that
     /// the lease is held.
-    pub(crate) fn record_phase(
-        &self,
-        tracking_id: &str,
-        phase: Phase,
-        visit: Option<VisitNumber>,
-    ) {
+    pub(crate) fn record_phase(&self, tracking_id: &str, phase: Phase, visit: Option<VisitNumber>) {
         let phases = &self.parts.phases;
         phases.record(tracking_id, phase, visit, self.now());
     }

@@ -6,23 +6,40 @@ use super::schemas::{object, reference};
 use crate::api::idempotency;
 
 pub(super) fn webhooks() -> Value {
-    json!({ "auditCompleted": { "post": {
-        "operationId": "auditCompleted",
-        "summary": "An audit is completed",
-        "description": "Sent to the `webhook` of a start. Any 2xx response whose head arrives within 5 s counts as delivered; \
-            otherwise the request is repeated 10 s, 1 min, 5 min, 30 min, 2 h and 6 h after the previous attempt, seven attempts in \
-            all. It may arrive more than once. Redirects are not followed. At most two are sent concurrently for an \
-            account, and at most two to a host and port.\n\nTo verify it, compute the hex HMAC-SHA256, with the \
-            account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body as received; \
-            `X-Plumbline-Signature` is `v1=` followed by it. Refuse time stamps (epoch seconds) older than five minutes.",
-        "parameters": [
-            { "name": "X-Plumbline-Timestamp", "in": "header", "required": true, "schema": { "type": "string" } },
-            { "name": "X-Plumbline-Signature", "in": "header", "required": true, "schema": { "type": "string" } },
-            { "name": "X-Plumbline-Attempt", "in": "header", "required": true, "schema": { "type": "string" } },
-        ],
-        "requestBody": { "content": { "application/json": { "schema": reference("Completed") } } },
-        "responses": { "2XX": { "description": "Received." } },
-    } } })
+    let webhook = |id: &str, summary: &str, description: &str, schema: &str| {
+        json!({ "post": {
+            "operationId": id,
+            "summary": summary,
+            "description": description,
+            "parameters": [
+                { "name": "X-Plumbline-Timestamp", "in": "header", "required": true, "schema": { "type": "string" } },
+                { "name": "X-Plumbline-Signature", "in": "header", "required": true, "schema": { "type": "string" } },
+                { "name": "X-Plumbline-Attempt", "in": "header", "required": true, "schema": { "type": "string" } },
+            ],
+            "requestBody": { "content": { "application/json": { "schema": reference(schema) } } },
+            "responses": { "2XX": { "description": "Received." } },
+        } })
+    };
+    json!({
+        "auditCompleted": webhook(
+            "auditCompleted",
+            "An audit is completed",
+            "Sent to the `webhook` of a start, and for every audit of a batch to the `webhook` of the batch. Any 2xx response whose \
+             head arrives within 5 s counts as delivered; otherwise the request is repeated 10 s, 1 min, 5 min, 30 min, 2 h and \
+             6 h after the previous attempt, seven attempts in all. It may arrive more than once. Redirects are not followed. At \
+             most two are sent concurrently for an account, and at most two to a host and port.\n\nTo verify it, compute the hex \
+             HMAC-SHA256, with the account's webhook secret, of `X-Plumbline-Timestamp`, a dot, and the body as received; \
+             `X-Plumbline-Signature` is `v1=` followed by it. Refuse time stamps (epoch seconds) older than five minutes.",
+            "Completed",
+        ),
+        "batchCompleted": webhook(
+            "batchCompleted",
+            "A batch is completed",
+            "Sent once to the `webhook` of a batch when its last audit has ended, after the webhook of that audit. `data` is the \
+             batch as in `getBatch`. Signature and repetitions are those of `auditCompleted`.",
+            "BatchCompleted",
+        ),
+    })
 }
 
 pub(super) fn shared_responses() -> Value {

@@ -228,6 +228,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("completedAt", reference("Moment")),
             ("data", reference("Tracking")),
         ], &[]),
+        "BatchCompleted": object(&[
+            ("event", json!({ "const": "batch.completed" })),
+            ("completedAt", reference("Moment")),
+            ("data", reference("Batch")),
+        ], &[]),
     })
 }
 

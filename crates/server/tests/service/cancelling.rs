@@ -152,9 +152,7 @@ async fn the_progress_page_cancels_an_audit() {
         .header("Cookie", &cookie)
         .header("Sec-Fetch-Site", "cross-site");
     assert_eq!(rig.browse(&from_elsewhere).await.status, 403);
-    let reply = rig
-        .browse(&form(&path, "").header("Cookie", &cookie))
-        .await;
+    let reply = rig.browse(&form(&path, "").header("Cookie", &cookie)).await;
     let report = format!("/reports/{}", lease.audit_id);
     assert_eq!(
         (reply.status, reply.header("location")),

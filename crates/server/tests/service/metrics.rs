@@ -59,6 +59,7 @@ async fn the_metrics_have_outcomes_and_phases_of_audits_and_counts_of_browsers()
             phases: vec![("loading".to_owned(), Duration::from_millis(8500))],
             contention,
             visits: 3,
+            run_duration: None,
         });
     }
     metrics.audit_faulted();

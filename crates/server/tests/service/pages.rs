@@ -42,7 +42,8 @@ async fn an_audit_is_started_followed_and_read() {
         max: 3,
         reason: VisitReason::Uncertain,
     };
-    rig.phases.record(tracking_id, Phase::Loading, Some(visit), NOW);
+    rig.phases
+        .record(tracking_id, Phase::Loading, Some(visit), NOW);
     let page = rig.browse(&request(&progress)).await;
     assert!(page.text().contains(r#"data-phase="loading" class="now""#));
     let details = "Visit 2 of at most 3: confirming the score · 0 s so far, about 30 s left";
@@ -50,7 +51,8 @@ async fn an_audit_is_started_followed_and_read() {
 
     let events = request(&format!("{progress}/events"));
     let (stream, ()) = tokio::join!(rig.stream(&events), async {
-        rig.phases.record(tracking_id, Phase::Judging, Some(visit), NOW);
+        rig.phases
+            .record(tracking_id, Phase::Judging, Some(visit), NOW);
         rig.finish(&lease, report(), None).await;
         rig.phases.remove(tracking_id);
     });

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     receivers::{PlainTransport, Tarpit, TestReceiver},
-    rig::{NOW, Rig, get, order, start},
+    rig::{NOW, Rig, get, order, post, start},
 };
 
 /// A transport that records requests and returns the given responses.
@@ -213,4 +213,38 @@ async fn a_receiver_that_never_responds_delays_no_webhook_of_another_account() {
 fn the_schedule_is_as_documented() {
     let seconds = WEBHOOK_RETRIES.map(|wait| wait.as_secs());
     assert_eq!(seconds, [10, 60, 300, 1800, 7200, 21600]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_batch_has_a_webhook_with_counts_and_scores() {
+    let mut delivery = start_delivery(&[Ok(204)], vec![]).await;
+    let rig = &delivery.rig;
+    let body = json!({
+        "urls": ["https://example.com/", "https://example.com/b"], "devices": ["mobile"],
+        "networks": ["cable"], "locations": ["eu"], "webhook": "https://hooks.example/batches",
+    });
+    let request = post("/v1/batches", body.to_string()).key(&rig.key).json();
+    let started = rig.send(&request).await.json();
+    let batch_id = started["data"]["batchId"].as_str().unwrap();
+    let first = rig.lease().await;
+    rig.finish(&first, crate::visitor::report(), None).await;
+    let path = format!("/v1/batches/{batch_id}/cancel");
+    rig.send(&post(&path, "").key(&rig.key)).await;
+    let mut events = Vec::new();
+    for _ in 0..3 {
+        let request = delivery.requests.recv().await.unwrap();
+        assert_eq!(request.url, "https://hooks.example/batches");
+        assert!(header(&request, "x-plumbline-signature").starts_with("v1="));
+        events.push(serde_json::from_str::<Value>(&request.body).unwrap());
+    }
+    assert_eq!(events[0]["event"], "audit.completed");
+    assert_eq!(events[1]["event"], "audit.completed");
+    let last = &events[2];
+    assert_eq!(last["event"], "batch.completed");
+    assert_eq!(last["completedAt"], "2027-01-15T08:00:00.007Z");
+    let batch = get(&format!("/v1/batches/{batch_id}")).key(&delivery.rig.key);
+    let batch = delivery.rig.send(&batch).await.json();
+    assert_eq!(last["data"], batch["data"]);
+    assert_eq!(last["data"]["counts"]["failed"], 1);
+    assert_eq!(last["data"]["audits"][0]["labData"]["performance"], 91);
 }

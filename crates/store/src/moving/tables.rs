@@ -50,8 +50,8 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "batches",
-        columns: &["id", "account_id", "audits", "accepted_at"],
-        sums: &["audits", "accepted_at % 1000003"],
+        columns: &["id", "account_id", "audits", "accepted_at", "finished"],
+        sums: &["audits", "accepted_at % 1000003", "finished"],
         rows_at_once: 500,
     },
     Table {
@@ -136,6 +136,8 @@ pub(super) const TABLES: &[Table] = &[
             "last_error",
             "account_id",
             "claimed_until",
+            "batch_id",
+            "is_batch",
         ],
         sums: &["position", "attempts", "length(state)", "due_at % 1000003"],
         rows_at_once: 500,

@@ -8,7 +8,7 @@ use super::{audits, count, hold, read_u32};
 use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
+    DeliveryEvent, DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
 };
 
 /// The key of an advisory lock, which no other program on the same database should use.
@@ -128,10 +128,11 @@ async fn attempts(
         "WITH claimed AS (
              UPDATE deliveries SET attempts = attempts + 1, due_at = $2, claimed_until = $2
              WHERE position = ANY($1)
-             RETURNING position, attempts
+             RETURNING position, attempts, CASE WHEN is_batch THEN batch_id END AS ended_batch
          )
          SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                finished_at, attempts, lab_data, final_url, runs, accepted_at
+                finished_at, attempts, lab_data, final_url, runs, accepted_at,
+                ended_batch
          FROM claimed JOIN audits USING (position) ORDER BY array_position($1, position)",
         &[&positions, &until.0],
     )
@@ -140,6 +141,7 @@ async fn attempts(
         Ok(Delivery {
             account_id: row.try_get(0)?,
             webhook: row.try_get(1)?,
+            event: DeliveryEvent::new(row.try_get(13)?),
             audit: AuditStatus {
                 tracking_id: row.try_get(2)?,
                 audit_id: row.try_get(3)?,
@@ -161,6 +163,7 @@ async fn attempts(
 pub(super) async fn settle(
     db: &Object,
     tracking_id: &str,
+    is_batch: bool,
     attempt: u32,
     outcome: &DeliveryOutcome,
 ) -> Result<LeaseState, StoreError> {
@@ -171,11 +174,27 @@ pub(super) async fn settle(
     };
     let changed = change(
         db,
+        // The webhook of the batch follows that of its last audit. It is due since the audit ended.
         "UPDATE deliveries
-         SET state = $1, due_at = coalesce($2, due_at), last_error = $3, claimed_until = NULL
-         WHERE position = (SELECT position FROM audits WHERE tracking_id = $4)
-           AND attempts = $5 AND state = 'pending'",
-        &[&state, &due_at, &error, &tracking_id, &i64::from(attempt)],
+         SET state = CASE WHEN follows THEN 'pending' ELSE $1 END,
+             attempts = CASE WHEN follows THEN 0 ELSE attempts END,
+             is_batch = is_batch OR follows,
+             due_at = CASE WHEN follows THEN finished_at ELSE coalesce($2, due_at) END,
+             last_error = $3, claimed_until = NULL
+         FROM (SELECT position, finished_at FROM audits WHERE tracking_id = $4) AS audit
+         CROSS JOIN LATERAL (
+             SELECT $1::text <> 'pending' AND batch_id IS NOT NULL AND NOT is_batch AS follows
+             FROM deliveries AS unsettled WHERE unsettled.position = audit.position) AS next
+         WHERE deliveries.position = audit.position
+           AND attempts = $5 AND is_batch = $6 AND state = 'pending'",
+        &[
+            &state,
+            &due_at,
+            &error,
+            &tracking_id,
+            &i64::from(attempt),
+            &is_batch,
+        ],
     )
     .await?;
     Ok(hold(changed))

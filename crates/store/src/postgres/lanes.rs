@@ -268,20 +268,18 @@ pub(super) async fn position_of(
          SELECT 1 + ahead.audits
                 + (SELECT coalesce(sum(least(others.audits, ahead.audits
                               + CASE WHEN (others.turn, others.since) < (own.turn, own.since)
-                                     THEN 1 ELSE 0 END)), 0)::bigint FROM others)
-                + CASE WHEN own.interactive THEN 0
-                       ELSE (SELECT count(*) FROM audits
-                             WHERE state = 'waiting' AND batch_id IS NULL) END,
+                                     THEN 1 ELSE 0 END)), 0)::bigint FROM others),
+                CASE WHEN own.interactive THEN 0
+                     ELSE (SELECT count(*) FROM audits
+                           WHERE state = 'waiting' AND batch_id IS NULL) END,
                 (SELECT count(*) FROM audits WHERE state = 'running')
          FROM own CROSS JOIN ahead",
         &[&account_id, &tracking_id],
     )
     .await?;
     let position = |row: Row| {
-        Ok(QueuePosition {
-            position: count(&row, 0)?,
-            running: count(&row, 1)?,
-        })
+        let [place, singles, running] = [row.try_get(0)?, row.try_get(1)?, row.try_get(2)?];
+        Ok(QueuePosition::new(place, singles, running))
     };
     row.map(position).transpose()
 }

@@ -6,8 +6,9 @@ use tokio_postgres::Row;
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, read_u32};
 use crate::{
-    AuditSummary, Cancellation, CancelledAudit, FinishedAudit, Lease, LeaseOwner, LeaseState, ProcessSet, QueueDepth,
-    QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp, UnsummarizedAudit,
+    AuditSummary, Cancellation, CancelledAudit, FinishedAudit, Lease, LeaseOwner, LeaseState,
+    ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp,
+    UnsummarizedAudit,
 };
 
 pub(super) async fn heartbeat(
@@ -46,12 +47,17 @@ pub(super) async fn finish(
                                finished_at = $3, error_code = $4, error_message = $5,
                                lab_data = $7, summary = $8, final_url = $9
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
-             RETURNING position, account_id, runs, webhook
+             RETURNING position, account_id, runs, webhook, batch_id
          ), stored AS (
              INSERT INTO reports (position, report) SELECT position, $6 FROM done
+         ), counted AS (
+             UPDATE batches SET finished = finished + 1 FROM done
+             WHERE batches.id = done.batch_id AND done.webhook IS NOT NULL
+             RETURNING batches.id, finished >= batches.audits AS is_last
          ), due AS (
-             INSERT INTO deliveries (position, account_id, state, due_at)
-             SELECT position, account_id, 'pending', $3 FROM done WHERE webhook IS NOT NULL
+             INSERT INTO deliveries (position, account_id, state, due_at, batch_id)
+             SELECT position, account_id, 'pending', $3, (SELECT id FROM counted WHERE is_last)
+             FROM done WHERE webhook IS NOT NULL
          ), refunded AS (
              UPDATE accounts SET credits = credits + runs FROM done
              WHERE accounts.id = done.account_id AND $4 IS NOT NULL
@@ -112,12 +118,21 @@ pub(super) async fn cancel(
              FROM unfinished, requested
              WHERE audits.position = unfinished.position
                AND audits.tracking_id = requested.tracking_id
-             RETURNING audits.position, audits.tracking_id, account_id, runs, webhook, report
+             RETURNING audits.position, audits.tracking_id, account_id, runs, webhook, report,
+                       batch_id
          ), stored AS (
              INSERT INTO reports (position, report) SELECT position, report FROM done
+         ), counted AS (
+             UPDATE batches SET finished = finished + ended.audits
+             FROM (SELECT batch_id, count(*) AS audits, max(position) AS last FROM done
+                   WHERE webhook IS NOT NULL GROUP BY batch_id) AS ended
+             WHERE batches.id = ended.batch_id
+             RETURNING batches.id, ended.last, finished >= batches.audits AS is_last
          ), due AS (
-             INSERT INTO deliveries (position, account_id, state, due_at)
-             SELECT position, account_id, 'pending', $2 FROM done WHERE webhook IS NOT NULL
+             INSERT INTO deliveries (position, account_id, state, due_at, batch_id)
+             SELECT position, account_id, 'pending', $2,
+                    (SELECT id FROM counted WHERE is_last AND counted.last = done.position)
+             FROM done WHERE webhook IS NOT NULL
          ), refunded AS (
              UPDATE accounts SET credits = credits + (SELECT sum(runs) FROM done)::bigint
              WHERE id = $1 AND EXISTS (SELECT 1 FROM done)

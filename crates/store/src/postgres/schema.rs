@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_faults_last.sql"),
     include_str!("migrations/0007_summaries.sql"),
     include_str!("migrations/0008_options.sql"),
+    include_str!("migrations/0009_batch_webhooks.sql"),
 ];
 
 /// The key of an advisory lock, which no other program on the same database should use.

@@ -11,14 +11,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::leaser::WaitingLease;
 use super::notifier::Wakeup;
 use super::queue::LeaseFence;
-use super::{PostgresStore, accounts, audits, deliveries, lanes, lists, queue, retention, run_to_end};
+use super::{
+    PostgresStore, accounts, audits, deliveries, lanes, lists, queue, retention, run_to_end,
+};
 use crate::{
-    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
-    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit, ReleaseReason,
-    Retention, SharedLimits, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
-    UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
+    AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
+    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
+    Lease, LeaseScope, LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition,
+    QueuedAudit, ReleaseReason, Retention, SharedLimits, Store, StoreError, StoreLatency,
+    StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -378,8 +380,11 @@ impl Store for PostgresStore {
         outcome: DeliveryOutcome,
     ) -> Result<LeaseState, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
+        let is_batch = delivery.event.is_batch();
         self.write_statement(move |db| {
-            Box::pin(async move { deliveries::settle(db, &tracking_id, attempt, &outcome).await })
+            Box::pin(async move {
+                deliveries::settle(db, &tracking_id, is_batch, attempt, &outcome).await
+            })
         })
         .await
     }

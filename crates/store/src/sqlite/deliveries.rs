@@ -6,21 +6,24 @@ use super::audits;
 use crate::delivery_turns::{ActiveAttempt, CANDIDATES_PER_ACCOUNT, Candidate, select};
 use crate::{
     AuditState, AuditStatus, ClaimedDeliveries, Delivery, DeliveryClaim, DeliveryDepth,
-    DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
+    DeliveryEvent, DeliveryLane, DeliveryOutcome, LeaseState, StoreError, Timestamp,
 };
 
+/// Adds the webhook of an audit that has ended. `batch_id` is set if all other audits of its batch
+/// have ended before.
 pub(super) fn add(
     connection: &Connection,
     position: i64,
     account_id: &str,
     due_at: Timestamp,
+    batch_id: Option<&str>,
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "INSERT INTO deliveries (position, account_id, state, due_at)
-             VALUES (?, ?, 'pending', ?)",
+            "INSERT INTO deliveries (position, account_id, state, due_at, batch_id)
+             VALUES (?, ?, 'pending', ?, ?)",
         )?
-        .execute(params![position, account_id, due_at.0])?;
+        .execute(params![position, account_id, due_at.0, batch_id])?;
     Ok(())
 }
 
@@ -147,13 +150,16 @@ fn attempt(
     position: i64,
     until: Timestamp,
 ) -> Result<Delivery, StoreError> {
-    let attempt = connection
+    let (attempt, is_batch, batch_id): (u32, bool, Option<String>) = connection
         .prepare_cached(
             "UPDATE deliveries SET attempts = attempts + 1, due_at = ?1, claimed_until = ?1
              WHERE position = ?2
-             RETURNING attempts",
+             RETURNING attempts, is_batch, batch_id",
         )?
-        .query_row(params![until.0, position], |row| row.get(0))?;
+        .query_row(params![until.0, position], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let event = DeliveryEvent::new(batch_id.filter(|_| is_batch));
     Ok(connection
         .prepare_cached(
             "SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
@@ -164,6 +170,7 @@ fn attempt(
             Ok(Delivery {
                 account_id: row.get(0)?,
                 webhook: row.get(1)?,
+                event,
                 audit: AuditStatus {
                     tracking_id: row.get(2)?,
                     audit_id: row.get(3)?,
@@ -184,6 +191,7 @@ fn attempt(
 pub(super) fn settle(
     connection: &Connection,
     tracking_id: &str,
+    is_batch: bool,
     attempt: u32,
     outcome: &DeliveryOutcome,
 ) -> Result<LeaseState, StoreError> {
@@ -197,14 +205,31 @@ pub(super) fn settle(
             "UPDATE deliveries
              SET state = ?, due_at = coalesce(?, due_at), last_error = ?, claimed_until = NULL
              WHERE position = (SELECT position FROM audits WHERE tracking_id = ?)
-               AND attempts = ? AND state = 'pending'",
+               AND attempts = ? AND is_batch = ? AND state = 'pending'",
         )?
-        .execute(params![state, due_at, error, tracking_id, attempt])?;
-    Ok(if changed == 0 {
-        LeaseState::Lost
-    } else {
-        LeaseState::Held
-    })
+        .execute(params![
+            state,
+            due_at,
+            error,
+            tracking_id,
+            attempt,
+            is_batch
+        ])?;
+    if changed == 0 {
+        return Ok(LeaseState::Lost);
+    }
+    // The webhook of the batch follows. It is due since the audit ended.
+    connection
+        .prepare_cached(
+            "UPDATE deliveries
+             SET state = 'pending', attempts = 0, is_batch = 1,
+                 due_at = (SELECT finished_at FROM audits
+                           WHERE audits.position = deliveries.position)
+             WHERE position = (SELECT position FROM audits WHERE tracking_id = ?)
+               AND state <> 'pending' AND batch_id IS NOT NULL AND NOT is_batch",
+        )?
+        .execute([tracking_id])?;
+    Ok(LeaseState::Held)
 }
 
 /// Returns when the next webhook becomes due.

@@ -195,18 +195,16 @@ pub(super) fn position_of(
              SELECT 1 + ahead.audits
                     + (SELECT coalesce(sum(min(others.audits, ahead.audits
                                   + CASE WHEN (others.turn, others.since) < (own.turn, own.since)
-                                         THEN 1 ELSE 0 END)), 0) FROM others)
-                    + CASE WHEN own.interactive THEN 0
-                           ELSE (SELECT count(*) FROM audits INDEXED BY audits_waiting
-                                 WHERE state = 'waiting' AND batch_id IS NULL) END,
+                                         THEN 1 ELSE 0 END)), 0) FROM others),
+                    CASE WHEN own.interactive THEN 0
+                         ELSE (SELECT count(*) FROM audits INDEXED BY audits_waiting
+                               WHERE state = 'waiting' AND batch_id IS NULL) END,
                     (SELECT count(*) FROM audits INDEXED BY audits_running WHERE state = 'running')
              FROM own CROSS JOIN ahead",
         )?
         .query_row([account_id, tracking_id], |row| {
-            Ok(QueuePosition {
-                position: row.get::<_, i64>(0)?.unsigned_abs(),
-                running: row.get::<_, i64>(1)?.unsigned_abs(),
-            })
+            let [place, singles, running] = [row.get(0)?, row.get(1)?, row.get(2)?];
+            Ok(QueuePosition::new(place, singles, running))
         })
         .optional()?)
 }

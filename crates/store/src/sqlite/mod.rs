@@ -26,12 +26,12 @@ use self::queue::LeaseFence;
 use self::readers::Readers;
 use self::writer::{Wakeup, Writer};
 use crate::{
-    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditFilter, AuditPage, AuditProgress,
-    AuditEntry, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
-    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit,
-    ReleaseReason, Retention, Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp,
-    UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
+    ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
+    AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
+    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
+    Lease, LeaseScope, LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth,
+    QueuePosition, QueuedAudit, ReleaseReason, Retention, Store, StoreError, StoreLatency,
+    StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// A store in a SQLite file in WAL mode, which syncs every commit to disk.
@@ -414,9 +414,10 @@ impl Store for SqliteStore {
         outcome: DeliveryOutcome,
     ) -> Result<LeaseState, StoreError> {
         let (tracking_id, attempt) = (delivery.audit.tracking_id.clone(), delivery.attempt);
+        let is_batch = delivery.event.is_batch();
         self.writer
             .write(Wakeup::None, move |connection| {
-                deliveries::settle(connection, &tracking_id, attempt, &outcome)
+                deliveries::settle(connection, &tracking_id, is_batch, attempt, &outcome)
             })
             .await
     }

@@ -5,9 +5,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
 use crate::{
-    AuditSummary, Cancellation, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState, LedgerReason,
-    ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp,
-    UnsummarizedAudit, owner::token_prefix,
+    AuditSummary, Cancellation, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState,
+    LedgerReason, ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError,
+    Timestamp, UnsummarizedAudit, owner::token_prefix,
 };
 
 // `INDEXED BY` makes a statement fail rather than scan a million finished audits: SQLite could
@@ -132,7 +132,7 @@ pub(super) fn finish(
                                finished_at = ?, error_code = ?, error_message = ?,
                                lab_data = ?, summary = ?, final_url = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
-             RETURNING position, account_id, runs, webhook IS NOT NULL",
+             RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id",
         )?
         .query_row(
             params![
@@ -164,16 +164,18 @@ struct EndedAudit {
     account_id: String,
     cost: i64,
     has_webhook: bool,
+    batch_id: Option<String>,
 }
 
 impl EndedAudit {
-    /// Reads the first four columns: position, account, runs, whether there is a webhook.
+    /// Reads the first five columns: position, account, runs, whether there is a webhook, batch.
     fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             position: row.get(0)?,
             account_id: row.get(1)?,
             cost: row.get(2)?,
             has_webhook: row.get(3)?,
+            batch_id: row.get(4)?,
         })
     }
 
@@ -188,9 +190,24 @@ impl EndedAudit {
             .prepare_cached("INSERT INTO reports (position, report) VALUES (?, ?)")?
             .execute(params![self.position, report])?;
         if self.has_webhook {
-            deliveries::add(connection, self.position, &self.account_id, at)?;
+            let batch_id = self.ended_batch(connection)?;
+            deliveries::add(connection, self.position, &self.account_id, at, batch_id)?;
         }
         Ok(())
+    }
+
+    /// Counts the audit in its batch, and returns the batch if this was its last audit.
+    fn ended_batch(&self, connection: &Connection) -> Result<Option<&str>, StoreError> {
+        let Some(batch_id) = &self.batch_id else {
+            return Ok(None);
+        };
+        let is_last = connection
+            .prepare_cached(
+                "UPDATE batches SET finished = finished + 1 WHERE id = ?
+                 RETURNING finished >= audits",
+            )?
+            .query_row([batch_id], |row| row.get(0))?;
+        Ok(Some(batch_id.as_str()).filter(|_| is_last))
     }
 
     fn refund(&self, connection: &Connection, at: Timestamp) -> Result<(), StoreError> {
@@ -219,7 +236,7 @@ pub(super) fn cancel(
                            attempt = attempt + (attempt > 0), finished_at = ?, error_code = ?,
                            error_message = ?, lab_data = ?, summary = ?, final_url = ?
          WHERE tracking_id = ? AND account_id = ? AND state <> 'completed'
-         RETURNING position, account_id, runs, webhook IS NOT NULL, location, batch_id IS NULL",
+         RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id, location",
     )?;
     let mut cancelled = Vec::new();
     for audit in &cancellation.audits {
@@ -234,12 +251,10 @@ pub(super) fn cancel(
             audit.tracking_id,
             cancellation.account_id
         ];
-        let ended: Option<(EndedAudit, String, bool)> = statement
-            .query_row(values, |row| {
-                Ok((EndedAudit::read(row)?, row.get(4)?, row.get(5)?))
-            })
+        let ended: Option<(EndedAudit, String)> = statement
+            .query_row(values, |row| Ok((EndedAudit::read(row)?, row.get(5)?)))
             .optional()?;
-        let Some((ended, location, interactive)) = ended else {
+        let Some((ended, location)) = ended else {
             continue;
         };
         ended.store_report(connection, &audit.report, at)?;
@@ -247,7 +262,7 @@ pub(super) fn cancel(
         Lane {
             account_id: &cancellation.account_id,
             location: &location,
-            interactive,
+            interactive: ended.batch_id.is_none(),
         }
         .close_if_empty(connection)?;
         cancelled.push(audit.tracking_id.clone());

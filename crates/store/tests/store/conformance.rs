@@ -237,6 +237,8 @@ macro_rules! whole_suite {
                 a_receiver_has_at_most_two_active_attempts_of_all_accounts
                 retries_leave_capacity_for_first_attempts
                 the_webhook_of_a_deleted_audit_is_not_sent
+                the_webhook_of_a_batch_follows_that_of_its_last_audit
+                a_batch_whose_audits_end_at_the_same_time_has_one_webhook
                 the_webhook_secret_of_an_account_stays_until_it_is_rotated
             }
             operating {

@@ -1,10 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryLane, DeliveryOutcome,
-    LeaseState, NewAudit, Store, Submission, Timestamp,
+    Account, AuditOptions, Delivery, DeliveryClaim, DeliveryDepth, DeliveryEvent, DeliveryLane,
+    DeliveryOutcome, LeaseState, NewAudit, Store, Submission, Timestamp,
 };
 
+use super::cancelling::cancel;
 use super::{Backend, NEVER, NOW, account, audit, failed, later, lease, measured};
 
 const HOLD: Duration = Duration::from_secs(60);
@@ -270,4 +272,96 @@ pub async fn the_webhook_secret_of_an_account_stays_until_it_is_rotated(backend:
     assert_ne!(rotated, secret);
     assert_eq!(store.webhook_secret(&one.id, false).await.unwrap(), rotated);
     assert!(store.webhook_secret("nobody", false).await.is_err());
+}
+
+/// Submits a batch with a webhook.
+async fn batch(store: &dyn Store, account: &Account, names: &[&str]) {
+    let audits = names.iter().map(|name| with_webhook(account, name));
+    let submission = Submission {
+        batch_id: Some("all".to_owned()),
+        audits: audits.collect(),
+        ..Submission::single(audit(account, "none"))
+    };
+    store.submit(submission).await.unwrap();
+}
+
+pub async fn the_webhook_of_a_batch_follows_that_of_its_last_audit(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 5).await;
+    batch(&*store, &account, &["a", "b", "c"]).await;
+    let held = lease(&*store, NOW).await.unwrap();
+    store.finish(&held, measured()).await.unwrap();
+    for delivery in due(&*store, NOW).await {
+        assert_eq!(delivery.event, DeliveryEvent::AuditCompleted);
+        let outcome = DeliveryOutcome::Delivered;
+        store.settle(&delivery, outcome).await.unwrap();
+    }
+    assert_eq!(due(&*store, NOW).await, [], "the batch has not ended");
+    let cancelled = cancel(&*store, &account, &["b", "c"]).await;
+    assert_eq!(cancelled, ["b", "c"]);
+    let now = later(Duration::from_secs(1));
+    let last = due(&*store, now).await;
+    assert_eq!(tracking_ids(&last), ["b", "c"]);
+    for delivery in &last {
+        assert_eq!(delivery.event, DeliveryEvent::AuditCompleted);
+        let outcome = DeliveryOutcome::GivenUp("refused".to_owned());
+        let settled = store.settle(delivery, outcome).await.unwrap();
+        assert_eq!(settled, LeaseState::Held);
+    }
+    let of_batch = due(&*store, now).await;
+    assert_eq!(of_batch.len(), 1);
+    assert_eq!(
+        of_batch[0].event,
+        DeliveryEvent::BatchCompleted("all".to_owned())
+    );
+    assert_eq!(of_batch[0].account_id, account.id);
+    assert_eq!(of_batch[0].attempt, 1);
+    let late = store.settle(&last[1], DeliveryOutcome::Delivered).await;
+    assert_eq!(late.unwrap(), LeaseState::Lost, "an attempt for the audit");
+    let retry = DeliveryOutcome::RetryAt(now, "refused".to_owned());
+    store.settle(&of_batch[0], retry).await.unwrap();
+    let again = due(&*store, now).await;
+    assert_eq!((again.len(), again[0].attempt), (1, 2));
+    assert_eq!(again[0].event, of_batch[0].event);
+    let delivered = store.settle(&again[0], DeliveryOutcome::Delivered).await;
+    assert_eq!(delivered.unwrap(), LeaseState::Held);
+    assert_eq!(due(&*store, later(NEVER)).await, []);
+    let depth = DeliveryDepth {
+        pending: 0,
+        given_up: 1,
+    };
+    assert_eq!(store.delivery_depth().await.unwrap(), depth);
+}
+
+pub async fn a_batch_whose_audits_end_at_the_same_time_has_one_webhook(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 9).await;
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    batch(&*store, &account, &names).await;
+    let mut finishes = Vec::new();
+    for _ in names {
+        let (store, held) = (Arc::clone(&store), lease(&*store, NOW).await.unwrap());
+        finishes.push(tokio::spawn(async move {
+            store.finish(&held, measured()).await.unwrap()
+        }));
+    }
+    for finish in finishes {
+        assert_eq!(finish.await.unwrap(), LeaseState::Held);
+    }
+    let (mut audits, mut batches) = (0, 0);
+    loop {
+        let claimed = due(&*store, NOW).await;
+        if claimed.is_empty() {
+            break;
+        }
+        for delivery in claimed {
+            match delivery.event {
+                DeliveryEvent::AuditCompleted => audits += 1,
+                DeliveryEvent::BatchCompleted(_) => batches += 1,
+            }
+            let outcome = DeliveryOutcome::Delivered;
+            store.settle(&delivery, outcome).await.unwrap();
+        }
+    }
+    assert_eq!((audits, batches), (8, 1));
 }

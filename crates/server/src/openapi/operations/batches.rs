@@ -54,11 +54,7 @@ pub(super) fn all() -> Vec<Operation> {
             requires_key: true,
             parameters: vec![path_id("The batch id.", BATCH_ID)],
             body: None,
-            success: success(
-                "The batch.",
-                data(reference("Batch")),
-                batch.clone(),
-            ),
+            success: success("The batch.", data(reference("Batch")), batch.clone()),
             failures: vec![404],
         },
         Operation {

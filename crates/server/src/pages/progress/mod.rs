@@ -57,12 +57,7 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 impl<'a> ProgressPage<'a> {
-    fn new(
-        url: &'a str,
-        conditions: [&'a str; 3],
-        progress: &Progress,
-        path: &'a str,
-    ) -> Self {
+    fn new(url: &'a str, conditions: [&'a str; 3], progress: &Progress, path: &'a str) -> Self {
         let phase = progress.phase;
         let now = STEPS
             .iter()
