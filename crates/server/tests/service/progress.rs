@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     agent::{Agent, report},
     rig::{NOW, Rig, get, order, start},
+    visitor::sign_in,
 };
 
 async fn progress(rig: &Rig, id: &str) -> Value {
@@ -75,4 +76,25 @@ async fn the_estimate_is_the_duration_of_earlier_runs() {
     let metrics = rig.fetch(&get("/metrics")).await;
     let line = "plumbline_audit_run_seconds_sum 8";
     assert!(metrics.text().contains(line), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn the_progress_page_is_sent_the_visit() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let agent = Agent::new(&rig, "one", "eu").await;
+    let id = rig.start().await;
+    let events = get(&format!("/audits/{id}/events")).header("Cookie", &cookie);
+    let mut stream = rig.connect().await;
+    stream.write(&events.bytes()).await;
+    stream.wait_for("data: Number 1 in the queue").await;
+    let job = agent.lease(&rig, 0).await;
+    let visit = json!({ "run": 1, "number": 2, "max": 3, "reason": "uncertain" });
+    let message = json!({ "phase": "gathering", "visit": visit });
+    agent.post_step(&rig, "progress", &job, message).await;
+    stream.wait_for("event: phase\ndata: gathering").await;
+    let details = "event: details\ndata: Visit 2 of at most 3: confirming the score";
+    stream.wait_for(details).await;
+    agent.finish(&rig, &job).await;
+    stream.wait_for("event: done").await;
 }
